@@ -1,0 +1,5 @@
+"""Everything about the package is in pyproject.toml; this file lets old tools find it."""
+
+from setuptools import setup
+
+setup()

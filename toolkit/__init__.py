@@ -1,0 +1,27 @@
+"""A sequence modelling toolkit for encoders that join convolution and self-attention.
+
+`import toolkit` loads no torch; the names below load what they need when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from toolkit.common.errors import ToolkitError as ToolkitError
+from toolkit.common.registry import register_arch as register_arch
+from toolkit.common.registry import register_criterion as register_criterion
+from toolkit.common.registry import register_task as register_task
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "build_model": "toolkit.training.build",
+    "load_checkpoint": "toolkit.training.checkpoint",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'toolkit' has no attribute {name!r}")

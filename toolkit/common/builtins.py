@@ -1,0 +1,52 @@
+"""What ships with the toolkit: registered name -> where it is written, and a line about it.
+
+Torch-free, so that `--help` and `--list` answer at once; a test compares it with the decorators.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Builtin(NamedTuple):
+    module: str
+    summary: str
+
+
+ARCHITECTURES: dict[str, Builtin] = {
+    "composite_bert": Builtin(
+        "toolkit.models.composite_bert", "composite attention, base size (Chang et al. 2021)"
+    ),
+    "composite_bert_small": Builtin(
+        "toolkit.models.composite_bert", "composite attention, 12 layers of width 256"
+    ),
+    "composite_bert_tiny": Builtin(
+        "toolkit.models.composite_bert", "composite attention, a few layers for demonstrations"
+    ),
+    "bert": Builtin("toolkit.models.bert", "absolute positions, base size (Devlin et al. 2019)"),
+    "bert_small": Builtin("toolkit.models.bert", "absolute positions, 12 layers of width 256"),
+    "bert_tiny": Builtin("toolkit.models.bert", "absolute positions, a few layers"),
+}
+
+TASKS: dict[str, Builtin] = {
+    "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
+}
+
+CRITERIA: dict[str, Builtin] = {
+    "cross_entropy": Builtin(
+        "toolkit.criteria.cross_entropy", "cross-entropy, optionally with label smoothing"
+    ),
+}
+
+OPTIMIZERS: dict[str, Builtin] = {
+    "adamw": Builtin("toolkit.optim.adam", "Adam with decoupled decay (Loshchilov & Hutter 2019)"),
+    "adam": Builtin("toolkit.optim.adam", "Adam (Kingma & Ba 2015)"),
+}
+
+LR_SCHEDULERS: dict[str, Builtin] = {
+    "linear": Builtin("toolkit.optim.schedules", "warm-up, then linear decay to zero"),
+    "polynomial": Builtin("toolkit.optim.schedules", "warm-up, then polynomial decay"),
+    "inverse_sqrt": Builtin(
+        "toolkit.optim.schedules", "warm-up, then 1/sqrt(update) (Vaswani et al. 2017)"
+    ),
+}

@@ -1,0 +1,41 @@
+"""Randomness as a function: numbers from a hash of where they are used, not from a state.
+
+The mixing function is the finaliser of SplitMix64 (Steele, Lea & Flood 2014, figure 16).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+UInt64 = npt.NDArray[np.uint64]
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(*parts: int | npt.NDArray[Any]) -> UInt64:
+    """h <- f(h + part + golden) over the parts in turn, f SplitMix64's finaliser; broadcasts.
+
+    Every part is an integer or an array of integers; the result is uniform over 0 .. 2^64 - 1.
+    """
+    state = np.zeros((), np.uint64)
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        for part in parts:
+            if isinstance(part, int):
+                part = np.uint64(part & 0xFFFFFFFFFFFFFFFF)
+            z = state + np.asarray(part).astype(np.uint64) + np.uint64(GOLDEN)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = z ^ (z >> np.uint64(31))
+    return state
+
+
+def uniform(bits: UInt64) -> npt.NDArray[np.float64]:
+    """The hash as a number in [0, 1), from its 53 highest bits."""
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def seed_of(*parts: int) -> int:
+    """A seed for torch.manual_seed, 0 .. 2^63 - 1."""
+    return int(mix(*parts)) >> 1

@@ -1,0 +1,113 @@
+"""One registry mechanism for every kind of thing a user can add."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from toolkit.common import builtins
+from toolkit.common.builtins import Builtin
+from toolkit.common.errors import ToolkitError
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry(Generic[T]):
+    """What a name stands for: a builder, the config it gets unless told otherwise, its source."""
+
+    name: str
+    build: Callable[..., T]
+    config: Any
+    origin: str
+
+
+def origin(thing: Callable[..., object]) -> str:
+    """`file:line` of a class or function, for messages and for telling two plugins apart."""
+    try:
+        return f"{inspect.getsourcefile(thing)}:{inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return f"{thing.__module__}.{thing.__qualname__}"
+
+
+class Registry(Generic[T]):
+    """Names of one kind of component, each with a builder and a default config.
+
+    A built-in's module is imported when its name is first looked up, never before.
+    """
+
+    def __init__(self, kind: str, known: Mapping[str, Builtin]) -> None:
+        self.kind, self.known = kind, known
+        self._entries: dict[str, Entry[T]] = {}
+
+    def register(self, name: str, config: object) -> Callable[[F], F]:
+        """Add a builder. The same one twice is harmless; two of one name are an error."""
+
+        def add(build: F) -> F:
+            here, taken = origin(build), self._entries.get(name)
+            file = here.rpartition(":")[0]
+            if taken is not None and taken.origin.rpartition(":")[0] != file:
+                raise ToolkitError(
+                    f"{self.kind} names must be unique, but {name!r} is registered by "
+                    f"{taken.origin} and by {here}. Rename one of the two."
+                )
+            if taken is None and name in self.known and build.__module__ != self.known[name].module:
+                raise ToolkitError(
+                    f"{self.kind} names must be unique, but {name!r} is registered by the toolkit "
+                    f"({self.known[name].module}) and by {here}. Rename yours."
+                )
+            self._entries[name] = Entry(name, build, config, here)
+            return build
+
+        return add
+
+    def __getitem__(self, name: str) -> Entry[T]:
+        if name not in self._entries and name in self.known:
+            importlib.import_module(self.known[name].module)
+        if name not in self._entries:
+            close = difflib.get_close_matches(name, self.names(), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ToolkitError(
+                f"no {self.kind} is called {name!r}.{hint} Known: {', '.join(self.names())}. "
+                f"If it is yours, pass its folder with --user-dir."
+            )
+        return self._entries[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries or name in self.known
+
+    def names(self) -> list[str]:
+        return sorted({*self.known, *self._entries})
+
+    def summary(self, name: str) -> str:
+        """The line that `--list` shows, without importing a built-in."""
+        if name in self.known:
+            return self.known[name].summary
+        return (inspect.getdoc(self[name].build) or "").partition("\n")[0]
+
+
+ARCHITECTURES: Registry[Any] = Registry("architecture", builtins.ARCHITECTURES)
+TASKS: Registry[Any] = Registry("task", builtins.TASKS)
+CRITERIA: Registry[Any] = Registry("criterion", builtins.CRITERIA)
+OPTIMIZERS: Registry[Any] = Registry("optimizer", builtins.OPTIMIZERS)
+LR_SCHEDULERS: Registry[Any] = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
+
+# Config section -> the registry that its `name` is looked up in.
+COMPONENTS: dict[str, Registry[Any]] = {
+    "arch": ARCHITECTURES,
+    "task": TASKS,
+    "criterion": CRITERIA,
+    "optimizer": OPTIMIZERS,
+    "lr_scheduler": LR_SCHEDULERS,
+}
+
+register_arch = ARCHITECTURES.register
+register_task = TASKS.register
+register_criterion = CRITERIA.register
+register_optimizer = OPTIMIZERS.register
+register_lr_scheduler = LR_SCHEDULERS.register

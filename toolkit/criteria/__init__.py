@@ -1,0 +1,4 @@
+from toolkit.criteria.criterion import IGNORED as IGNORED
+from toolkit.criteria.criterion import Classes as Classes
+from toolkit.criteria.criterion import Criterion as Criterion
+from toolkit.criteria.criterion import Prediction as Prediction

@@ -1,0 +1,21 @@
+"""What a task makes of a split: examples that can be counted, measured and put into batches."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Examples(Protocol):
+    """Read by the batch planner (lengths) and by the workers (collate)."""
+
+    lengths: npt.NDArray[np.int64]
+    """Tokens of each example, special symbols included."""
+    fingerprint: str
+    """Changes when the examples do: data, vocabulary and the options that shape them."""
+
+    def collate(self, ids: npt.NDArray[np.int64], epoch: int | None) -> Any:
+        """One micro-batch of these examples; epoch None is evaluation, the same every time."""
+        ...

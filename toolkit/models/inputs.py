@@ -1,0 +1,39 @@
+"""What goes into an encoder and what comes out.
+
+B batch   S places of a sentence   D model width   V vocabulary
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """What the data holds, as far as a model must know it."""
+
+    tokens: int
+    """Symbols in the vocabulary, special ones included."""
+
+
+class Inputs(NamedTuple):
+    """One batch of sentences. `None` is known on the host and takes the fast path."""
+
+    tokens: Int[Tensor, "B S"]
+    positions: Int[Tensor, "B S"] | None = None
+    """Position ids; None means 0 .. S-1 in every sentence."""
+    segments: Int[Tensor, "B S"] | None = None
+    """Token types; None means all 0."""
+    padding: Bool[Tensor, "B S"] | None = None
+    """True where there is no token; None means that there is one everywhere."""
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of its inputs."""
+
+    states: Float[Tensor, "B S D"]
+    """Last layer's vectors."""
