@@ -1,0 +1,4 @@
+from toolkit.distributed.launch import launch as launch
+from toolkit.distributed.world import World as World
+from toolkit.distributed.wrap import without_exchange as without_exchange
+from toolkit.distributed.wrap import wrap as wrap

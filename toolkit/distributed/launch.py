@@ -1,0 +1,68 @@
+"""Joining the world that torchrun describes in the environment (RANK, WORLD_SIZE, LOCAL_RANK)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed.world import World
+
+TIMEOUT = timedelta(minutes=30)
+
+
+def find_device(asked: str, local_rank: int = 0) -> torch.device:
+    """The device that auto, cpu or cuda means for this process."""
+    if asked == "cuda" and not torch.cuda.is_available():
+        raise ToolkitError(
+            "training.device must be one that this machine has, but is 'cuda' and torch finds no "
+            "CUDA device. Use --device cpu or auto, or install a CUDA build of torch."
+        )
+    if asked == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    if local_rank >= torch.cuda.device_count():
+        raise ToolkitError(
+            f"each process must have a CUDA device of its own, but LOCAL_RANK is {local_rank} and "
+            f"there are {torch.cuda.device_count()}. Start fewer with torchrun --nproc-per-node."
+        )
+    return torch.device("cuda", local_rank)
+
+
+def number(name: str, default: int) -> int:
+    """An integer of torchrun's environment."""
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal():
+        raise ToolkitError(
+            f"the environment variable {name} must be a number, but is {text!r}. "
+            f"torchrun sets it; unset it to train in one process."
+        )
+    return int(text)
+
+
+@contextmanager
+def launch(asked: str = "auto") -> Iterator[World]:
+    """This process's world: alone unless torchrun started several.
+
+    Tensors on the host go through gloo and those on a GPU through NCCL, so that the small exchange
+    before each update does not wait for the device.
+    """
+    rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
+    local_rank = number("LOCAL_RANK", 0)
+    device = find_device(asked, local_rank)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    world = World(rank=rank, size=size, local_rank=local_rank, device=device)
+    joins = size > 1 and not dist.is_initialized()
+    if joins:
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, rank=rank, world_size=size, timeout=TIMEOUT)
+    try:
+        yield world
+    finally:
+        if joins:
+            dist.destroy_process_group()

@@ -1,0 +1,72 @@
+"""Number formats: which one a machine is fast in, and the loss scale that fp16 needs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import TrainingConfig
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def bf16_is_fast(device: torch.device) -> bool:
+    """Whether the hardware multiplies bf16: AVX512_BF16 or AMX, or a GPU since Ampere."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def resolve(c: TrainingConfig, device: torch.device) -> str:
+    """The format that a run's options mean on this device: fp32, bf16 or fp16."""
+    asked = "fp16" if c.fp16 else "bf16" if c.bf16 else c.precision
+    if asked == "auto":
+        return "bf16" if bf16_is_fast(device) else "fp32"
+    if asked == "fp16" and device.type == "cpu":
+        raise ToolkitError(
+            "training.precision must be auto, bf16 or fp32 on a CPU, but is fp16, which CPUs only "
+            "emulate. Leave it out: auto takes what this machine is fast at."
+        )
+    return asked
+
+
+class LossScale:
+    """Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2), on the device.
+
+    Halved after an update with a non-finite gradient, doubled after `interval` good ones in a row.
+    """
+
+    def __init__(self, device: torch.device, start: float = 2.0**15, interval: int = 2000) -> None:
+        self.scale = torch.tensor(start, device=device)
+        self.good = torch.tensor(0.0, device=device)
+        self.interval = interval
+
+    def update(self, skipped: Tensor) -> None:
+        """Take note of one update; `skipped` is 1 where it was not finite, else 0."""
+        self.good.add_(1).mul_(1 - skipped)
+        grows = self.good.ge(self.interval).float()
+        self.good.mul_(1 - grows)
+        self.scale.mul_(1 + grows - 0.5 * skipped)
+
+    def state(self) -> dict[str, float]:
+        return {"scale": float(self.scale), "good": float(self.good)}
+
+    def restore(self, state: dict[str, float]) -> None:
+        self.scale.fill_(state["scale"])
+        self.good.fill_(state["good"])
+
+
+class Precision:
+    """The format that the learner and the criterion compute in; parameters stay fp32."""
+
+    def __init__(self, name: str, device: torch.device) -> None:
+        self.name, self.device = name, device
+        self.loss_scale = LossScale(device) if name == "fp16" else None
+
+    def autocast(self) -> AbstractContextManager[object]:
+        if self.name == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, DTYPES[self.name])

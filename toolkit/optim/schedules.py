@@ -1,0 +1,75 @@
+"""The learning rate as a function of the update: nothing to save, the same after any resume.
+
+A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the factor
+of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_lr_scheduler
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmupConfig:
+    warmup_updates: int = 0
+    """Updates over which the learning rate rises linearly to its peak."""
+
+    def __post_init__(self) -> None:
+        if self.warmup_updates < 0:
+            raise ToolkitError(
+                f"lr_scheduler.warmup_updates must not be negative, but is {self.warmup_updates}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolynomialConfig(WarmupConfig):
+    power: float = 1.0
+    """Exponent of the decay; 1 is a straight line."""
+    end_rate: float = 0.0
+    """Share of the peak that the decay ends at, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.power <= 0:
+            raise ToolkitError(f"lr_scheduler.power must be above 0, but is {self.power}.")
+        if not 0 <= self.end_rate <= 1:
+            raise ToolkitError(
+                f"lr_scheduler.end_rate must lie between 0 and 1, but is {self.end_rate}."
+            )
+
+
+@register_lr_scheduler("linear", WarmupConfig())
+def linear(c: WarmupConfig, total_updates: int) -> Schedule:
+    """n / w up to update w, then (total - n + 1) / (total - w) (Devlin et al. 2019, appendix A.2).
+
+    The peak is reached at update w; the last update still moves, by 1 / (total - w) of the peak.
+    """
+    return polynomial(PolynomialConfig(warmup_updates=c.warmup_updates), total_updates)
+
+
+@register_lr_scheduler("polynomial", PolynomialConfig())
+def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
+    """n / w up to update w, then end + (1 - end) ((total - n + 1) / (total - w))^power."""
+    w, total = c.warmup_updates, total_updates
+
+    def factor(n: int) -> float:
+        if n <= w:
+            return n / w
+        left = max(0, total - n + 1) / max(1, total - w)
+        return c.end_rate + (1 - c.end_rate) * left**c.power
+
+    return factor
+
+
+@register_lr_scheduler("inverse_sqrt", WarmupConfig(warmup_updates=4000))
+def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
+    """min(n / w, sqrt(w / n)), with w at least 1 (Vaswani et al. 2017, eq. 3, scaled to peak 1)."""
+    w = max(1, c.warmup_updates)
+    return lambda n: min(n / w, math.sqrt(w / n))

@@ -1,0 +1,64 @@
+"""Gradient norm, clipping and the optimizer's step, without waiting for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+
+class Update(NamedTuple):
+    """What became of the gradients; all on the device."""
+
+    norm: Float[Tensor, ""]
+    """Norm of the gradient before clipping."""
+    clipped: Float[Tensor, ""]
+    """1 where it was longer than allowed, else 0."""
+    skipped: Float[Tensor, ""]
+    """1 where it was not finite and nothing was changed, else 0."""
+
+
+def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def update(
+    optimizer: Optimizer,
+    parameters: Sequence[Tensor],
+    *,
+    clip_norm: float,
+    loss_scale: Float[Tensor, ""] | None = None,
+) -> Update:
+    """Step with g / max(1, |g| / clip_norm), or not at all where |g| is not finite.
+
+    The gradients hold g times `loss_scale`. The clipping of Pascanu et al. (2013, algorithm 1).
+    """
+    scale = 1.0 if loss_scale is None else loss_scale
+    norm = nn.utils.get_total_norm(gradients(parameters)) / scale
+    skipped = norm.isfinite().logical_not().float()
+    clipped = norm.gt(clip_norm).float() if clip_norm else torch.zeros_like(norm)
+    divisor = scale * torch.where(clipped.bool(), norm / (clip_norm or 1.0), 1.0)
+    step(optimizer, parameters, divisor, skipped)
+    return Update(norm, clipped, skipped)
+
+
+def step(
+    optimizer: Optimizer,
+    parameters: Sequence[Tensor],
+    divisor: Float[Tensor, ""],
+    skipped: Float[Tensor, ""],
+) -> None:
+    """The optimizer's step with gradients / divisor unless skipped; one pass where it is fused."""
+    if optimizer.defaults.get("fused"):
+        fused: dict[str, Tensor] = {"grad_scale": divisor, "found_inf": skipped}
+        vars(optimizer).update(fused)
+        optimizer.step()
+        for name in fused:
+            delattr(optimizer, name)
+    elif not skipped:
+        torch._foreach_div_(gradients(parameters), divisor)
+        optimizer.step()
