@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 
+@runtime_checkable
 class Examples(Protocol):
     """Read by the batch planner (lengths) and by the workers (collate)."""
 

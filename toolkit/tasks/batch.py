@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Int
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from toolkit.models.inputs import Inputs
 
 
+@runtime_checkable
 class Batch(Protocol):
     """Every task's batch is a NamedTuple with at least these fields."""
 
