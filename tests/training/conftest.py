@@ -1,0 +1,133 @@
+"""A learner of a few numbers and data in memory, for tests of the loop around them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import nn
+
+from toolkit.criteria import Classes, Criterion
+from toolkit.distributed import World
+from toolkit.models.inputs import Inputs
+from toolkit.optim.precision import Precision
+from toolkit.tasks.task import Learner, Ratio, Task
+from toolkit.training.trainer import Trainer
+
+
+class Rows(NamedTuple):
+    inputs: Inputs
+    targets: torch.Tensor
+    weights: dict[str, float]
+    sentences: int
+    tokens: int
+
+
+class Encoder(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.words = nn.Embedding(11, 6)
+        self.mix = nn.Linear(6, 6)
+        self.norm = nn.LayerNorm(6)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, inputs):
+        return self.norm(self.dropout(self.mix(self.words(inputs.tokens)).tanh())).mean(1)
+
+
+class Guess(Task):
+    """Predict two classes of a sentence: what its first token is, and whether that is even."""
+
+    coefficients = {"word": 1.0, "even": 0.5}
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.even = nn.Linear(6, 11), nn.Linear(6, 2)
+
+    @classmethod
+    def examples(cls, config, folder, split, *, seed, training, fixed_shapes):
+        raise NotImplementedError
+
+    def predict(self, encoder, batch):
+        states, first = encoder(batch.inputs), batch.targets
+        odd_only = torch.where(first % 2 == 1, first % 2, -100)
+        return {
+            "word": Classes(self.word(states), first),
+            "even": Classes(self.even(states), odd_only),
+        }
+
+    def measure(self, predictions):
+        logits, targets = predictions["word"]
+        right = logits.argmax(-1).eq(targets)
+        return {"accuracy": Ratio(right.sum(), torch.tensor(float(len(targets))))}
+
+
+class Summed(Criterion):
+    def forward(self, predictions):
+        return {
+            name: nn.functional.cross_entropy(p.logits.float(), p.targets, reduction="sum")
+            for name, p in predictions.items()
+        }
+
+
+def rows(tokens):
+    tokens = torch.as_tensor(tokens)
+    first = tokens[:, 0]
+    weights = {"word": float(len(first)), "even": float((first % 2 == 1).sum())}
+    return Rows(Inputs(tokens), first, weights, len(tokens), tokens.numel())
+
+
+class Memory:
+    """The loader's contract over a list of micro-batches, the same in every epoch."""
+
+    def __init__(self, batches, *, rank=0, ranks=1):
+        self.batches, self.rank, self.ranks = batches, rank, ranks
+        self.closed = False
+
+    def micro_batches(self, epoch):
+        return len(self.batches)
+
+    def updates(self, epoch, *, start=0, update_freq=1):
+        per_update = self.ranks * update_freq
+        for begin in range(start, len(self.batches), per_update):
+            group = self.batches[begin : begin + per_update]
+            yield group[self.rank :: self.ranks]
+
+    def evaluation(self):
+        yield from self.batches[self.rank :: self.ranks]
+
+
+@pytest.fixture
+def batch():
+    return rows
+
+
+@pytest.fixture
+def batches():
+    random = torch.Generator().manual_seed(3)
+    sizes = (3, 5, 2, 4, 3, 1, 4, 2)
+    return [rows(torch.randint(1, 11, (n, 4), generator=random)) for n in sizes]
+
+
+@pytest.fixture
+def memory():
+    return Memory
+
+
+@pytest.fixture
+def make_trainer():
+    def make(*, dropout=0.0, lr=0.1, world=None, precision="fp32", optimizer=None, **options):
+        torch.manual_seed(0)
+        learner = Learner(Encoder(dropout), Guess())
+        options = {"schedule": lambda n: 1.0, **options}
+        return Trainer(
+            learner,
+            Summed(),
+            (optimizer or (lambda p: torch.optim.SGD(p, lr=lr)))(learner.parameters()),
+            world=world or World(),
+            precision=Precision(precision, torch.device("cpu")),
+            **options,
+        )
+
+    return make

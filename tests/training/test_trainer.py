@@ -1,0 +1,144 @@
+import pytest
+import torch
+
+
+def parameters(trainer):
+    return {name: p.detach().clone() for name, p in trainer.learner.named_parameters()}
+
+
+def close(got, want, atol=1e-6):
+    for name, tensor in want.items():
+        torch.testing.assert_close(got[name], tensor, atol=atol, rtol=0, msg=name)
+
+
+def test_two_micro_batches_of_unequal_weight_equal_one_batch(make_trainer, batch):
+    a, b = [[3, 5, 4, 5], [4, 4, 3, 6]], [[2, 1, 1, 1], [6, 1, 2, 3], [8, 1, 1, 9]]
+    together, apart = make_trainer(), make_trainer()
+    together.step([batch(a + b)], 1)
+    apart.step([batch(a), batch(b)], 2)
+    close(parameters(apart), parameters(together))
+
+
+def test_an_update_follows_the_gradient_of_the_weighted_means(make_trainer, batch):
+    trainer = make_trainer(lr=0.5)
+    data = batch([[3, 5, 4, 5], [4, 4, 3, 6], [5, 1, 1, 1]])
+    before = parameters(trainer)
+    totals = trainer.criterion(trainer.learner(data))
+    mean = totals["word"] / 3 + 0.5 * totals["even"] / 2
+    gradients = torch.autograd.grad(mean, trainer.parameters)
+    trainer.step([data], 1)
+    wanted = {name: p - 0.5 * g for (name, p), g in zip(before.items(), gradients, strict=True)}
+    close(parameters(trainer), wanted)
+
+
+def test_an_objective_without_a_place_leaves_the_others_alone(make_trainer, batch):
+    step = make_trainer().step([batch([[2, 5, 4, 5]])], 1)
+    assert step.weights == {"word": 1.0, "even": 0.0}
+    assert step.outcome.norm > 0 and not step.outcome.skipped
+
+
+def test_micro_batches_without_any_place_change_nothing(make_trainer, batch):
+    trainer = make_trainer(optimizer=lambda p: torch.optim.AdamW(p, fused=True))
+    before = parameters(trainer)
+    nothing = batch([[2, 5, 4, 5]])._replace(weights={})
+    step = trainer.step([nothing], 1)
+    close(parameters(trainer), before, atol=0)
+    assert step.update == 1 and step.losses == {}
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_non_finite_loss_skips_the_update(make_trainer, batch, fused, poison):
+    def adam(parameters):
+        return torch.optim.AdamW(parameters, fused=fused)
+
+    trainer = make_trainer(optimizer=adam)
+    before, sums = parameters(trainer), trainer.criterion.forward
+    trainer.criterion.forward = lambda p: {k: v + poison for k, v in sums(p).items()}
+    step = trainer.step([batch([[3, 5, 4, 5]])], 1)
+    assert step.outcome.skipped == 1
+    close(parameters(trainer), before, atol=0)
+    trainer.criterion.forward = sums
+    assert trainer.step([batch([[3, 5, 4, 5]])], 1).outcome.skipped == 0
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_clipping_scales_a_long_gradient_down_to_the_bound(make_trainer, batch, fused):
+    def sgd(parameters):
+        return torch.optim.SGD(parameters, lr=1.0, fused=fused)
+
+    trainer = make_trainer(optimizer=sgd, clip_norm=0.01)
+    before = parameters(trainer)
+    step = trainer.step([batch([[3, 5, 4, 5]])], 1)
+    moved = [(before[k] - v).square().sum() for k, v in parameters(trainer).items()]
+    assert step.outcome.clipped == 1 and step.outcome.norm > 0.01
+    assert torch.stack(moved).sum().sqrt() == pytest.approx(0.01, rel=1e-4)
+
+
+def test_dropout_depends_on_the_seed_and_the_place_alone(make_trainer, batches, memory):
+    options = {"dropout": 0.5, "update_freq": 2}
+    whole = make_trainer(**options)
+    whole.fit(lambda epoch: memory(batches), max_update=4)
+    torch.manual_seed(99)
+    again = make_trainer(**options)
+    again.fit(lambda epoch: memory(batches), max_update=2)
+    torch.rand(7)
+    again.fit(lambda epoch: memory(batches), max_update=4)
+    close(parameters(again), parameters(whole), atol=0)
+    other = make_trainer(**options, seed=2)
+    other.fit(lambda epoch: memory(batches), max_update=4)
+    assert not torch.equal(parameters(other)["encoder.mix.weight"], whole.parameters[1])
+
+
+def test_fit_goes_through_the_epochs_and_stops_at_the_limits(make_trainer, batches, memory):
+    seen = []
+    trainer = make_trainer(update_freq=3)
+    trainer.fit(
+        lambda epoch: memory(batches),
+        max_update=100,
+        max_epoch=2,
+        observers=[lambda step: seen.append((step.update, step.epoch, step.ends_epoch))],
+    )
+    ends = [False, False, True]
+    assert seen == [(n + 1, n // 3 + 1, ends[n % 3]) for n in range(6)]
+
+
+def test_the_learning_rate_follows_the_schedule(make_trainer, batches, memory):
+    rates = []
+    trainer = make_trainer(lr=0.5, schedule=lambda n: 1 / n)
+    observers = [lambda step: rates.append(step.learning_rate)]
+    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=observers)
+    assert rates == [0.5, 0.25, 0.5 / 3]
+
+
+def test_asked_to_stop_it_takes_no_further_update(make_trainer, batches, memory):
+    trainer = make_trainer()
+
+    def observe(step):
+        if step.update == 2:
+            trainer.ask_to_stop()
+
+    trainer.fit(lambda epoch: memory(batches), max_update=5, observers=[observe])
+    assert trainer.place.update == 2
+
+
+def test_fit_lowers_the_loss(make_trainer, batches, memory):
+    losses = []
+
+    def observe(step):
+        losses.append(float(step.losses["word"]) / step.weights["word"])
+
+    adam = lambda p: torch.optim.Adam(p, lr=0.01)  # noqa: E731
+    make_trainer(optimizer=adam, clip_norm=1.0).fit(
+        lambda epoch: memory(batches), max_update=400, observers=[observe]
+    )
+    assert sum(losses[-8:]) < 0.2 * sum(losses[:8])
+
+
+def test_fp16_gradients_are_scaled_and_unscaled_again(make_trainer, batch):
+    data = [batch([[3, 5, 4, 5], [4, 4, 3, 6]])]
+    half, full = make_trainer(precision="fp16"), make_trainer()
+    a, b = half.step(data, 1), full.step(data, 1)
+    assert float(a.outcome.norm) == pytest.approx(float(b.outcome.norm), rel=0.01)
+    close(parameters(half), parameters(full), atol=1e-3)
+    assert float(half.precision.loss_scale.good) == 1

@@ -1,0 +1,63 @@
+"""What one update did: what the trainer tells its observers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from toolkit.optim.update import Update
+from toolkit.tasks.batch import Batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """How far training has come; with the seed and the data it determines everything ahead."""
+
+    update: int = 0
+    """Updates taken."""
+    epoch: int = 1
+    """Pass over the data that the next update belongs to."""
+    consumed: int = 0
+    """Micro-batches of that pass that all ranks together have learned from."""
+
+    def after(self, micro_batches: int, in_epoch: int) -> Place:
+        """The place one update further on, in an epoch of so many micro-batches."""
+        consumed = self.consumed + micro_batches
+        if consumed < in_epoch:
+            return Place(update=self.update + 1, epoch=self.epoch, consumed=consumed)
+        return Place(update=self.update + 1, epoch=self.epoch + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One update. Tensors stay on the device; an observer reads them when it needs numbers."""
+
+    place: Place
+    """Where training stands after it."""
+    epoch: int
+    """The pass over the data that it belonged to."""
+    losses: dict[str, Tensor]
+    """Objective -> summed loss over this rank's micro-batches."""
+    weights: dict[str, float]
+    """Objective -> number of places in those sums over all ranks."""
+    tokens: int
+    """Tokens in this rank's micro-batches."""
+    learning_rate: float
+    outcome: Update
+    micro_batches: Sequence[Batch]
+
+    @property
+    def update(self) -> int:
+        return self.place.update
+
+    @property
+    def ends_epoch(self) -> bool:
+        return self.place.epoch > self.epoch
+
+
+Observer = Callable[[Step], object]
+State = dict[str, Any]
+"""What an observer or the trainer remembers in a checkpoint: plain numbers, texts, lists, dicts."""
