@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ class Encoder(nn.Module):
 class Guess(Task):
     """Predict two classes of a sentence: what its first token is, and whether that is even."""
 
-    coefficients = {"word": 1.0, "even": 0.5}
+    coefficients: ClassVar = {"word": 1.0, "even": 0.5}
 
     def __init__(self):
         super().__init__()

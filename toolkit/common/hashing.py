@@ -28,7 +28,7 @@ def mix(*parts: int | npt.NDArray[Any]) -> UInt64:
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state = z ^ (z >> np.uint64(31))
-    return state
+    return np.asarray(state)
 
 
 def uniform(bits: UInt64) -> npt.NDArray[np.float64]:
