@@ -1,0 +1,99 @@
+"""BERT with composite attention in place of absolute positions (Chang et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_arch
+from toolkit.models.encoder import Encoder, EncoderConfig, at_least_one
+from toolkit.models.inputs import Sizes
+from toolkit.nn.attention import (
+    Attention,
+    Content,
+    ConvolvedProjections,
+    DepthwiseValues,
+    FixedKernel,
+    Kernel,
+    KeyKernel,
+    LinearProjections,
+    PlainValues,
+    QueryKernel,
+    Relative,
+    RelativeToKey,
+    ScoreTerm,
+    SoftmaxMap,
+)
+from toolkit.nn.attention.projections import PARTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompositeBertConfig(EncoderConfig):
+    absolute_positions: bool = False
+    """Add a learned vector for each position to the words; bounds the length of sentences."""
+    fixed: bool = True
+    """Add a number for each head and offset to the scores (Chang et al. 2021, eq. 5)."""
+    dynamic: bool = True
+    """Add the query's product with a vector for each offset to the scores (eq. 6)."""
+    key_dynamic: bool = False
+    """Add the key's product with a vector for each offset to the scores."""
+    depthwise: bool = False
+    """Add a convolution of the values, one kernel for each channel, to the result (eq. 7)."""
+    convolve: list[str] = field(default_factory=list)
+    """Projections whose first half of the heads is convolved: any of query, key, value."""
+    radius: int = 8
+    """Furthest offset with a tap of its own, in tokens; farther ones share the outermost."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_one("radius", self.radius)
+        unknown = sorted(set(self.convolve) - set(PARTS))
+        if unknown:
+            raise ToolkitError(
+                f"arch.convolve must name any of {', '.join(PARTS)}, but holds {unknown[0]!r}."
+            )
+        if self.convolve and self.heads % 2:
+            raise ToolkitError(
+                f"arch.heads must be even where arch.convolve is set, but is {self.heads}: "
+                "half of the heads are convolved."
+            )
+
+
+@register_arch(
+    "composite_bert_tiny", CompositeBertConfig(layers=2, width=128, heads=2, embedding_width=64)
+)
+@register_arch("composite_bert_small", CompositeBertConfig(width=256, heads=4, embedding_width=128))
+@register_arch("composite_bert", CompositeBertConfig())
+def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
+    """Scores are q_i . k_j / sqrt(K) + beta_{j-i} + q_i . w_{j-i} / sqrt(K) (eq. 6)."""
+    convolutions = bool(c.convolve or c.depthwise)
+    return Encoder(
+        c,
+        sizes,
+        lambda: Attention(c.width, projections(c), scores(c), values(c)),
+        absolute_positions=c.absolute_positions,
+        takes_positions=not convolutions
+        and (c.absolute_positions or c.fixed or c.dynamic or c.key_dynamic),
+    )
+
+
+def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjections:
+    if c.convolve:
+        return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
+    return LinearProjections(c.width, c.heads)
+
+
+def scores(c: CompositeBertConfig) -> SoftmaxMap:
+    kernels: list[Kernel] = []
+    if c.fixed:
+        kernels.append(FixedKernel(c.heads, c.radius))
+    if c.dynamic:
+        kernels.append(QueryKernel(c.head_width, c.radius))
+    terms: list[ScoreTerm] = [Relative(kernels)] if kernels else []
+    if c.key_dynamic:
+        terms.append(RelativeToKey([KeyKernel(c.head_width, c.radius)]))
+    return SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
+
+
+def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:
+    return DepthwiseValues(c.width, c.radius) if c.depthwise else PlainValues()

@@ -1,0 +1,109 @@
+"""The Transformer encoder that every encoder architecture shares; only the attention differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.inputs import Encoded, Inputs, Sizes
+from toolkit.nn.attention import Attention, Offsets, Places
+from toolkit.nn.blocks import EncoderLayer
+from toolkit.nn.embeddings import Embeddings
+from toolkit.nn.initial import initialise
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """The shape shared by every encoder architecture."""
+
+    layers: int = 12
+    """Layers, each attention and a feed-forward network."""
+    width: int = 768
+    """Width of the hidden states; a multiple of heads."""
+    heads: int = 12
+    """Attention heads."""
+    feed_forward_width: int | None = None
+    """Inner width of the feed-forward networks. Without it, 4 x width."""
+    embedding_width: int | None = None
+    """Width of the embedding tables, widened to the model's by a linear map. Without it, width."""
+    max_positions: int = 128
+    """Rows of the absolute position table where there is one: the longest sentence in tokens."""
+    token_types: int = 2
+    """Rows of the token type table."""
+    dropout: float = 0.1
+    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
+    attention_dropout: float = 0.1
+    """Share of the attention weights zeroed, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "heads", "max_positions", "token_types"):
+            at_least_one(name, getattr(self, name))
+        for name in ("feed_forward_width", "embedding_width"):
+            if getattr(self, name) is not None:
+                at_least_one(name, getattr(self, name))
+        for name in ("dropout", "attention_dropout"):
+            rate = getattr(self, name)
+            if not 0 <= rate < 1:
+                raise ToolkitError(
+                    f"arch.{name} must lie between 0 and 1, 1 excluded, but is {rate}."
+                )
+        if self.width % self.heads:
+            raise ToolkitError(
+                f"arch.width must be a multiple of arch.heads, but {self.width} = "
+                f"{self.width // self.heads} x {self.heads} + {self.width % self.heads}."
+            )
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+
+def at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise ToolkitError(f"arch.{name} must be at least 1, but is {value}.")
+
+
+class Encoder(nn.Module):
+    """Embeddings, then layers with the attention that the architecture composes."""
+
+    def __init__(
+        self,
+        c: EncoderConfig,
+        sizes: Sizes,
+        attention: Callable[[], Attention],
+        *,
+        absolute_positions: bool,
+        takes_positions: bool,
+    ) -> None:
+        super().__init__()
+        self.width, self.takes_positions = c.width, takes_positions
+        self.max_positions = c.max_positions if absolute_positions else None
+        self.embeddings = Embeddings(
+            words=sizes.tokens,
+            types=c.token_types,
+            max_positions=self.max_positions,
+            inner=c.embedding_width or c.width,
+            width=c.width,
+            dropout=c.dropout,
+        )
+        self.layers = nn.ModuleList(
+            EncoderLayer(attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout)
+            for _ in range(c.layers)
+        )
+        initialise(self)
+
+    @property
+    def words(self) -> nn.Embedding:
+        """The word table, for heads that are tied to it by use."""
+        return self.embeddings.words
+
+    def forward(self, inputs: Inputs) -> Encoded:
+        tokens = inputs.tokens
+        places = Places(Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding)
+        x = self.embeddings(tokens, inputs.positions, inputs.segments)
+        for layer in self.layers:
+            x = layer(x, places)
+        return Encoded(x)

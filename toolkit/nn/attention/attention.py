@@ -1,0 +1,25 @@
+"""Attention, once: project, map, apply, merge. Every variant is a choice of parts."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.maps import AttentionMap
+from toolkit.nn.attention.projected import Places
+from toolkit.nn.attention.values import PlainValues, Values
+
+
+class Attention(nn.Module):
+    """W_O values(map(project(x))) + b_O."""
+
+    def __init__(
+        self, width: int, project: nn.Module, map_: AttentionMap, values: Values | None = None
+    ) -> None:
+        super().__init__()
+        self.project, self.map, self.values = project, map_, values or PlainValues()
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Float[Tensor, "B S D"]:
+        context = self.values(self.map, self.project(x, places))  # (B, H, S, K)
+        return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)

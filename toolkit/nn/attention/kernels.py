@@ -1,0 +1,65 @@
+"""Functions of the offset j - i: the ingredient that relative positions and convolutions share.
+
+Added to the scores, a kernel is a relative position term; normalised on its own, it is a
+lightweight convolution (Chang et al. 2021, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.projected import Projected
+
+
+class Kernel(nn.Module, ABC):
+    """Gives each place its taps: one number for every offset within the radius."""
+
+    @abstractmethod
+    def forward(self, p: Projected) -> Float[Tensor, "#B H #S R"]: ...
+
+
+class FixedKernel(Kernel):
+    """beta_{h, j-i}, the same at every place (Chang et al. 2021, eq. 5)."""
+
+    def __init__(self, heads: int, radius: int) -> None:
+        super().__init__()
+        self.taps = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
+
+    def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
+        return self.taps[None, :, None]
+
+
+class QueryKernel(Kernel):
+    """q_i . w_{j-i} / sqrt(K), one w for all heads (Chang et al. 2021, eq. 6; Shaw et al. 2018)."""
+
+    def __init__(self, head_width: int, radius: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(head_width)
+        self.directions = directions(head_width, radius)
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
+        return p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
+
+
+class KeyKernel(Kernel):
+    """k_j . w_{i-j} / sqrt(K), taps of the key, laid from its side (spec of key-based kernels)."""
+
+    def __init__(self, head_width: int, radius: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(head_width)
+        self.directions = directions(head_width, radius)
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H T R"]:
+        return p.k @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
+
+
+def directions(head_width: int, radius: int) -> nn.Parameter:
+    """U(-1, 1) / sqrt(R), torch's default for a [K, R] matrix, as in the authors' code."""
+    table = nn.Parameter(torch.empty(head_width, 2 * radius + 1))
+    nn.init.kaiming_uniform_(table, a=math.sqrt(5))
+    return table

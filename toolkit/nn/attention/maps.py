@@ -1,0 +1,60 @@
+"""From what attention looks at to its map: who attends to whom, and how much."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention import fused
+from toolkit.nn.attention.projected import Projected
+from toolkit.nn.attention.terms import Content, ScoreTerm
+from toolkit.nn.dropout import Dropout
+
+
+class AttentionMap(nn.Module, ABC):
+    """Weights of the keys for each query, and the values averaged by them."""
+
+    @abstractmethod
+    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]: ...
+
+    @abstractmethod
+    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        """sum_j w_ij v_j, without showing the weights where that is faster."""
+
+
+class SoftmaxMap(AttentionMap):
+    """dropout(softmax(sum of terms)), padding hidden (Vaswani et al. 2017, eq. 1)."""
+
+    def __init__(
+        self, content: Content, terms: Sequence[ScoreTerm] = (), dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.content, self.terms = content, nn.ModuleList(terms)
+        self.dropout = Dropout(dropout)
+
+    def bias(self, p: Projected) -> Float[Tensor, "#B H S T"] | None:
+        """The terms besides the content, added up."""
+        total: Tensor | None = None
+        for term in self.terms:
+            total = term(p) if total is None else total + term(p)
+        return total
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+        scores, bias = self.content(p), self.bias(p)
+        if bias is not None:
+            scores = scores + bias
+        return self.dropout(fused.normalise(scores, p.places.padding))
+
+    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        return fused.attend(
+            p.q,
+            p.k,
+            p.v,
+            self.bias(p),
+            p.places.padding,
+            scale=self.content.scale,
+            dropout=self.dropout,
+        )

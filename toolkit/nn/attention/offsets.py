@@ -1,0 +1,100 @@
+"""Offsets j - i between places, taken from position ids and never from where a tensor ends.
+
+B batch   S query places   T key places   H heads   R kernel taps, 2 * radius + 1
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@lru_cache(maxsize=64)
+def plain_taps(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
+    """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
+    with torch.inference_mode(False):  # a kept inference tensor could not serve training later
+        return clipped(torch.arange(length, device=device)[None], radius)
+
+
+@lru_cache(maxsize=64)
+def plain_one_hot(
+    length: int, radius: int, device: torch.device, dtype: torch.dtype
+) -> Float[Tensor, "S T R"]:
+    """1 where offset (i, j) reads tap r, else 0."""
+    with torch.inference_mode(False):
+        return one_hot(plain_taps(length, radius, device)[0], radius, dtype)
+
+
+def clipped(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
+    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of places reads."""
+    offsets = positions[:, None, :] - positions[:, :, None]
+    return offsets.clamp(-radius, radius) + radius
+
+
+def one_hot(taps: Int[Tensor, "S T"], radius: int, dtype: torch.dtype) -> Float[Tensor, "S T R"]:
+    return torch.nn.functional.one_hot(taps, 2 * radius + 1).to(dtype)
+
+
+class Offsets:
+    """Who is how far from whom: one table for all sentences, or one for each.
+
+    Tables for plain positions 0 .. T-1 are kept per length, radius and device; those from explicit
+    position ids are made once a batch and shared by its layers.
+    """
+
+    def __init__(
+        self, positions: Int[Tensor, "B S"] | None, length: int, device: torch.device
+    ) -> None:
+        self.positions, self.length, self.device = positions, length, device
+        self._taps: dict[int, Tensor] = {}
+
+    @property
+    def shared(self) -> bool:
+        """Whether all sentences have the same offsets."""
+        return self.positions is None
+
+    def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
+        """Index of the tap for each pair; offsets beyond the radius share the outermost."""
+        if self.positions is None:
+            return plain_taps(self.length, radius, self.device)
+        if radius not in self._taps:
+            self._taps[radius] = clipped(self.positions, radius)
+        return self._taps[radius]
+
+
+def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B H S T"]:
+    """Lay taps along the diagonals: out[b, h, i, j] = taps[b, h, i, clip(j - i) + radius]."""
+    radius = taps.shape[-1] // 2
+    index = offsets.taps(radius)
+    laid: Tensor = _Lay.apply(taps, index, offsets.shared)
+    return laid
+
+
+class _Lay(torch.autograd.Function):
+    """gather; backwards, products with one-hot matrices, whose order of addition is fixed."""
+
+    @staticmethod
+    def forward(ctx, taps, index, shared):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.shared, ctx.taps = shared, taps.shape[-1]
+        batch = max(len(taps), len(index))
+        by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
+        return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        radius = ctx.taps // 2
+        if ctx.shared:
+            table = plain_one_hot(index.shape[-1], radius, index.device, gradient.dtype)
+            by_query = gradient.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
+            taps = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
+            return taps.unflatten(0, gradient.shape[:2]), None, None
+        each = [
+            (g.transpose(0, 1) @ one_hot(i, radius, g.dtype)).transpose(0, 1)
+            for g, i in zip(gradient, index, strict=True)
+        ]
+        return torch.stack(each), None, None

@@ -1,0 +1,32 @@
+"""What attention looks at, and the letters that name its axes.
+
+B batch   S query places   T key places   H heads
+K width of one head        D model width  R kernel taps, 2 * radius + 1
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from toolkit.nn.attention.offsets import Offsets
+
+
+class Places(NamedTuple):
+    """What every layer knows about the places of a batch, whatever stands in them."""
+
+    offsets: Offsets
+    padding: Bool[Tensor, "B T"] | None = None
+    """True where there is no token; None means that there is one everywhere."""
+
+
+class Projected(NamedTuple):
+    """Queries, keys and values by head, the layer input they came from, and who is where."""
+
+    q: Float[Tensor, "B H S K"]
+    k: Float[Tensor, "B H T K"]
+    v: Float[Tensor, "B H T K"]
+    x: Float[Tensor, "B S D"]
+    places: Places

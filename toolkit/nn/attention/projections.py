@@ -1,0 +1,77 @@
+"""From layer input to queries, keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from toolkit.common.errors import ToolkitError
+from toolkit.nn.attention.projected import Places, Projected
+from toolkit.nn.depthwise import DepthwiseConvolution, hide
+
+PARTS = ("query", "key", "value")
+
+
+class LinearProjections(nn.Module):
+    """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in PARTS)
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+        linears = (self.query, self.key, self.value)
+        weight = torch.cat([linear.weight for linear in linears])
+        bias = torch.cat([linear.bias for linear in linears])
+        q, k, v = by_head(F.linear(x, weight, bias), 3 * self.heads).chunk(3, dim=1)
+        return Projected(q, k, v, x, places)
+
+
+class ConvolvedProjections(nn.Module):
+    """Half of the heads of each named part see their neighbours (Chang et al. 2021, section 5).
+
+    conv half = Linear(d -> d/2)(depthwise(x)), linear half = Linear(d -> d/2)(x), in this order;
+    no activation in between, as in the authors' code. x is zero at padding before all of them.
+    """
+
+    def __init__(self, width: int, heads: int, radius: int, convolve: Collection[str]) -> None:
+        super().__init__()
+        if heads % 2:
+            raise ToolkitError(
+                f"heads must be even where projections are convolved, but is {heads}. "
+                "Change arch.heads or leave arch.convolve empty."
+            )
+        self.heads = heads
+        self.parts = nn.ModuleDict(
+            {
+                part: HalfConvolved(width, radius) if part in convolve else nn.Linear(width, width)
+                for part in PARTS
+            }
+        )
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+        seen = hide(x, places.padding)
+        q, k, v = (by_head(self.parts[part](seen), self.heads) for part in PARTS)
+        return Projected(q, k, v, x, places)
+
+
+class HalfConvolved(nn.Module):
+    """concat(U depthwise(x), V x): the first heads are the convolutional ones."""
+
+    def __init__(self, width: int, radius: int) -> None:
+        super().__init__()
+        self.depthwise = DepthwiseConvolution(width, radius)
+        self.convolved = nn.Linear(width, width // 2)
+        self.linear = nn.Linear(width, width - width // 2)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return torch.cat([self.convolved(self.depthwise(x)), self.linear(x)], dim=-1)
+
+
+def by_head(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K"]:
+    return y.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, S, HK) -> (B, H, S, K)

@@ -1,0 +1,59 @@
+"""Score terms: everything that is added to the scores before the softmax."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.kernels import Kernel
+from toolkit.nn.attention.offsets import lay
+from toolkit.nn.attention.projected import Projected
+
+
+class ScoreTerm(nn.Module, ABC):
+    """One summand of the attention scores; broadcasts over batch."""
+
+    @abstractmethod
+    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]: ...
+
+
+class Content(ScoreTerm):
+    """q_i . k_j / sqrt(K) (Vaswani et al. 2017, eq. 1)."""
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(head_width)
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+        return self.scale * (p.q @ p.k.mT)  # (B, H, S, K) @ (B, H, K, T)
+
+
+class Relative(ScoreTerm):
+    """sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 5 and 6).
+
+    The taps of all kernels are added before they are laid along the diagonals, once.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        super().__init__()
+        self.kernels = nn.ModuleList(kernels)
+
+    def taps(self, p: Projected) -> Float[Tensor, "#B H S R"]:
+        total = self.kernels[0](p)
+        for kernel in self.kernels[1:]:
+            total = total + kernel(p)
+        return total.expand(-1, -1, p.q.shape[2], -1)
+
+    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]:
+        return lay(self.taps(p), p.places.offsets)
+
+
+class RelativeToKey(Relative):
+    """The same from the key's side: taps of place j, read at i - j."""
+
+    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]:
+        return lay(self.taps(p), p.places.offsets).mT

@@ -1,0 +1,41 @@
+"""What the map is applied to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.maps import AttentionMap
+from toolkit.nn.attention.projected import Projected
+from toolkit.nn.depthwise import DepthwiseConvolution, hide
+
+
+class Values(nn.Module, ABC):
+    @abstractmethod
+    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]: ...
+
+
+class PlainValues(Values):
+    """sum_j w_ij v_j (Vaswani et al. 2017, eq. 1)."""
+
+    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]:
+        return map_.average(p)
+
+
+class DepthwiseValues(Values):
+    """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7).
+
+    As built by the authors (footnote 3): a convolution of the values, with a bias, added after
+    the attention's dropout; eq. 7 itself writes the kernel into the scores.
+    """
+
+    def __init__(self, width: int, radius: int) -> None:
+        super().__init__()
+        self.convolution = DepthwiseConvolution(width, radius)
+
+    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]:
+        v = hide(p.v.transpose(1, 2).flatten(2), p.places.padding)  # (B, H, T, K) -> (B, T, HK)
+        nearby = self.convolution(v).unflatten(-1, (p.v.shape[1], -1))
+        return map_.average(p) + nearby.transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)

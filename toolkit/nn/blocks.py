@@ -1,0 +1,39 @@
+"""Sublayers put together as layers."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention import Attention, Places
+from toolkit.nn.dropout import Dropout
+from toolkit.nn.feed_forward import FeedForward
+
+NORM_EPS = 1e-12  # the BERT family's
+
+
+class AddNorm(nn.Module):
+    """LN(x + dropout(y)), the post-norm residual (Vaswani et al. 2017, section 5.4)."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(width, eps=NORM_EPS), Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
+    ) -> Float[Tensor, "B S D"]:
+        return self.norm(x + self.dropout(y))
+
+
+class EncoderLayer(nn.Module):
+    """x <- LN(x + dropout(attention(x))); x <- LN(x + dropout(feed_forward(x)))."""
+
+    def __init__(self, attention: Attention, width: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.attention, self.after_attention = attention, AddNorm(width, dropout)
+        self.feed_forward = FeedForward(width, inner)
+        self.after_feed_forward = AddNorm(width, dropout)
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Float[Tensor, "B S D"]:
+        x = self.after_attention(x, self.attention(x, places))
+        return self.after_feed_forward(x, self.feed_forward(x))

@@ -1,0 +1,22 @@
+"""One kernel for each channel, and padding kept out of its reach."""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+def hide(x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None) -> Float[Tensor, "B S D"]:
+    """Zero where there is no token, so that a neighbour's convolution sees the end of the text."""
+    return x if padding is None else x.masked_fill(padding.unsqueeze(-1), 0.0)
+
+
+class DepthwiseConvolution(nn.Module):
+    """y_{i,c} = b_c + sum_m w_{c,m} x_{i+m,c}, |m| <= radius, zeros beyond the ends."""
+
+    def __init__(self, width: int, radius: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(width, width, 2 * radius + 1, padding=radius, groups=width)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return self.convolution(x.mT).mT  # (B, S, D) -> (B, D, S) -> (B, S, D)

@@ -1,0 +1,84 @@
+"""Words for the gaps: what a masked language model would put in place of each [MASK]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.inputs import Inputs
+from toolkit.tasks.batch import MaskedBatch
+
+MASK = "[MASK]"
+BATCH = 32  # sentences that go through the encoder together
+
+Filling = list[tuple[str, float]]
+"""Tokens and their probabilities, most probable first."""
+
+
+def fill_mask(
+    logits: Callable[[MaskedBatch], Float[Tensor, "N V"]],
+    encoder: Any,
+    codec: Any,
+    sentences: Sequence[str],
+    top: int,
+) -> list[list[Filling]]:
+    """Per sentence and per [MASK] in it, the `top` tokens of softmax(logits) with their shares."""
+    if top < 1:
+        raise ToolkitError(f"top must be at least 1, but is {top}.")
+    device = encoder.words.weight.device
+    coded = [encode(codec, sentence, encoder.max_positions) for sentence in sentences]
+    fillings: list[list[Filling]] = []
+    for first in range(0, len(coded), BATCH):
+        some = coded[first : first + BATCH]
+        shares = logits(collate(some, codec.vocabulary, device)).float().softmax(-1)
+        rows = fillings_of(shares, codec.vocabulary, top)
+        fillings += [[next(rows) for _ in range(ids.count(codec.vocabulary.mask))] for ids in some]
+    return fillings
+
+
+def encode(codec: Any, sentence: str, limit: int | None) -> list[int]:
+    """[CLS] words [SEP], every literal [MASK] as the mask."""
+    pieces = sentence.split(MASK)
+    if len(pieces) == 1:
+        raise ToolkitError(
+            f"a sentence to fill must contain {MASK}, but this has none: {sentence!r}."
+        )
+    v = codec.vocabulary
+    ids = [v.cls, *codec.encode(pieces[0])]
+    for piece in pieces[1:]:
+        ids += [v.mask, *codec.encode(piece)]
+    ids.append(v.sep)
+    if limit is not None and len(ids) > limit:
+        raise ToolkitError(
+            f"a sentence must have at most {limit} tokens for this model, but this has {len(ids)}: "
+            f"{sentence[:60]!r}... Shorten it."
+        )
+    return ids
+
+
+def collate(coded: Sequence[Sequence[int]], vocabulary: Any, device: torch.device) -> MaskedBatch:
+    """The sentences side by side, padded to the longest; places are those of the masks."""
+    tokens = torch.full((len(coded), max(map(len, coded))), vocabulary.pad)
+    padding = torch.ones_like(tokens, dtype=torch.bool)
+    for row, ids in enumerate(coded):
+        tokens[row, : len(ids)], padding[row, : len(ids)] = torch.tensor(ids), False
+    places = ((tokens == vocabulary.mask) & ~padding).flatten().nonzero().flatten()
+    return MaskedBatch(
+        Inputs(tokens=tokens.to(device), padding=padding.to(device)),
+        places.to(device),
+        tokens.flatten()[places].to(device),
+        {"mlm": float(len(places))},
+        len(coded),
+        int((~padding).sum()),
+    )
+
+
+def fillings_of(shares: Float[Tensor, "N V"], vocabulary: Any, top: int) -> Iterator[Filling]:
+    best = shares.topk(min(top, shares.shape[-1]), dim=-1)
+    for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        yield [(vocabulary.symbols[i], share) for i, share in zip(ids, values, strict=True)]
