@@ -1,0 +1,61 @@
+"""The log of a run as records: one JSON object a line, in the order in which things happened."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+
+Value = float | int | str | None
+Values = Mapping[str, Value]
+"""The figures of one event: numbers, and where they belong (subset, path) as text."""
+Record = dict[str, Any]
+
+
+def read_records(path: Path) -> list[Record]:
+    """Every record of a metrics.jsonl; a last line torn by a killed writer is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise ToolkitError(
+            f"{path} must be a log of toolkit-train, but cannot be read: {error.strerror}."
+        ) from error
+    torn = lines.pop()  # what follows the last line feed: nothing, or half a record
+    return [parse(line, path, number) for number, line in enumerate(lines, 1)] + whole(torn)
+
+
+def parse(line: str, path: Path, number: int) -> Record:
+    try:
+        record = strict_json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ToolkitError(
+            f"{path} must hold one JSON object a line, but line {number} is {line[:40]!r}. "
+            f"Remove that line."
+        ) from error
+    if not isinstance(record, dict):
+        raise ToolkitError(
+            f"{path} must hold one JSON object a line, but line {number} is {line[:40]!r}. "
+            f"Remove that line."
+        )
+    return record
+
+
+def whole(line: str) -> list[Record]:
+    """The line's record, or nothing where it is only the beginning of one."""
+    try:
+        record = strict_json.loads(line)
+    except json.JSONDecodeError:
+        return []
+    return [record] if isinstance(record, dict) else []
+
+
+def write_records(path: Path, records: Iterable[Values]) -> None:
+    """Replace the log; a reader sees the old one or the new one, never half."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text("".join(strict_json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    os.replace(fresh, path)
