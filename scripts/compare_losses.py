@@ -17,22 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("update", "epoch", "loss", "mlm_loss", "gradient_norm", "lr", "accuracy")
-WORDS = ["the", "a", "small", "old", "red", "house", "river", "saw", "took", "under", "near", "bird"]
-    "the",
-    "a",
-    "small",
-    "old",
-    "red",
-    "house",
-    "river",
-    "saw",
-    "took",
-    "under",
-    "over",
-    "near",
-    "green",
-    "bird",
-]
+WORDS = ["the", "a", "small", "old", "red", "house", "river", "saw", "took", "under", "near"]
 
 
 def text(sentences: int = 2000) -> str:
