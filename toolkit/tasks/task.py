@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, overload
 
 from torch import Tensor, nn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.examples import Examples
+from toolkit.generation.fill_mask import Filling
 
 
 class Ratio(NamedTuple):
@@ -49,6 +51,15 @@ class Task(nn.Module, ABC):
     def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
         """Figures of evaluation besides the loss, such as accuracy."""
 
+    def fill_mask(
+        self, encoder: nn.Module, codec: Any, sentences: Sequence[str], top: int
+    ) -> list[list[Filling]]:
+        """Per sentence and per [MASK] in it, the `top` tokens with their probabilities."""
+        raise ToolkitError(
+            f"filling masks needs a task that learns to, such as mlm, but this model's is "
+            f"{type(self).__name__}."
+        )
+
 
 class Learner(nn.Module):
     """An encoder and the task that trains it: the one module to wrap for many processes.
@@ -56,9 +67,33 @@ class Learner(nn.Module):
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronised.
     """
 
+    codec: Any = None
+    """Text to tokens and back; a loaded checkpoint brings its own."""
+
     def __init__(self, encoder: nn.Module, task: Task) -> None:
         super().__init__()
         self.encoder, self.task = encoder, task
 
     def forward(self, batch: Any) -> dict[str, Prediction]:
         return self.task.predict(self.encoder, batch)
+
+    @overload
+    def fill_mask(self, sentences: str, top: int = 5) -> list[Filling]: ...
+    @overload
+    def fill_mask(self, sentences: list[str], top: int = 5) -> list[list[Filling]]: ...
+    def fill_mask(
+        self, sentences: str | list[str], top: int = 5
+    ) -> list[Filling] | list[list[Filling]]:
+        """For each [MASK] of a sentence, the `top` most probable tokens; one list per sentence."""
+        if self.codec is None:
+            raise ToolkitError(
+                "filling masks needs a learner that knows its vocabulary, but this one has no "
+                "codec. Load it with load_checkpoint, or set learner.codec."
+            )
+        texts, training = [sentences] if isinstance(sentences, str) else sentences, self.training
+        self.eval()
+        try:
+            filled = self.task.fill_mask(self.encoder, self.codec, texts, top)
+        finally:
+            self.train(training)
+        return filled[0] if isinstance(sentences, str) else filled
