@@ -1,0 +1,68 @@
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.generation.fill_mask import answers
+
+
+def measure(text):
+    if "_" not in text:
+        raise ToolkitError("no gap")
+    return len(text)
+
+
+class Filler:
+    """Fills every _ with the sentence's own first letter, and remembers what came together."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, sentences):
+        self.batches.append(list(sentences))
+        return [[[(s[0], 1.0)]] * s.count("_") for s in sentences]
+
+
+def answered(*lines, buffer_size=100, max_tokens=20):
+    filler = Filler()
+    found = answers(lines, filler, measure, buffer_size=buffer_size, max_tokens=max_tokens)
+    return list(found), filler.batches
+
+
+@pytest.mark.parametrize("buffer_size", [1, 2, 100])
+def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_size):
+    lines = [b"bbbbbb_\n", b"a_\n", b"\n", b"no\n", b"cc__\r\n", b"d_"]
+    found, _ = answered(*lines, buffer_size=buffer_size)
+    assert [a.line for a in found] == [1, 2, 3, 4, 5, 6]
+    assert [a.text for a in found] == ["bbbbbb_", "a_", "", "no", "cc__", "d_"]
+    assert [[gap[0][0] for gap in a.gaps] for a in found] == [
+        ["b"],
+        ["a"],
+        [],
+        [],
+        ["c"] * 2,
+        ["d"],
+    ]
+    assert [a.note for a in found] == ["", "", "no gap", "no gap", "", ""]
+
+
+def test_lines_of_similar_length_go_through_together_within_the_bound():
+    _, batches = answered(b"a_", b"bbbbbbbbb_", b"c_", b"ddddddddd_", b"e_", max_tokens=20)
+    assert batches == [["a_", "c_", "e_"], ["bbbbbbbbb_", "ddddddddd_"]]
+
+
+def test_a_line_that_is_too_long_is_answered_with_a_note():
+    found, batches = answered(b"a" * 30 + b"_", max_tokens=20)
+    assert found[0].note == "31 tokens, more than --max-tokens 20" and batches == []
+
+
+def test_bytes_that_are_no_text_are_answered_with_their_place():
+    found, _ = answered(b"a_", b"b\xff_", b"c_")
+    assert [a.note for a in found] == ["", "not UTF-8 at byte 2", ""]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line():
+    found, _ = answered(b"\xef\xbb\xbfa_\n")
+    assert found[0].text == "a_"
+
+
+def test_no_lines_have_no_answers():
+    assert answered() == ([], [])

@@ -1,0 +1,43 @@
+import io
+import json
+
+from rich.console import Console as Terminal
+
+from toolkit.generation.fill_mask import Answer
+from toolkit.generation.output import JsonLines, People, TabSeparated, readable
+
+START = "\N{LOWER ONE EIGHTH BLOCK}"
+GAP = [(START + "cat", 0.75), ("s", 0.125)]
+ANSWERS = [Answer(1, "A\t[MASK].", [GAP], ""), Answer(2, "", [], "empty")]
+
+
+def test_json_lines_hold_every_probability_and_the_note():
+    out = io.StringIO()
+    JsonLines(out).write(ANSWERS)
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert first["masks"] == [
+        [{"token": START + "cat", "probability": 0.75}, {"token": "s", "probability": 0.125}]
+    ]
+    assert (second["line"], second["masks"], second["note"]) == (2, [], "empty")
+
+
+def test_a_pipe_gets_one_line_for_each_line():
+    out = io.StringIO()
+    TabSeparated(out).write(ANSWERS)
+    assert out.getvalue() == f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250\n\t# empty\n"
+
+
+def test_people_get_a_table_with_a_row_for_each_gap():
+    out = io.StringIO()
+    two = Answer(3, "x" * 100, [GAP, GAP[:1]], "")
+    People(Terminal(file=out)).write([*ANSWERS, two])
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert lines[0] == ["line", "text", "1", "2"]
+    assert lines[1][-4:] == ["cat", "75.0%", "-s", "12.5%"]
+    assert lines[2] == ["2", "(empty)"]
+    assert lines[3][:2] == ["3", "x" * 60 + "..."]
+    assert lines[4] == ["cat", "75.0%"]
+
+
+def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation():
+    assert [readable(t) for t in (START + "cat", "s", ".", START)] == ["cat", "-s", ".", "(space)"]

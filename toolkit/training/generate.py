@@ -1,0 +1,115 @@
+"""What a trained model makes of new text: a checkpoint and lines in, answers out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import Any, BinaryIO
+
+import torch
+from rich.console import Console as Terminal
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
+from toolkit.config.generate import GenerateConfig
+from toolkit.generation.fill_mask import Answer, answers
+from toolkit.generation.output import JsonLines, People, TabSeparated, Writer
+from toolkit.tasks.fill_mask import MASK, encode
+from toolkit.tasks.task import Learner
+from toolkit.training.checkpoint import load_checkpoint
+
+
+def generate(c: GenerateConfig) -> None:
+    """Answer every line of the input once and in order; on stderr, how many had no answer."""
+    learner = loaded(c)
+    with opened(c.input) as lines, written(c) as writers, suppress(BrokenPipeError):
+        size = 1 if lines.isatty() else c.buffer_size
+        found = answers(
+            lines,
+            lambda sentences: learner.fill_mask(list(sentences), top=c.top),
+            measure_by(learner),
+            buffer_size=size,
+            max_tokens=c.max_tokens,
+        )
+        total, noted = write(found, writers, size)
+    if noted:
+        print(
+            f"{noted} of {total} lines had nothing to fill in; their notes say why.",
+            file=sys.stderr,
+        )
+
+
+def write(found: Iterator[Answer], writers: list[Writer], size: int) -> tuple[int, int]:
+    """Hand each buffer of answers to every writer; how many answers, how many with a note."""
+    total = noted = 0
+    while some := list(islice(found, size)):
+        for writer in writers:
+            writer.write(some)
+        total, noted = total + len(some), noted + sum(bool(answer.note) for answer in some)
+    return total, noted
+
+
+def loaded(c: GenerateConfig) -> Learner:
+    learner = load_checkpoint(c.path)
+    kind = TASKS[c.task].build if c.task else type(learner.task)
+    if isinstance(kind, type) and not isinstance(learner.task, kind):
+        raise ToolkitError(
+            f"--task must be the task of the checkpoint, but is {c.task!r} and {c.path} was "
+            f"trained with {type(learner.task).__name__}. Leave --task out."
+        )
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if c.device == "auto" else c.device
+    return learner.to(device)
+
+
+def measure_by(learner: Learner) -> Callable[[str], int]:
+    """How many tokens a sentence has; a ToolkitError where it cannot be filled."""
+
+    encoder: Any = learner.encoder
+
+    def measure(text: str) -> int:
+        if MASK not in text:
+            raise ToolkitError(f"no {MASK}" if text.strip() else "empty")
+        return len(encode(learner.codec, text, encoder.max_positions))
+
+    return measure
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The input as bytes: what is not UTF-8 is a matter of its line alone."""
+    if path == "-":
+        if sys.stdin.isatty():
+            print(
+                f"One sentence a line, {MASK} for a missing token; end with Ctrl-D.",
+                file=sys.stderr,
+            )
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise ToolkitError(
+            f"--input must be a readable file or -, but {path}: {error.strerror}."
+        ) from error
+    with file:
+        yield file
+
+
+@contextmanager
+def written(c: GenerateConfig) -> Iterator[list[Writer]]:
+    """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to a file."""
+    terminal = Terminal()
+    shown = People(terminal) if terminal.is_terminal else TabSeparated(sys.stdout)
+    if c.results_path is None:
+        yield [shown]
+        return
+    try:
+        file = open(c.results_path, "w", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise ToolkitError(
+            f"--results-path must be writable, but {c.results_path}: {error.strerror}."
+        ) from error
+    with file:
+        yield [shown, JsonLines(file)]
