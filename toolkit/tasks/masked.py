@@ -1,21 +1,148 @@
-"""Examples with hidden tokens."""
+"""Sentences with hidden tokens: what masked language modelling and its relatives learn from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from toolkit.config.sections import require
+from toolkit.criteria import IGNORED
+from toolkit.data.batching import fingerprint_of
+from toolkit.data.corpora import SAMPLES, TextSamples
+from toolkit.data.folder import DataFolder
+from toolkit.data.masking import LAWS, Masking, Noise
+from toolkit.data.vocabulary import Vocabulary
+from toolkit.models.inputs import Inputs
+from toolkit.tasks.batch import MaskedBatch
+
+OBJECTIVE = "mlm"
+STABLE_PLACES = 64
+
+Numbers = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig:
     tokens_per_sample: int = 128
-    """Most tokens in one example, special symbols included."""
+    """Most tokens of one sentence, special symbols included; longer ones lose their tail."""
     samples: str = "pairs"
-    """pairs (of sentences, Chang et al. 2021) or blocks (of tokens)."""
+    """What makes one sentence. pairs: two items in a row (Chang et al. 2021). blocks: a piece of
+    the running text, whatever it cuts. documents: as blocks, but never across two documents."""
     masking: str = "bernoulli"
-    """Law that selects places: bernoulli, exact, whole_word, span or electra."""
+    """Which tokens are hidden. bernoulli: each on its own; exact: an exact share; whole_word:
+    all pieces of a word; span: SpanBERT's runs of words; electra: as ELECTRA's generator."""
     mask_rate: float = 0.15
     """Share of tokens to predict, 0 to 1."""
-    mask_token_rate: float = 0.8
-    """Share of the selected places that show [MASK]."""
-    random_token_rate: float = 0.1
-    """Share of the selected places that show a random token."""
+    mask_token_rate: float | None = None
+    """Share of these that is shown as [MASK]. By default 0.8, with electra 0.85."""
+    random_token_rate: float | None = None
+    """Share of these that is shown as a random token. By default 0.1, with electra 0."""
+    span_max: int = 3
+    """Longest run of words that span masking hides at a time."""
+    span_p: float = 0.2
+    """Parameter of the geometric law of these runs' lengths."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.tokens_per_sample > 3,
+            f"task.tokens_per_sample must be at least 4, but is {self.tokens_per_sample}.",
+        )
+        for name, known in (("samples", SAMPLES), ("masking", LAWS)):
+            value = getattr(self, name)
+            require(
+                value in known,
+                f"task.{name} must be one of {', '.join(known)}, but is {value!r}.",
+            )
+        require(
+            0 < self.mask_rate < 1,
+            f"task.mask_rate must lie between 0 and 1, but is {self.mask_rate}.",
+        )
+        shown = [self.mask_token_rate or 0.0, self.random_token_rate or 0.0]
+        require(
+            min(shown) >= 0 and sum(shown) <= 1,
+            f"task.mask_token_rate and random_token_rate must be shares that sum to at most 1, "
+            f"but are {self.mask_token_rate} and {self.random_token_rate}.",
+        )
+        require(self.span_max > 0, f"task.span_max must be at least 1, but is {self.span_max}.")
+        require(0 < self.span_p < 1, f"task.span_p must lie between 0 and 1, but is {self.span_p}.")
+
+
+class MaskedExamples:
+    """The sentences of one split; every collation hides its tokens anew."""
+
+    def __init__(
+        self,
+        config: MaskingConfig,
+        folder: DataFolder,
+        split: str,
+        *,
+        seed: int,
+        training: bool,
+        fixed_shapes: bool,
+    ) -> None:
+        self._seed, self._training, self._fixed_shapes = seed, training, fixed_shapes
+        self._samples = TextSamples(
+            folder.split(split).column("tokens"),
+            folder.vocabulary,
+            samples=config.samples,
+            tokens_per_sample=config.tokens_per_sample,
+        )
+        self._masking = masking(config, folder.vocabulary)
+        self.lengths = self._samples.lengths
+        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed)
+
+    def collate(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+        """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
+        if len(ids) == 0:
+            return self._idle()
+        sentences = self._samples.sentences(ids)
+        noise = Noise(self._seed, epoch if self._training else None, ids)
+        shown, chosen = self._masking.hide(sentences, noise)
+        targets = sentences.tokens[chosen.rows, chosen.places]
+        padded = int(sentences.lengths.min()) < shown.shape[1]
+        padding = np.arange(shown.shape[1]) >= sentences.lengths[:, None] if padded else None
+        return MaskedBatch(
+            inputs=Inputs(
+                tokens=torch.from_numpy(shown),
+                padding=None if padding is None else torch.from_numpy(padding),
+            ),
+            places=self._filled(chosen.rows * shown.shape[1] + chosen.places, 0),
+            targets=self._filled(targets, IGNORED),
+            weights={OBJECTIVE: float(len(targets))},
+            sentences=len(ids),
+            tokens=int(sentences.lengths.sum()),
+        )
+
+    def _idle(self) -> MaskedBatch:
+        batch = self.collate(np.zeros(1, np.int64), None)
+        nothing = torch.full_like(batch.targets, IGNORED)
+        return batch._replace(targets=nothing, weights={OBJECTIVE: 0.0}, sentences=0, tokens=0)
+
+    def _filled(self, values: Numbers, filler: int) -> Int[Tensor, " N"]:
+        """At least one row, so that every head takes part; stable shapes where wanted."""
+        multiple = STABLE_PLACES if self._fixed_shapes else 1
+        rows = multiple * max(1, -(-len(values) // multiple))
+        whole = np.full(rows, filler, np.int64)
+        whole[: len(values)] = values
+        return torch.from_numpy(whole)
+
+
+def masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
+    """The law that the config names, with its own rates unless others are given."""
+    hidden, random = (0.85, 0.0) if config.masking == "electra" else (0.8, 0.1)
+    given = config.mask_token_rate, config.random_token_rate
+    return Masking(
+        law=config.masking,
+        vocabulary=vocabulary,
+        tokens_per_sample=config.tokens_per_sample,
+        rate=config.mask_rate,
+        mask_token_rate=hidden if given[0] is None else given[0],
+        random_token_rate=random if given[1] is None else given[1],
+        span_max=config.span_max,
+        span_p=config.span_p,
+    )

@@ -1,0 +1,132 @@
+"""Which examples make which micro-batch, as a function of the seed, the epoch and the data."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.hashing import mix
+
+Numbers = npt.NDArray[np.int64]
+BUCKETS_PER_DOUBLING = 16
+EXAMPLES, BATCHES = range(2)  # what is shuffled: draws that must not share their randomness
+
+
+class Plan(NamedTuple):
+    """The micro-batches of one epoch, in order."""
+
+    ids: Numbers
+    """Examples, batch after batch as they lie in `begins`."""
+    begins: Numbers
+    """Where each batch begins in `ids`, and at the end where the last one ends."""
+    order: Numbers
+    """Batches in the order in which they are served."""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batch(self, place: int) -> Numbers:
+        """The examples of the micro-batch that is served at this place."""
+        batch = self.order[place]
+        return self.ids[self.begins[batch] : self.begins[batch + 1]]
+
+
+class Planner:
+    """Micro-batches of examples of about equal length, bounded by padded tokens and by number.
+
+    The examples are sorted by length bucket and cut; which example of a bucket falls where, and
+    the order of the batches, are drawn anew every epoch. The cuts only depend on the buckets'
+    sizes, so that every epoch has the same number of micro-batches.
+    """
+
+    def __init__(
+        self,
+        lengths: Numbers,
+        *,
+        max_tokens: int | None,
+        batch_size: int | None,
+        seed: int,
+        fingerprint: str,
+    ) -> None:
+        if max_tokens is None and batch_size is None:
+            batch_size = 32
+        _refuse_long(lengths, max_tokens)
+        self._seed = int(mix(seed, int(fingerprint_of(fingerprint)[:16], 16)))
+        self._bucket, tops = _buckets(lengths)
+        in_order = np.sort(self._bucket, kind="stable")
+        self._begins = _cut(tops[in_order], max_tokens, batch_size)
+
+    def __len__(self) -> int:
+        return len(self._begins) - 1
+
+    def epoch(self, epoch: int) -> Plan:
+        """The micro-batches of a training epoch."""
+        shuffled = _permutation(len(self._bucket), int(mix(self._seed, epoch, EXAMPLES)))
+        ids = shuffled[np.argsort(self._bucket[shuffled], kind="stable")]
+        return Plan(
+            ids, self._begins, _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
+        )
+
+    def in_order(self) -> Plan:
+        """The micro-batches of an evaluation: shortest examples first."""
+        ids = np.argsort(self._bucket, kind="stable")
+        return Plan(ids, self._begins, np.arange(len(self)))
+
+
+def fingerprint_of(*parts: object) -> str:
+    """sha256 of what the parts look like, 64 hexadecimal digits."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:
+    if len(lengths) == 0:
+        raise ToolkitError("there must be examples to make batches of, but there are none.")
+    longest = int(lengths.max())
+    if max_tokens is not None and longest > max_tokens:
+        raise ToolkitError(
+            f"max_tokens must be at least the length of the longest example, but is {max_tokens} "
+            f"and example {int(lengths.argmax())} has {longest} tokens. Raise --max-tokens, or "
+            f"lower --tokens-per-sample."
+        )
+
+
+def _buckets(lengths: Numbers) -> tuple[npt.NDArray[np.uint16], Numbers]:
+    """Each example's bucket, a sixteenth of a doubling wide, and each bucket's longest length."""
+    scale = np.log2(np.maximum(lengths, 1)) * BUCKETS_PER_DOUBLING
+    _, bucket = np.unique(np.floor(scale).astype(np.int64), return_inverse=True)
+    tops = np.zeros(int(bucket.max()) + 1, np.int64)
+    np.maximum.at(tops, bucket, lengths)
+    return bucket.astype(np.uint16), tops
+
+
+def _permutation(count: int, seed: int) -> Numbers:
+    """0 .. count - 1 shuffled: random bits above, the number below, sorted as one integer."""
+    bits = max(1, (count - 1).bit_length())
+    low = np.uint64((1 << bits) - 1)
+    numbers = np.arange(count, dtype=np.uint64)
+    keys = np.sort((mix(seed, numbers) & ~low) | numbers)
+    return (keys & low).astype(np.int64)
+
+
+def _cut(costs: Numbers, max_tokens: int | None, batch_size: int | None) -> Numbers:
+    """Longest runs from the front with size <= batch_size and size x largest cost <= max_tokens.
+
+    The costs rise, so a run's largest is its last.
+    """
+    count = len(costs)
+    if max_tokens is None:
+        assert batch_size is not None, "one of the two bounds is always set"
+        return np.append(np.arange(0, count, batch_size), count)
+    most = count if batch_size is None else batch_size
+    begins, begin = [0], 0
+    while begin < count:
+        size = min(most, count - begin, max_tokens // int(costs[begin]))
+        while size * int(costs[begin + size - 1]) > max_tokens:
+            size = max_tokens // int(costs[begin + size - 1])
+        begin += size
+        begins.append(begin)
+    return np.array(begins)

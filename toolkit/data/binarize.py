@@ -1,0 +1,96 @@
+"""One part of the text to one part of every column: what a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.codec import Codec
+from toolkit.data.column_writer import ColumnWriter
+from toolkit.data.holdout import shares
+from toolkit.data.text import Piece
+from toolkit.data.units import read_units
+
+COLUMN = "tokens"
+
+Numbers = npt.NDArray[np.int64]
+Report = Callable[[int, int], None]
+"""Called with bytes read and tokens written since the last call."""
+
+
+@dataclass(frozen=True)
+class PartTask:
+    split: str
+    number: int
+    pieces: Sequence[Piece]
+
+
+class _Batch(NamedTuple):
+    ids: Numbers
+    lengths: Numbers
+    documents: Numbers
+
+
+class _Target:
+    """One split's share of a part; a document begins where items are no longer neighbours."""
+
+    def __init__(self, stem: Path, codec: Codec) -> None:
+        words = codec.vocabulary
+        self.writer = ColumnWriter(stem, words.dtype, words.fingerprint)
+        self._unknown_id, self.unknown = words.unk, 0
+        self._last = np.zeros((1, 2), np.int64)
+
+    def add(self, batch: _Batch, chosen: npt.NDArray[np.bool_], runs: Numbers) -> None:
+        chosen = np.logical_and(chosen, batch.lengths > 0)
+        if not chosen.any():
+            return
+        ids = batch.ids[np.repeat(chosen, batch.lengths)]
+        where = np.stack([batch.documents, runs], 1)[chosen]
+        changes = np.diff(where, axis=0, prepend=self._last) != 0
+        begins = np.logical_or(changes[:, 0], changes[:, 1])
+        self._last = where[-1:]
+        self.writer.add(ids, batch.lengths[chosen], begins)
+        self.unknown += int(np.count_nonzero(ids == self._unknown_id))
+
+
+def binarize(
+    task: PartTask, config: PreprocessConfig, codec: Codec, folder: Path, report: Report
+) -> dict[str, dict[str, Any]]:
+    """Write the part; answer with each split's entry for meta.json and its unknown tokens."""
+    targets: dict[str, _Target] = {}
+    items = 0
+    for batch in _batches(task.pieces, config, codec, report):
+        numbers = np.arange(items, items + len(batch.lengths))
+        items += len(numbers)
+        for share in shares(task.split, numbers, config.valid_share, config.test_share):
+            if share.chosen.any():
+                if share.split not in targets:
+                    stem = folder / f"{share.split}.{COLUMN}.{task.number}"
+                    targets[share.split] = _Target(stem, codec)
+                targets[share.split].add(batch, share.chosen, share.runs)
+    return {
+        split: {"part": target.writer.finish(), "unknown": target.unknown}
+        for split, target in targets.items()
+    }
+
+
+def _batches(
+    pieces: Sequence[Piece], config: PreprocessConfig, codec: Codec, report: Report
+) -> Iterator[_Batch]:
+    """Encoded items; documents are numbered through, 0 goes on with an earlier part's."""
+    document = 0
+    for piece in pieces:
+        before, reported = document, 0
+        for units in read_units(piece, config.units, config.max_line_bytes):
+            ids, lengths = codec.encode_lines(units.items)
+            documents = before + np.array(units.documents, np.int64)
+            document = int(documents.max(initial=document))
+            report(units.read_bytes - reported, len(ids))
+            reported = units.read_bytes
+            yield _Batch(ids, lengths, documents)

@@ -1,0 +1,159 @@
+"""Text to ids and back: what a data folder and a checkpoint carry along to read new text."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sentencepiece
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.normalise import lower_without_accents
+from toolkit.data.vocabulary import (
+    ROLES,
+    WORD_START,
+    Vocabulary,
+    append_special,
+    read_symbols,
+    write_symbols,
+)
+
+MODEL_FILE, CODEC_FILE, SYMBOLS_FILE = "sentencepiece.model", "codec.json", "dict.txt"
+FILES = (SYMBOLS_FILE, CODEC_FILE, MODEL_FILE)
+CACHED_WORDS = 1 << 20
+
+Ids = npt.NDArray[np.int64]
+
+
+class Codec:
+    """SentencePiece (Kudo & Richardson 2018) behind optional lower-casing, as Chang et al.
+
+    Pieces do not cross spaces, so a sentence's best segmentation is that of its words one after
+    the other; each distinct word is segmented once and remembered. A model that does cross spaces
+    is asked sentence by sentence.
+    """
+
+    def __init__(self, model: bytes, *, lowercase: bool) -> None:
+        self.model, self.lowercase = model, lowercase
+        try:
+            self._pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except Exception as error:  # the binding raises RuntimeError or its own class by version
+            raise ToolkitError(
+                "a SentencePiece model must be readable by sentencepiece, but is not: it is "
+                "damaged or another program's. Give the .model file that its training wrote."
+            ) from error
+        pieces = [self._pieces.id_to_piece(i) for i in range(self._pieces.get_piece_size())]
+        self.vocabulary: Vocabulary = append_special(pieces, self._pieces.unk_id())
+        self._forget()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text, no special symbols among them."""
+        ids, _ = self.encode_lines([text])
+        return ids.tolist()
+
+    def encode_marked(self, text: str) -> list[int]:
+        """As `encode`, but [MASK], [CLS], [SEP] and <pad> in the text stand for themselves."""
+        names = {self.vocabulary.symbols[i]: i for i in self.vocabulary.special}
+        pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
+        return [i for p in pieces for i in ([names[p]] if p in names else self.encode(p))]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of the ids; special symbols appear by name, between spaces."""
+        symbols, special = self.vocabulary.symbols, set(self.vocabulary.special)
+        words = []
+        for marked, run in groupby(ids, special.__contains__):
+            found = list(run)
+            words += [symbols[i] for i in found] if marked else [self._pieces.decode(found)]
+        return " ".join(words)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
+        """All ids back to back, and how many each line has."""
+        if not self._word_by_word:
+            return self._encode_whole(lines)
+        split = [line.split(" ") for line in lines]
+        words = list(chain.from_iterable(split))
+        if len(self._rows) > CACHED_WORDS:
+            self._forget()
+        self._learn(sorted(set(words).difference(self._rows)))
+        rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+        begins = np.frombuffer(self._begins, np.int64)
+        first, counts = begins[rows], begins[rows + 1] - begins[rows]
+        ends = np.cumsum(counts)
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
+        ids = np.frombuffer(self._ids, np.int32)[places].astype(np.int64)
+        last_words = np.cumsum(np.array([len(words) for words in split], np.int64))
+        totals = np.concatenate([np.zeros(1, np.int64), ends])[last_words]
+        return ids, np.diff(totals, prepend=0)
+
+    def _encode_whole(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
+        split = self._pieces.encode([self._plain(line) for line in lines], num_threads=1)
+        lengths = np.array([len(ids) for ids in split], np.int64)
+        ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
+        return ids, lengths
+
+    def _forget(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._ids, self._begins = array("i"), array("q", [0])
+
+    def _learn(self, words: Sequence[str]) -> None:
+        self._rows.update({word: len(self._rows) + i for i, word in enumerate(words)})
+        for ids in self._pieces.encode([self._plain(word) for word in words], num_threads=1):
+            self._ids.extend(ids)
+            self._begins.append(len(self._ids))
+
+    def _plain(self, text: str) -> str:
+        return lower_without_accents(text) if self.lowercase else text
+
+    @cached_property
+    def _word_by_word(self) -> bool:
+        """Whether no piece reaches over a space and spaces at the ends do not count."""
+        symbols = self.vocabulary.symbols
+        crossing = any(WORD_START in symbol[1:] for symbol in symbols)
+        one, two, both = (self._pieces.encode(text) for text in ("a", "b", " a  b "))
+        return WORD_START in symbols and not crossing and bool(both == one + two)
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "kind": "sentencepiece",
+            "lowercase": self.lowercase,
+            "special": self.vocabulary.roles,
+        }
+
+    def save(self, folder: Path | str) -> None:
+        """dict.txt, codec.json and sentencepiece.model."""
+        folder = Path(folder)
+        (folder / SYMBOLS_FILE).write_text(
+            write_symbols(self.vocabulary.symbols), encoding="utf-8", newline="\n"
+        )
+        (folder / CODEC_FILE).write_text(json.dumps(self.settings(), indent=2) + "\n")
+        (folder / MODEL_FILE).write_bytes(self.model)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Codec:
+        folder = Path(folder)
+        try:
+            settings = json.loads((folder / CODEC_FILE).read_text(encoding="utf-8"))
+            symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
+            model = (folder / MODEL_FILE).read_bytes()
+            lowercase, special = bool(settings["lowercase"]), dict(settings["special"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ToolkitError(
+                f"{folder} must hold a readable {', '.join(FILES)}, but does not ({error}). "
+                f"Run toolkit-preprocess again."
+            ) from error
+        codec = cls(model, lowercase=lowercase)
+        found = codec.vocabulary
+        if symbols != found.symbols or special != {role: found.roles[role] for role in ROLES}:
+            raise ToolkitError(
+                f"{folder / SYMBOLS_FILE} must list the pieces of {MODEL_FILE} beside it, but "
+                f"differs. One of them was replaced: run toolkit-preprocess again."
+            )
+        return codec

@@ -1,0 +1,70 @@
+"""A folder that appears complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.folder import META_FILE
+
+
+@contextmanager
+def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its name when the block ends without error."""
+    _refuse_taken(path, overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+        partial.mkdir()
+    except OSError as error:
+        raise ToolkitError(
+            f"destdir must be a folder that can be made, but {path} is not: {error.strerror}. "
+            f"Choose another --destdir."
+        ) from error
+    try:
+        yield partial
+        old = path.with_name(f"{path.name}.old-{os.getpid()}")
+        if path.exists():
+            path.rename(old)
+        partial.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_taken(path: Path, overwrite: bool) -> None:
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not (path / META_FILE).is_file():
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds something else than a data folder. "
+            f"Choose another --destdir."
+        )
+    if not overwrite:
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds a data folder already. Choose "
+            f"another --destdir, or replace it with --overwrite."
+        )
+
+
+def _remove_abandoned(path: Path) -> None:
+    """What an interrupted run left behind, unless that run is still alive."""
+    for left in path.parent.glob(f"{path.name}.partial-*"):
+        owner = left.name.rpartition("-")[2]
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

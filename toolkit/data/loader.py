@@ -1,0 +1,155 @@
+"""Micro-batches in order, prepared ahead of the trainer by other processes if wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import DataLoader, Dataset
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.batching import Plan, Planner, fingerprint_of
+from toolkit.data.examples import Examples
+
+Numbers = npt.NDArray[np.int64]
+AHEAD = 4  # micro-batches that each worker prepares ahead
+
+
+class _Order(NamedTuple):
+    """What a worker is asked for; no ids stand for an idle rank's batch."""
+
+    ids: Numbers
+    epoch: int | None
+
+
+class _Refusal(NamedTuple):
+    """A user's error on its way from a worker to the trainer."""
+
+    message: str
+
+
+class _Collated(Dataset[Any]):
+    """Answers an order with its batch."""
+
+    def __init__(self, examples: Examples) -> None:
+        self._examples = examples
+
+    def __getitem__(self, order: _Order) -> Any:
+        try:
+            return self._examples.collate(order.ids, order.epoch)
+        except ToolkitError as error:
+            return _Refusal(str(error))
+
+
+class _Orders:
+    """The orders of the pass at hand; DataLoader asks for them anew with every pass."""
+
+    def __init__(self) -> None:
+        self.orders: Sequence[_Order] | Iterator[_Order] = ()
+
+    def __iter__(self) -> Iterator[_Order]:
+        return iter(self.orders)
+
+
+class Loader:
+    """This rank's micro-batches.
+
+    The list of an epoch's micro-batches is the same on every rank and for any number of workers;
+    at equal `ranks` x update_freq so are the updates.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        *,
+        max_tokens: int | None,
+        batch_size: int | None,
+        seed: int,
+        rank: int = 0,
+        ranks: int = 1,
+        workers: int = 0,
+        shuffle: bool = True,
+        pin_memory: bool = False,
+    ) -> None:
+        self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
+        self._planner = Planner(
+            examples.lengths,
+            max_tokens=max_tokens,
+            batch_size=batch_size,
+            seed=seed,
+            fingerprint=examples.fingerprint,
+        )
+        self.examples = len(examples.lengths)
+        self.fingerprint = fingerprint_of(
+            examples.fingerprint, max_tokens, batch_size, seed, shuffle
+        )
+        """Changes when the micro-batches of some epoch do."""
+        self.waited_seconds = 0.0
+        """Time that the consumer has waited for batches so far."""
+        self._orders = _Orders()
+        self._batches: DataLoader[Any] = DataLoader(
+            _Collated(examples),
+            batch_size=None,
+            sampler=self._orders,
+            num_workers=workers,
+            prefetch_factor=AHEAD if workers else None,
+            persistent_workers=workers > 0,
+            pin_memory=pin_memory,
+        )
+
+    def micro_batches(self, epoch: int) -> int:
+        """Micro-batches of the epoch over all ranks; every epoch has the same number."""
+        return len(self._planner)
+
+    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
+        """This rank's micro-batches, update by update, beginning behind `start` micro-batches.
+
+        An update takes ranks x update_freq consecutive micro-batches, rank r those with
+        index % ranks == r. In a short last update all ranks get equally many: one that has none
+        left gets a batch of weight zero.
+        """
+        plan = self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
+        sizes: list[int] = []
+        orders = []
+        together = self._ranks * update_freq
+        for begin in range(start, len(plan), together):
+            mine = self._share(plan, begin, min(begin + together, len(plan)), epoch)
+            sizes.append(len(mine))
+            orders += mine
+        batches = self._serve(orders)
+        for size in sizes:
+            yield [next(batches) for _ in range(size)]
+
+    def evaluation(self) -> Iterator[Any]:
+        """This rank's share of a pass that meets every example exactly once over all ranks.
+
+        All ranks get equally many batches; those without examples have weight zero.
+        """
+        plan = self._planner.in_order()
+        yield from self._serve(self._share(plan, 0, len(plan), None))
+
+    def close(self) -> None:
+        """End the workers."""
+        iterator = self._batches._iterator
+        if iterator is not None and hasattr(iterator, "_shutdown_workers"):
+            iterator._shutdown_workers()
+        self._batches._iterator = None
+
+    def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> list[_Order]:
+        first = begin + (self._rank - begin) % self._ranks
+        mine = [_Order(plan.batch(i), epoch) for i in range(first, end, self._ranks)]
+        idle = -(-(end - begin) // self._ranks) - len(mine)
+        return mine + [_Order(np.zeros(0, np.int64), epoch)] * idle
+
+    def _serve(self, orders: list[_Order]) -> Iterator[Any]:
+        self._orders.orders = orders
+        begin = time.perf_counter()
+        for batch in self._batches:
+            self.waited_seconds += time.perf_counter() - begin
+            if isinstance(batch, _Refusal):
+                raise ToolkitError(batch.message)
+            yield batch
+            begin = time.perf_counter()

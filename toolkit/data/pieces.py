@@ -1,0 +1,52 @@
+"""Training a SentencePiece model on a sample of the text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+import sentencepiece
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.normalise import lower_without_accents
+from toolkit.data.text import Piece
+from toolkit.data.units import read_units
+
+THREADS = 16  # fixed: sums in the training depend on it, the machine must not matter
+
+
+def sample(pieces: Iterable[Piece], config: PreprocessConfig, share: float) -> list[str]:
+    """Every so many items of one part, as the model will see them."""
+    kept, seen = [], 0
+    for piece in pieces:
+        for batch in read_units(piece, config.units, config.max_line_bytes):
+            for item in batch.items:
+                if int((seen + 1) * share) > int(seen * share):
+                    kept.append(lower_without_accents(item) if config.lowercase else item)
+                seen += 1
+    return kept
+
+
+def train(items: Iterable[str], config: PreprocessConfig) -> bytes:
+    """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model with at most vocab_size pieces."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(items),
+            model_writer=model,
+            vocab_size=config.vocab_size,
+            hard_vocab_limit=False,
+            model_type=config.sentencepiece_type,
+            character_coverage=config.character_coverage,
+            max_sentence_length=config.max_line_bytes,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except Exception as error:  # the binding raises RuntimeError or its own class by version
+        raise ToolkitError(
+            f"the text must be enough to train {config.vocab_size} SentencePiece pieces, but "
+            f"sentencepiece says: {' '.join(str(error).split())}. Give more text, a smaller "
+            f"--vocab-size, or a --sentencepiece-model."
+        ) from error
+    return model.getvalue()

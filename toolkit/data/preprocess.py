@@ -1,0 +1,142 @@
+"""From raw text files to a data folder, in one command and on all cores."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.binarize import COLUMN, PartTask
+from toolkit.data.codec import Codec
+from toolkit.data.destination import destination
+from toolkit.data.folder import FORMAT, META_FILE, VERSION, codec_files, digest
+from toolkit.data.parts import plan_parts
+from toolkit.data.pieces import train
+from toolkit.data.report import Progress, summary
+from toolkit.data.text import Piece, list_files
+from toolkit.data.workers import Workers
+
+SETTINGS = ("units", "valid_share", "test_share", "lowercase")
+
+
+def preprocess(config: PreprocessConfig) -> None:
+    """Train or take the SentencePiece model, binarize every split, write meta.json last."""
+    tasks = _plan(config)
+    workers = config.workers or len(os.sched_getaffinity(0))
+    with (
+        destination(Path(config.destdir), overwrite=config.overwrite) as folder,
+        Workers(min(workers, len(tasks)), config) as pool,
+    ):
+        try:
+            codec = Codec(_model(config, tasks, pool), lowercase=config.lowercase)
+            codec.save(folder)
+            begin = time.perf_counter()
+            with Progress("binarizing", _bytes(tasks)) as progress:
+                found = pool.binarize(tasks, folder, progress.advance)
+            seconds = time.perf_counter() - begin
+            meta = _meta(config, codec, folder, found)
+            _write(folder / META_FILE, meta)
+        except OSError as error:
+            raise ToolkitError(
+                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
+                f"or choose another --destdir."
+            ) from error
+    summary(config.destdir, meta, seconds, workers)
+
+
+def _plan(config: PreprocessConfig) -> list[PartTask]:
+    tasks = []
+    for split in ("train", "valid", "test"):
+        option = f"{split}pref"
+        if given := getattr(config, option):
+            parts = plan_parts(list_files(option, given), config.units)
+            tasks += [PartTask(split, number, part) for number, part in enumerate(parts)]
+    return tasks
+
+
+def _bytes(tasks: list[PartTask]) -> int:
+    return sum(piece.end - piece.begin for task in tasks for piece in task.pieces)
+
+
+def _model(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> bytes:
+    if config.sentencepiece_model is not None:
+        try:
+            return Path(config.sentencepiece_model).read_bytes()
+        except OSError as error:
+            raise ToolkitError(
+                f"sentencepiece_model must name a readable file, but {config.sentencepiece_model} "
+                f"is not: {error.strerror}. Correct the path, or leave it out to train one."
+            ) from error
+    parts: list[list[Piece]] = [list(task.pieces) for task in tasks if task.split == "train"]
+    if not parts:
+        raise ToolkitError(
+            "a SentencePiece model must be trained on --trainpref, but there is none. Give text "
+            "to train on, or a --sentencepiece-model."
+        )
+    return train(pool.sample(parts), config)
+
+
+def _meta(
+    config: PreprocessConfig,
+    codec: Codec,
+    folder: Path,
+    found: list[tuple[PartTask, dict[str, dict[str, Any]]]],
+) -> dict[str, Any]:
+    parts: dict[str, list[Any]] = defaultdict(list)
+    unknown: dict[str, int] = defaultdict(int)
+    for _, splits in found:
+        for split, result in splits.items():
+            if result["part"]["items"]:
+                parts[split].append(result["part"])
+                unknown[split] += result["unknown"]
+    _refuse_empty(config, set(parts))
+    words = codec.vocabulary
+    meta: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": "text",
+        "vocabulary": {"symbols": len(words), "fingerprint": words.fingerprint},
+        "files": {
+            name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in codec_files()
+        },
+        "settings": {name: getattr(config, name) for name in SETTINGS},
+        "splits": {
+            split: {
+                "unknown": unknown[split],
+                "columns": {COLUMN: {"dtype": words.dtype, "parts": parts[split]}},
+            }
+            for split in ("train", "valid", "test")
+            if split in parts
+        },
+    }
+    return {**meta, "digest": digest(meta)}
+
+
+def _refuse_empty(config: PreprocessConfig, filled: set[str]) -> None:
+    for split in ("train", "valid", "test"):
+        files = getattr(config, f"{split}pref")
+        if files and split not in filled:
+            raise ToolkitError(
+                f"{split}pref must hold text, but {files} has only blank lines. Give other files."
+            )
+        if getattr(config, f"{split}_share", 0) and split not in filled:
+            raise ToolkitError(
+                f"{split}_share must hold out something, but the text is too short for a share of "
+                f"{getattr(config, f'{split}_share')}. Raise it, or give --{split}pref."
+            )
+
+
+def _write(path: Path, meta: dict[str, Any]) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(meta, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)

@@ -1,0 +1,97 @@
+"""What toolkit-preprocess shows: progress while it works, one table at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+LINE_SECONDS = 5.0
+
+
+class Progress:
+    """A bar with rate and time left on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self, what: str, total_bytes: int) -> None:
+        self._what, self._total = what, max(1, total_bytes)
+        self._bytes = self._tokens = 0
+        self._begin = self._said = time.perf_counter()
+        self._bar: RichProgress | None = None
+
+    def __enter__(self) -> Progress:
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self._bar = RichProgress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:3.0f}%  {task.fields[rate]}"),
+                TimeRemainingColumn(),
+                console=console,
+                auto_refresh=False,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=self._total, rate="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, read_bytes: int, tokens: int) -> None:
+        self._bytes += read_bytes
+        self._tokens += tokens
+        now = time.perf_counter()
+        rate = self._tokens / max(now - self._begin, 1e-9)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._bytes, rate=f"{rate:,.0f} tokens/s")
+            self._bar.refresh()
+        elif now - self._said >= LINE_SECONDS:
+            self._said = now
+            share = min(1.0, self._bytes / self._total)
+            left = (now - self._begin) * (1 - share) / max(share, 1e-9)
+            print(
+                f"{self._what} {share:4.0%}, {rate:,.0f} tokens/s, {left:.0f} s left",
+                file=sys.stderr,
+            )
+
+
+def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: int) -> None:
+    """One row a split: documents, items, tokens, share unknown."""
+    table = Table(title=f"{destination}: {meta['vocabulary']['symbols']:,} symbols")
+    for name in ("split", "documents", "items", "tokens", "unknown", "parts"):
+        table.add_column(name, justify="left" if name == "split" else "right")
+    total = 0
+    for split, entry in meta["splits"].items():
+        (column,) = entry["columns"].values()
+        sums = {
+            key: sum(part[key] for part in column["parts"])
+            for key in ("documents", "items", "elements")
+        }
+        total += sums["elements"]
+        table.add_row(
+            split,
+            f"{sums['documents']:,}",
+            f"{sums['items']:,}",
+            f"{sums['elements']:,}",
+            f"{entry['unknown'] / sums['elements']:.3%}",
+            str(len(column["parts"])),
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        f"binarized {total:,} tokens in {seconds:.1f} s with {workers} "
+        f"worker{'s' if workers > 1 else ''}: {total / max(seconds, 1e-9):,.0f} tokens/s",
+        highlight=False,
+    )

@@ -1,0 +1,169 @@
+"""Raw text files, read as lines: plain, .gz or .xz, UTF-8 with or without BOM, LF or CRLF."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any, NamedTuple, NoReturn
+
+from toolkit.common.errors import ToolkitError
+
+CHUNK_BYTES = 1 << 20
+TEXT_ENDINGS = (".txt", ".txt.gz", ".txt.xz")
+_READERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+_BOM = b"\xef\xbb\xbf"
+
+
+class Piece(NamedTuple):
+    """A file, or whole lines of it that one worker reads."""
+
+    path: Path
+    begin: int
+    """First byte; cuts lie behind line ends."""
+    end: int
+    """Byte behind the last; compressed files are never cut."""
+    fresh: bool
+    """Whether its first line begins a document."""
+
+
+class Lines(NamedTuple):
+    """Consecutive lines of a piece, stripped, and how far in the file reading has come."""
+
+    lines: list[str]
+    read_bytes: int
+
+
+def is_compressed(path: Path) -> bool:
+    return path.suffix in _READERS
+
+
+def list_files(option: str, given: str) -> list[Path]:
+    """The files that a comma-separated option names; a folder stands for the texts in it."""
+    files: list[Path] = []
+    for name in filter(None, given.split(",")):
+        path = Path(name)
+        if path.is_dir():
+            found = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_ENDINGS))
+            if not found:
+                raise ToolkitError(
+                    f"{option} folder {path} must hold files ending in {', '.join(TEXT_ENDINGS)}, "
+                    f"but holds none. Name the files themselves."
+                )
+            files += found
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise ToolkitError(
+                f"{option} must name existing files, but {path} is not there. Correct the path "
+                f"(several are separated by commas, without spaces)."
+            )
+    for path in files:
+        if path.stat().st_size == 0:
+            raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
+    return files
+
+
+def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
+    """The piece in chunks of whole lines, ends stripped; blank lines come as empty strings."""
+    number, rest = 0, b""
+    for chunk, read_bytes in _chunks(piece):
+        data = rest + chunk
+        cut = data.rfind(b"\n") + 1
+        data, rest = data[:cut], data[cut:]
+        if data:
+            yield Lines(_decode(piece, data, number, max_line_bytes), read_bytes)
+            number += data.count(b"\n")
+        if len(rest) > max_line_bytes:
+            _refuse_long(piece, number, len(rest), max_line_bytes)
+    if rest:
+        yield Lines(_decode(piece, rest, number, max_line_bytes), piece.end - piece.begin)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The text, and the file itself, whose position says how far reading has come."""
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
+    with raw:
+        reader = _READERS.get(path.suffix, nullcontext)
+        with reader(raw) as text:
+            yield text, raw
+
+
+def _chunks(piece: Piece) -> Iterator[tuple[bytes, int]]:
+    """The text's bytes without BOM, and how many bytes of the file have been read."""
+    compressed = is_compressed(piece.path)
+    with _open(piece.path) as (text, raw):
+        raw.seek(piece.begin)
+        first = piece.begin == 0
+        while compressed or raw.tell() < piece.end:
+            most = CHUNK_BYTES if compressed else min(CHUNK_BYTES, piece.end - raw.tell())
+            chunk = _read(text, most, piece.path)
+            if not chunk:
+                return
+            yield chunk.removeprefix(_BOM) if first else chunk, raw.tell() - piece.begin
+            first = False
+
+
+def _read(text: IO[bytes], most: int, path: Path) -> bytes:
+    try:
+        return text.read(most)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise ToolkitError(
+            f"{path} must be readable to its end, but is not ({error}): it is truncated or "
+            f"damaged. Copy or pack it again."
+        ) from error
+
+
+def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list[str]:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        begin = data.rfind(b"\n", 0, error.start) + 1
+        _refuse(
+            piece,
+            number + data.count(b"\n", 0, error.start),
+            f"be UTF-8 text, but has byte 0x{data[error.start]:02x} at column "
+            f"{error.start - begin + 1}. Convert the file, for instance with iconv -f latin1 "
+            f"-t utf-8",
+        )
+    if "\0" in text:
+        _refuse(
+            piece,
+            number + data.count(b"\n", 0, data.index(b"\0")),
+            "be text, but has a NUL byte. The file is binary or UTF-16: convert it to UTF-8",
+        )
+    lines = text.split("\n")
+    if len(max(lines, key=len)) * 4 > max_line_bytes:
+        for place, line in enumerate(lines):
+            size = len(line.encode())
+            if size > max_line_bytes:
+                _refuse_long(piece, number + place, size, max_line_bytes)
+    if text.endswith("\n"):
+        lines.pop()
+    return [line.strip() for line in lines]
+
+
+def _refuse_long(piece: Piece, number: int, size: int, most: int) -> NoReturn:
+    _refuse(
+        piece,
+        number,
+        f"have at most {most} bytes, but has {size} or more. Break the line into sentences, or "
+        f"raise --max-line-bytes",
+    )
+
+
+def _refuse(piece: Piece, number: int, rule: str) -> NoReturn:
+    """Raise with the line's number in the whole file, also where the piece begins inside it."""
+    with piece.path.open("rb") as file:
+        left = piece.begin
+        while left > 0:
+            chunk = file.read(min(CHUNK_BYTES, left))
+            number, left = number + chunk.count(b"\n"), left - len(chunk)
+    raise ToolkitError(f"{piece.path}:{number + 1} must {rule}.")

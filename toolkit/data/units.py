@@ -1,0 +1,94 @@
+"""From lines to items: lines, paragraphs, or the sentences of running text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from toolkit.data.text import Lines, Piece, read_lines
+
+# Full stops of these are no sentence ends; single initials (J. Smith) are not either.
+_TITLES = [
+    "Mr",
+    "Mrs",
+    "Ms",
+    "Dr",
+    "St",
+    "Prof",
+    "Rev",
+    "Hon",
+    "Capt",
+    "Col",
+    "Gen",
+    "Lt",
+    "Sgt",
+    "Messrs",
+    "Mme",
+    "Mlle",
+    "vs",
+    "Vol",
+    "No",
+]
+_NOT_BEHIND = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
+_CLOSING, _OPENING = "[\"'\u201d\u2019\u00bb)\\]]*", "[\"'\u201c\u2018\u00ab(\\[]*"
+_SENTENCE_END = re.compile(
+    rf"[.!?\u2026]{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}[^\W_a-z])|[\u3002\uff01\uff1f]+"
+)
+
+
+class Units(NamedTuple):
+    """Consecutive items of a piece, the document each is in, and how far reading has come."""
+
+    items: list[str]
+    documents: list[int]
+    """Document of each item; 0 goes on with the document before the piece."""
+    read_bytes: int
+
+
+def read_units(piece: Piece, units: str, max_line_bytes: int) -> Iterator[Units]:
+    """Items of a piece of a file, chunk by chunk."""
+    chunks = read_lines(piece, max_line_bytes)
+    first = 1 if piece.fresh else 0
+    return _lines(chunks, first) if units == "lines" else _paragraphs(chunks, first, units)
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Cut behind . ! ? (and closing quotes) where the next word does not begin in lower case."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(paragraph)]
+    cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)
+    return [found for begin, end in cuts if (found := paragraph[begin:end].strip())]
+
+
+def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:
+    """A blank line ends a document."""
+    inside = document == 0
+    for chunk in chunks:
+        items, documents = [], []
+        for line in chunk.lines:
+            if line:
+                items.append(line)
+                documents.append(document)
+                inside = True
+            elif inside:
+                document, inside = document + 1, False
+        yield Units(items, documents, chunk.read_bytes)
+
+
+def _paragraphs(chunks: Iterable[Lines], document: int, units: str) -> Iterator[Units]:
+    """A blank line ends a paragraph; the file is one document."""
+    cut = sentences if units == "sentences" else lambda paragraph: [paragraph]
+    pending: list[str] = []
+    read_bytes = 0
+    for chunk in chunks:
+        items: list[str] = []
+        for line in chunk.lines:
+            if line:
+                pending.append(line)
+            elif pending:
+                items += cut(" ".join(pending))
+                pending = []
+        read_bytes = chunk.read_bytes
+        yield Units(items, [document] * len(items), read_bytes)
+    items = cut(" ".join(pending)) if pending else []
+    yield Units(items, [document] * len(items), read_bytes)

@@ -1,0 +1,93 @@
+"""Symbols and their ids; which of them are special is said beside the list, not by place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
+
+WORD_START = "▁"  # SentencePiece's mark of a word's first piece
+ROLES = ("pad", "cls", "sep", "mask", "unk")
+
+
+class Vocabulary:
+    """Symbols in the order of their ids, and the ids that play a special role."""
+
+    def __init__(
+        self, symbols: Sequence[str], *, pad: int, cls: int, sep: int, mask: int, unk: int
+    ) -> None:
+        self.symbols = list(symbols)
+        self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
+        for role in ROLES:
+            if not 0 <= self.roles[role] < len(self.symbols):
+                raise ToolkitError(
+                    f"the id of {role} must lie in 0 .. {len(self.symbols) - 1}, but is "
+                    f"{self.roles[role]}. Run toolkit-preprocess again."
+                )
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @property
+    def roles(self) -> dict[str, int]:
+        return {role: getattr(self, role) for role in ROLES}
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """Ids that no text has and that are never chosen for masking: pad, cls, sep, mask."""
+        return self.pad, self.cls, self.sep, self.mask
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of the symbols in order and of their roles, 64 hexadecimal digits."""
+        return hashlib.sha256(json.dumps([self.symbols, self.roles]).encode()).hexdigest()
+
+    @cached_property
+    def starts_word(self) -> npt.NDArray[np.bool_]:
+        """Whether each symbol is the first piece of a word."""
+        return np.array([symbol.startswith(WORD_START) for symbol in self.symbols])
+
+    @cached_property
+    def dtype(self) -> str:
+        """The narrowest column type that holds every id."""
+        return "<u2" if len(self) <= 1 << 16 else "<i4"
+
+
+def append_special(pieces: Sequence[str], unk: int) -> Vocabulary:
+    """The pieces, then [CLS] [SEP] <pad> [MASK], as in Chang et al.: V = pieces + 4."""
+    added = ["[CLS]", "[SEP]", "<pad>", "[MASK]"]
+    clash = sorted(set(added) & set(pieces))
+    if clash:
+        raise ToolkitError(
+            f"a SentencePiece model must not hold {', '.join(clash)} itself: the toolkit appends "
+            f"[CLS] [SEP] <pad> [MASK]. Train it without these symbols."
+        )
+    size = len(pieces)
+    return Vocabulary(
+        [*pieces, *added], cls=size, sep=size + 1, pad=size + 2, mask=size + 3, unk=unk
+    )
+
+
+def write_symbols(symbols: Sequence[str]) -> str:
+    """dict.txt: line i is symbol i, with backslash, newline and carriage return escaped."""
+    lines = (s.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r") for s in symbols)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_symbols(text: str) -> list[str]:
+    escapes = {"n": "\n", "r": "\r"}
+
+    def plain(line: str) -> str:
+        first, *rest = line.split("\\\\")
+        parts = [first, *rest]
+        for letter, meant in escapes.items():
+            parts = [part.replace("\\" + letter, meant) for part in parts]
+        return "\\".join(parts)
+
+    return [plain(line) for line in text.split("\n")[:-1]]

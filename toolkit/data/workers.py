@@ -1,0 +1,123 @@
+"""Processes that read and binarize parts side by side; with one worker, this process itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.binarize import PartTask, Report, binarize
+from toolkit.data.codec import Codec
+from toolkit.data.parts import EXPANSION
+from toolkit.data.pieces import sample
+from toolkit.data.text import Piece, is_compressed
+
+POLL_SECONDS = 0.05
+Found = list[tuple[PartTask, dict[str, dict[str, Any]]]]
+
+_progress: Any = None  # in a worker: the counters shared with the parent, bytes and tokens
+_codec: dict[Path, Codec] = {}  # in a worker: the codec it has loaded
+
+
+class Workers:
+    """W processes on W cores; parts are handed out one by one, the largest first."""
+
+    def __init__(self, number: int, config: PreprocessConfig) -> None:
+        self._number, self._config = number, config
+        self._pool: ProcessPoolExecutor | None = None
+        self._counters: Any = None
+
+    def __enter__(self) -> Workers:
+        if self._number > 1:
+            method = "fork" if sys.platform == "linux" else "spawn"
+            context = multiprocessing.get_context(method)
+            self._counters = context.Array("q", 2)
+            self._pool = ProcessPoolExecutor(
+                self._number, context, initializer=_begin, initargs=(self._counters,)
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
+        """Items to train a SentencePiece model on, spread evenly over the text."""
+        config = self._config
+        size = sum(
+            (p.end - p.begin) * (EXPANSION if is_compressed(p.path) else 1)
+            for part in parts
+            for p in part
+        )
+        wanted = config.sentencepiece_megabytes * 1e6
+        share = min(1.0, wanted / size) if wanted else 1.0
+        if self._pool is None:
+            return [item for part in parts for item in sample(part, config, share)]
+        futures = [self._pool.submit(sample, part, config, share) for part in parts]
+        return [item for items in self._results(futures) for item in items]
+
+    def binarize(self, tasks: Sequence[PartTask], folder: Path, report: Report) -> Found:
+        """Every task's result, in the order of the tasks."""
+        config = self._config
+        if self._pool is None:
+            codec = Codec.load(folder)
+            return [(task, binarize(task, config, codec, folder, report)) for task in tasks]
+        order = sorted(tasks, key=lambda t: -sum(p.end - p.begin for p in t.pieces))
+        futures = [self._pool.submit(_binarize, task, config, folder) for task in order]
+        self._watch(futures, report)
+        results = dict(
+            zip(((t.split, t.number) for t in order), self._results(futures), strict=True)
+        )
+        return [(task, results[task.split, task.number]) for task in tasks]
+
+    def _watch(self, futures: Sequence[Future[Any]], report: Report) -> None:
+        seen = [0, 0]
+        while not all(future.done() for future in futures):
+            if any(future.done() and future.exception() for future in futures):
+                return
+            time.sleep(POLL_SECONDS)
+            now = self._counters[:]
+            report(now[0] - seen[0], now[1] - seen[1])
+            seen = now
+
+    def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
+        try:
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise ToolkitError(
+                "every worker must live to the end, but one was killed, most often for want of "
+                "memory. Use fewer --workers."
+            ) from error
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _begin(counters: Any) -> None:
+    global _progress
+    _progress = counters
+
+
+def _count(read_bytes: int, tokens: int) -> None:
+    with _progress.get_lock():
+        _progress[0] += read_bytes
+        _progress[1] += tokens
+
+
+def _binarize(task: PartTask, config: PreprocessConfig, folder: Path) -> dict[str, dict[str, Any]]:
+    if folder not in _codec:
+        _codec[folder] = Codec.load(folder)
+    return binarize(task, config, _codec[folder], folder, _count)
