@@ -7,14 +7,16 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from toolkit.common import builtins
+from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import ToolkitError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,16 @@ class Entry(Generic[T]):
 def origin(thing: Callable[..., object]) -> str:
     """`file:line` of a class or function, for messages and for telling two plugins apart."""
     try:
-        return f"{inspect.getsourcefile(thing)}:{inspect.getsourcelines(thing)[1]}"
+        file = Path(inspect.getsourcefile(thing) or "").resolve()
+        return f"{file}:{inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):
         return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def same(one: Callable[..., object], other: Callable[..., object]) -> bool:
+    """The same place of the same file, imported once more or not."""
+    files = (origin(one).rpartition(":")[0], origin(other).rpartition(":")[0])
+    return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
 
 class Registry(Generic[T]):
@@ -49,26 +58,31 @@ class Registry(Generic[T]):
         """Add a builder. The same one twice is harmless; two of one name are an error."""
 
         def add(build: F) -> F:
-            here, taken = origin(build), self._entries.get(name)
-            file = here.rpartition(":")[0]
-            if taken is not None and taken.origin.rpartition(":")[0] != file:
+            here, there = origin(build), self._place(name, build)
+            if there is not None:
                 raise ToolkitError(
-                    f"{self.kind} names must be unique, but {name!r} is registered by "
-                    f"{taken.origin} and by {here}. Rename one of the two."
-                )
-            if taken is None and name in self.known and build.__module__ != self.known[name].module:
-                raise ToolkitError(
-                    f"{self.kind} names must be unique, but {name!r} is registered by the toolkit "
-                    f"({self.known[name].module}) and by {here}. Rename yours."
+                    f"{self.kind} names must be unique, but {name!r} is registered by {there} "
+                    f"and by {here}. Rename one of the two."
                 )
             self._entries[name] = Entry(name, build, config, here)
             return build
 
         return add
 
+    def _place(self, name: str, build: Callable[..., T]) -> str | None:
+        """Where something else already has this name; None where it is free."""
+        if name in self._entries:
+            taken = self._entries[name]
+            return None if same(taken.build, build) else taken.origin
+        if name in self.known and build.__module__ != self.known[name].module:
+            return str(PROJECT / Path(*self.known[name].module.split("."))) + ".py"
+        return None
+
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self._entries and name in self.known:
             importlib.import_module(self.known[name].module)
+        if name not in self._entries:
+            plugins.load_installed()
         if name not in self._entries:
             close = difflib.get_close_matches(name, self.names(), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -83,6 +97,12 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         return sorted({*self.known, *self._entries})
+
+    def entries_of(self, module: str) -> list[Entry[T]]:
+        """What a package or module has registered."""
+        return [
+            e for e in self._entries.values() if f"{e.build.__module__}.".startswith(f"{module}.")
+        ]
 
     def summary(self, name: str) -> str:
         """The line that `--list` shows, without importing a built-in."""

@@ -1,0 +1,80 @@
+"""The words of a command line: flags with their values, and words without a flag."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.given import Given, Values, parted
+from toolkit.config.options import Option
+
+SHORT = {"-h": "--help"}
+TRUTHS = ("true", "false")
+
+
+def parse(argv: Sequence[str], find: Callable[[str], Option], positional: Option | None) -> Values:
+    """`--a.b-c 1` and `--a.b-c=1` set a.b_c; words without a flag fill the positional option.
+
+    A flag without value is true where its field is a bool. Lists gather what repeated flags give.
+    """
+    found: Values = {}
+    rest: list[str] = []
+    words = deque(SHORT.get(word, word) for word in argv)
+    while words:
+        word = words.popleft()
+        if word == "--":
+            rest += words
+            break
+        if not word.startswith("--"):
+            rest.append(word)
+            continue
+        name, equals, value = word[2:].partition("=")
+        option = find(name.replace("-", "_"))
+        texts = [value] if equals else following(option, f"--{name}", words)
+        put(found, option, texts, f"--{name}")
+    if rest:
+        found |= without_flag(rest, positional)
+    return found
+
+
+def scan(argv: Sequence[str], options: Mapping[str, Option]) -> Values:
+    """The values of a few options, before it is known which others there are."""
+    found: Values = {}
+    words = deque(SHORT.get(word, word) for word in argv)
+    while words and (word := words.popleft()) != "--":
+        name, equals, value = word[2:].partition("=")
+        option = options.get(name.replace("-", "_")) if word.startswith("--") else None
+        if option is not None:
+            put(found, option, [value] if equals else following(option, word, words), f"--{name}")
+    return found
+
+
+def following(option: Option, flag: str, words: deque[str]) -> list[str]:
+    """The words that belong to a flag written without `=`."""
+    if option.scalar is bool and not option.many:
+        return [words.popleft()] if words and words[0].lower() in TRUTHS else ["true"]
+    texts: list[str] = []
+    while words and not words[0].startswith("--") and (option.greedy or not texts):
+        texts.append(words.popleft())
+    if not texts:
+        raise ToolkitError(f"{flag} must be followed by a value, but is not. It is {option.rule}.")
+    return texts
+
+
+def put(found: Values, option: Option, texts: list[str], flag: str) -> None:
+    if not option.many:
+        found[option.path] = Given(texts[-1], flag)
+        return
+    items = [item for text in texts for item in parted(option, text)]
+    before = found[option.path].value if option.path in found else []
+    found[option.path] = Given([*before, *items], flag)
+
+
+def without_flag(words: list[str], positional: Option | None) -> Values:
+    wrong = [word for word in words if word.startswith("-") and word != "-"]
+    if positional is None or not positional.many:
+        wrong += words[int(positional is not None) :]
+    if positional is None or wrong:
+        raise ToolkitError(f"options must start with --, but {wrong[0]!r} does not. See --help.")
+    return {positional.path: Given(words if positional.many else words[0], "argument")}

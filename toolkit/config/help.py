@@ -1,0 +1,115 @@
+"""The text of --help: teaches the command first, then lists its options section by section.
+
+Without component names it reads only torch-free tables; with them it loads those components alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
+
+from toolkit.common.plugins import Plugin
+from toolkit.common.registry import PROJECT
+from toolkit.config.columns import columns, paragraph
+from toolkit.config.command import Command
+from toolkit.config.documentation import described
+from toolkit.config.load import DEFAULT_NAMES
+from toolkit.config.names import RESERVED
+from toolkit.config.options import Option, options_of
+
+SHORT = {path: f"--{name.replace('_', '-')}" for name, path in RESERVED.items()}
+LETTERS = {"int": "N", "float": "X", "str": "TEXT"}
+
+
+def help_text(command: Command, named: Mapping[str, str], folders: Sequence[Plugin]) -> str:
+    """`named` is section -> component; `folders` are plugins, whose components are shown too."""
+    shown = list(named.items())
+    for section, registry in command.components.items():
+        entries = [entry for plugin in folders for entry in registry.entries_of(plugin.module)]
+        shown += [(section, e.name) for e in entries if (section, e.name) not in shown]
+    parts = [
+        f"usage: {usage(command)}",
+        paragraph(command.summary),
+        f"example:\n  {command.example}",
+    ]
+    parts += [known(command, section) for section in command.components]
+    parts += [titled("common options", common(command))]
+    parts += [component(command, section, name) for section, name in shown]
+    parts += [plain(command, section) for section in command.plain_sections()]
+    parts += [titled("options of every command", table(command.command_line)), closing(command)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def usage(command: Command) -> str:
+    options = {option.path: option for option in command.plain_options()}
+    words = [command.name]
+    if command.positional:
+        option = options[command.positional]
+        words.append(option.name.upper() + "..." * option.many)
+    return " ".join([*words, *["--arch NAME --task NAME"] * bool(command.components), "[options]"])
+
+
+def known(command: Command, section: str) -> str:
+    registry = command.components[section]
+    default = f", {DEFAULT_NAMES[section]} unless named" if section in DEFAULT_NAMES else ""
+    default = ", the task's own unless named" if section == "criterion" else default
+    title = f"--{section.replace('_', '-')} NAME, the {registry.kind}{default}"
+    return titled(title, columns([(name, registry.summary(name)) for name in registry.names()]))
+
+
+def common(command: Command) -> str:
+    """The options most runs set; those of components from their source text, without importing."""
+    options = {option.path: option for option in command.plain_options()}
+    rows = []
+    for path in command.common:
+        section, _, name = path.rpartition(".")
+        if path in options:
+            rows.append(line(options[path]))
+        else:
+            source = command.components[section].known[DEFAULT_NAMES[section]].module
+            file = str(PROJECT.joinpath(*source.split("."))) + ".py"
+            found = next(fields[name] for fields in described(file).values() if name in fields)
+            rows.append((f"{SHORT[path]} {LETTERS[found.annotation]}", found.text))
+    return columns(rows)
+
+
+def component(command: Command, section: str, name: str) -> str:
+    options = options_of(section, command.components[section][name].config)
+    return titled(f"options of {section} {name}", table(options))
+
+
+def plain(command: Command, section: str) -> str:
+    """The options of a section that are not among the common ones."""
+    options = options_of(section, command.plain_sections()[section])
+    title = f"further options of section {section}" if section else "further options"
+    return titled(title, table([o for o in options if o.path not in command.common]))
+
+
+def table(options: Sequence[Option]) -> str:
+    return columns([line(option) for option in options])
+
+
+def line(option: Option) -> tuple[str, str]:
+    """The flag with what it takes, and its help with the default."""
+    flag = SHORT.get(option.path, option.flag)
+    value = (
+        "" if option.scalar is bool else " " + LETTERS[option.scalar.__name__] + "..." * option.many
+    )
+    default = option.default
+    shown = default not in (None, "", False, []) and not isinstance(default, type(MISSING))
+    return flag + value, option.help + (f" (default: {default})" if shown else "")
+
+
+def titled(title: str, text: str) -> str:
+    return f"{title}:\n{text}" if text else ""
+
+
+def closing(command: Command) -> str:
+    if not command.components:
+        return ""
+    return paragraph(
+        f"Components have options of their own: {command.name} --arch NAME --task NAME --help "
+        "shows them, and --user-dir DIR adds yours. The last part of an option is enough where it "
+        "names one option only: --train-subset for --data.train-subset. A --config file holds the "
+        "same options by section; --print-config writes one."
+    )

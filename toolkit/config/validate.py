@@ -1,0 +1,40 @@
+"""Options of toolkit-validate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from toolkit.config.options import several
+from toolkit.config.sections import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateConfig:
+    POSITIONAL: ClassVar[str] = "folders"
+
+    folders: list[str] = several()
+    """Folders that toolkit-preprocess wrote with the vocabulary of the checkpoints."""
+    path: list[str] = several(separator=None, greedy=True)
+    """Checkpoints, or save folders, whose best checkpoint is meant; each is evaluated."""
+    valid_subset: str = "valid"
+    """Splits to evaluate on, separated by commas."""
+    results_path: str | None = None
+    """File to write all figures to, as JSON."""
+    max_tokens: int | None = None
+    """Most tokens in one batch, padding included."""
+    batch_size: int | None = None
+    """Most examples in one batch. Without this and max_tokens, 32."""
+    precision: str = "auto"
+    """auto, fp32, bf16 or fp16. auto is bf16 where the hardware is fast at it, else fp32."""
+    device: str = "auto"
+    """auto, cpu or cuda. auto is cuda where there is one."""
+    num_workers: int = 1
+    """Processes that prepare batches ahead; 0 prepares them in between."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.folders), "a data folder must be given, but none is. Name one or more.")
+        require(bool(self.path), "a checkpoint must be given, but none is. Pass --path.")
+        require(
+            bool(self.valid_subset.strip(", ")), "valid_subset must name a split, but is empty."
+        )

@@ -1,0 +1,65 @@
+"""YAML as plain text in a tree: values stay the text that was written, to be read by field type.
+
+YAML 1.1 turns `no` into false and 1e-4 into text; here a scalar without quotes is null or text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from toolkit.common.errors import ToolkitError
+
+
+class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """SafeLoader (no Python objects) that guesses no types and refuses aliases and double keys."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not read", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key.value} is given twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str) -> dict[str, Any]:
+    """The sections of a configuration file; whatever is wrong with it is one line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        tree = yaml.load(text, PlainLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ToolkitError(f"--config must name a readable file, but {path}: {reason}.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ToolkitError(
+            f"--config must name a YAML file, but {path}: {problem(error)}."
+        ) from error
+    if tree is not None and not isinstance(tree, dict):
+        raise ToolkitError(
+            f"--config must name a file of sections such as `data:`, but {path} holds "
+            f"a {type(tree).__name__}."
+        )
+    return tree or {}
+
+
+def problem(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split()) or type(error).__name__
