@@ -20,7 +20,7 @@ def find_device(asked: str, local_rank: int = 0) -> torch.device:
     """The device that auto, cpu or cuda means for this process."""
     if asked == "cuda" and not torch.cuda.is_available():
         raise ToolkitError(
-            "training.device must be one that this machine has, but is 'cuda' and torch finds no "
+            "device must be one that this machine has, but is 'cuda' and torch finds no "
             "CUDA device. Use --device cpu or auto, or install a CUDA build of torch."
         )
     if asked == "cpu" or not torch.cuda.is_available():

@@ -20,14 +20,18 @@ def bf16_is_fast(device: torch.device) -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def resolve(c: TrainingConfig, device: torch.device) -> str:
-    """The format that a run's options mean on this device: fp32, bf16 or fp16."""
-    asked = "fp16" if c.fp16 else "bf16" if c.bf16 else c.precision
+def asked_for(c: TrainingConfig) -> str:
+    """--precision, or what --fp16 and --bf16 are short for."""
+    return "fp16" if c.fp16 else "bf16" if c.bf16 else c.precision
+
+
+def resolve(asked: str, device: torch.device) -> str:
+    """What auto, fp32, bf16 or fp16 means on this device."""
     if asked == "auto":
         return "bf16" if bf16_is_fast(device) else "fp32"
     if asked == "fp16" and device.type == "cpu":
         raise ToolkitError(
-            "training.precision must be auto, bf16 or fp32 on a CPU, but is fp16, which CPUs only "
+            "precision must be auto, bf16 or fp32 on a CPU, but is fp16, which CPUs only "
             "emulate. Leave it out: auto takes what this machine is fast at."
         )
     return asked

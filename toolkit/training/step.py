@@ -23,6 +23,11 @@ class Place:
     consumed: int = 0
     """Micro-batches of that pass that all ranks together have learned from."""
 
+    @property
+    def latest_epoch(self) -> int:
+        """The pass that the last update belonged to."""
+        return max(1, self.epoch - (self.consumed == 0))
+
     def after(self, micro_batches: int, in_epoch: int) -> Place:
         """The place one update further on, in an epoch of so many micro-batches."""
         consumed = self.consumed + micro_batches

@@ -54,6 +54,7 @@ class Trainer:
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self.peaks = [float(group["lr"]) for group in optimizer.param_groups]
         self.place = Place()
+        self.latest: Step | None = None
         self.finished = self.asked_to_stop = False
         self.waited_seconds = self.busy_seconds = 0.0
 
@@ -86,6 +87,7 @@ class Trainer:
                     return
                 self.waited_seconds += begun - mark
                 self.busy_seconds += perf_counter() - begun
+                self.latest = step
                 for observe in observers:
                     observe(step)
                 if self.finished or self.reached(max_update, max_epoch):

@@ -1,0 +1,122 @@
+"""Reading a checkpoint: every file is compared with its digest first, and none is unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from toolkit.common import plugins, strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.config.run import RunConfig
+from toolkit.config.save import from_dict, plugins_of, to_dict
+from toolkit.data.codec import Codec
+from toolkit.models.inputs import Sizes
+from toolkit.tasks.task import Learner
+from toolkit.training import manifest
+from toolkit.training.build import build_learner
+from toolkit.training.save_folder import BEST, LAST, SaveFolder
+
+MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
+STATE, CONFIG = "state.json", "config.json"
+
+
+def load_checkpoint(path: str | Path) -> Learner:
+    """The learner of a checkpoint, or of the best one in a save folder, ready to call.
+
+    It is in evaluation mode and brings its codec; no data folder is needed.
+    """
+    folder = find(Path(path))
+    config, sizes = read_config(folder)
+    learner = build_learner(config.arch, config.task, sizes)
+    load_weights(folder, learner)
+    learner.codec = Codec.load(folder)
+    return learner.eval()
+
+
+def find(path: Path) -> Path:
+    """The checkpoint folder that a path means, verified."""
+    if path.is_file():
+        raise ToolkitError(
+            f"a checkpoint must be a folder that toolkit-train wrote, but {path} is a file. "
+            f"It was not opened: files of other programs may run code when they are loaded."
+        )
+    if not path.is_dir():
+        raise ToolkitError(
+            f"a checkpoint must be a folder that is there, but {path} is not. Check --path."
+        )
+    if not (path / manifest.NAME).exists():
+        saves = SaveFolder(path)
+        path = saves.target(BEST) or saves.target(LAST) or path
+    manifest.verify(path)
+    return path
+
+
+def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
+    """The run that a verified checkpoint is of, and the sizes of its data."""
+    saved = strict_json.loads((folder / CONFIG).read_text("utf-8"))
+    plugins.check(saved["plugins"], f"checkpoint {folder}")
+    return from_dict(saved["run"]), Sizes(**saved["sizes"])
+
+
+def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
+    saved = {"run": to_dict(config), "sizes": asdict(sizes), "plugins": plugins_of(config)}
+    (folder / CONFIG).write_text(strict_json.dumps(saved, indent=1), "utf-8")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+
+
+def load_weights(folder: Path, learner: Learner) -> None:
+    """Give the learner exactly the weights of a verified checkpoint."""
+    saved, own = read_tensors(folder / MODEL), learner.state_dict()
+    problems = mismatches(saved, own)
+    if problems:
+        raise ToolkitError(
+            f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
+            f"It was written by another version of its architecture or task."
+        )
+    learner.load_state_dict(saved)
+
+
+def mismatches(saved: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
+    """What keeps saved weights from being this learner's: missing, unknown, of another shape."""
+    other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
+    shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
+    found = {
+        "missing": sorted(own.keys() - saved.keys()),
+        "unknown": sorted(saved.keys() - own.keys()),
+        "of another shape": shapes,
+    }
+    return [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+
+
+def describe(path: str | Path, verify: bool = False) -> dict[str, Any]:
+    """What a checkpoint is, as rows of a table; `verify` reads all of it against its digests."""
+    folder = Path(path)
+    facts = manifest.verify(folder) if verify else manifest.read(folder)
+    config, sizes = read_config(folder)
+    return {
+        "kind": "checkpoint",
+        "architecture": config.arch.name,
+        "task": config.task.name,
+        "update": facts["update"],
+        "epoch": facts["epoch"],
+        "saved because of": ", ".join(facts["reasons"]),
+        "vocabulary": sizes.tokens,
+        "files": ", ".join(facts["files"]),
+        "digests": "all right" if verify else "not compared (--verify does)",
+    }

@@ -1,0 +1,76 @@
+"""What a checkpoint holds: enough to go on bit for bit, and to be used without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from toolkit import __version__
+from toolkit.common import strict_json
+from toolkit.config.run import RunConfig
+from toolkit.data.codec import Codec
+from toolkit.models.inputs import Sizes
+from toolkit.training import optimizer_state
+from toolkit.training.checkpoint import (
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    write_config,
+    write_tensors,
+)
+from toolkit.training.save_folder import SaveFolder
+from toolkit.training.step import State
+from toolkit.training.trainer import Trainer
+
+
+class Contents:
+    """Writes the trainer and its observers into a folder."""
+
+    def __init__(
+        self,
+        folder: SaveFolder,
+        trainer: Trainer,
+        observers: Mapping[str, Any],
+        *,
+        config: RunConfig,
+        sizes: Sizes,
+        codec: Codec,
+        data: Mapping[str, str],
+    ) -> None:
+        self.folder, self.trainer, self.observers = folder, trainer, observers
+        self.config, self.sizes, self.codec, self.data = config, sizes, codec, data
+
+    def state(self) -> State:
+        """All that is not a tensor; every rank must ask, since observers sum over ranks."""
+        trainer = self.trainer
+        scale = trainer.precision.loss_scale
+        return {
+            "place": asdict(trainer.place),
+            "observers": {name: observer.state() for name, observer in self.observers.items()},
+            "loss_scale": scale.state() if scale else None,
+            "precision": trainer.precision.name,
+            "ranks": trainer.world.size,
+            "data": dict(self.data),
+        }
+
+    def save(self, update: int, epoch: int, reasons: list[str]) -> None:
+        """All ranks sum up, the first one writes."""
+        state = self.state()
+        if not self.trainer.world.first:
+            return
+
+        def fill(folder: Path) -> None:
+            learner, optimizer = self.trainer.learner, self.trainer.optimizer
+            write_tensors(folder / MODEL, learner.state_dict())
+            write_tensors(folder / OPTIMIZER, optimizer_state.tensors(optimizer, learner))
+            (folder / STATE).write_text(strict_json.dumps(state, indent=1), "utf-8")
+            write_config(folder, self.config, self.sizes)
+            self.codec.save(folder)
+
+        facts = {"update": update, "epoch": epoch, "reasons": reasons}
+        versions = {"toolkit": __version__, "torch": torch.__version__}
+        self.folder.write(f"checkpoint_e{epoch}_u{update}", fill, {**facts, "versions": versions})

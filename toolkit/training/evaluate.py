@@ -1,0 +1,84 @@
+"""toolkit-validate: several checkpoints on several splits, as a table and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console as Terminal
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import CRITERIA
+from toolkit.config.sections import DataConfig
+from toolkit.config.validate import ValidateConfig
+from toolkit.data.folder import DataFolder
+from toolkit.distributed import World, launch
+from toolkit.optim.precision import Precision, resolve
+from toolkit.training.checkpoint import find, load_checkpoint, read_config
+from toolkit.training.data import names, split_of
+from toolkit.training.report import print_figures
+from toolkit.training.validate import validate
+
+Figures = dict[str, float]
+
+
+def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:
+    """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
+    with launch(config.device) as world:
+        folder = DataFolder.open(*config.folders)
+        found = {path: figures_of(path, folder, config, world) for path in config.path}
+        if world.first:
+            report(found, config)
+        return found
+
+
+def figures_of(
+    path: str, folder: DataFolder, config: ValidateConfig, world: World
+) -> dict[str, Figures]:
+    """One checkpoint's figures on every split."""
+    checkpoint = find(Path(path))
+    run, _ = read_config(checkpoint)
+    learner = load_checkpoint(checkpoint).to(world.device)
+    if learner.codec.vocabulary.fingerprint != folder.vocabulary.fingerprint:
+        raise ToolkitError(
+            f"the data must have the vocabulary of the checkpoint, but that of {folder.path} "
+            f"differs from that of {path}. Run toolkit-preprocess with the sentencepiece.model in "
+            f"the checkpoint."
+        )
+    data = DataConfig(
+        max_tokens=config.max_tokens, batch_size=config.batch_size, num_workers=config.num_workers
+    )
+    found = {}
+    for name in names(config.valid_subset):
+        split = split_of(
+            name, folder, run.task, data, world=world, seed=run.training.seed, training=False
+        )
+        found[name] = validate(
+            learner,
+            CRITERIA[run.criterion.name].build(run.criterion.config),
+            split.loader,
+            examples=len(split.examples.lengths),
+            world=world,
+            precision=Precision(resolve(config.precision, world.device), world.device),
+        )
+        split.loader.close()
+    return found
+
+
+def report(found: dict[str, dict[str, Figures]], config: ValidateConfig) -> None:
+    """The table on standard output, and the JSON file where one was asked for."""
+    rows = {
+        f"{path} {subset}": figures
+        for path, subsets in found.items()
+        for subset, figures in subsets.items()
+    }
+    print_figures({"checkpoint and split": rows}, Terminal())
+    if config.results_path:
+        text = strict_json.dumps(found, indent=1) + "\n"
+        try:
+            Path(config.results_path).write_text(text, "utf-8")
+        except OSError as error:
+            raise ToolkitError(
+                f"results_path must be a file that can be written, but {config.results_path} is "
+                f"not: {error.strerror}. Choose another with --results-path."
+            ) from None

@@ -1,0 +1,48 @@
+"""What a run comes to: `result.json` in its save folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.common import strict_json
+from toolkit.config.run import RunConfig
+from toolkit.config.save import to_dict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    updates: int
+    epochs: int
+    """Passes over the data that were completed."""
+    seconds: float
+    """Time spent training, without validation and saving; over all runs that led here."""
+    train: Mapping[str, float]
+    """The last training figures reported."""
+    valid: Mapping[str, Mapping[str, float]]
+    """Subset -> the last validation's figures."""
+    best: Mapping[str, Any] | None
+    """metric, value and update of the best validation."""
+    signal: int | None = None
+    """Number of the signal that ended the run early; None where it ran to its end."""
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 128 + the signal's number."""
+        return 128 + self.signal if self.signal else 0
+
+    def write(self, folder: Path, config: RunConfig) -> None:
+        """Beside the checkpoints, replaced in one step."""
+        run = to_dict(config)
+        found = {**asdict(self), "config": run, "config_digest": digest(run)}
+        fresh = folder / "result.json.new"
+        fresh.write_text(strict_json.dumps(found, indent=1) + "\n", "utf-8")
+        fresh.replace(folder / "result.json")
+
+
+def digest(run: Mapping[str, Any]) -> str:
+    """SHA-256 of a config, to recognise a run by."""
+    return hashlib.sha256(strict_json.dumps(run).encode()).hexdigest()

@@ -1,0 +1,164 @@
+"""Going on from a checkpoint, and starting from another run's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.config.run import RunConfig
+from toolkit.config.save import to_dict
+from toolkit.data.codec import Codec
+from toolkit.distributed import World
+from toolkit.tasks.task import Learner
+from toolkit.training import manifest, optimizer_state
+from toolkit.training.checkpoint import (
+    CONFIG,
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    find,
+    load_weights,
+    mismatches,
+    read_tensors,
+)
+from toolkit.training.save_folder import SaveFolder
+from toolkit.training.step import Place, State
+from toolkit.training.trainer import Trainer
+
+FIXED = ("arch", "task", "criterion", "optimizer.name", "training.seed")
+"""What a run keeps from its first update to its last: sections, or single options."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A verified checkpoint to go on from."""
+
+    folder: Path
+    state: State
+
+    @property
+    def place(self) -> Place:
+        return Place(**self.state["place"])
+
+
+def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Saved | None:
+    """The checkpoint to go on from, as the first rank finds it; None to start anew."""
+    found = ""
+    if world.first:
+        asked = config.checkpoint.restore_file
+        folder = find(Path(asked)) if asked else newest_good(saves, tell)
+        found = str(folder or "")
+    found = world.broadcast(found)
+    if not found:
+        return None
+    folder = Path(found)
+    refuse_changes(folder, config)
+    return Saved(folder, strict_json.loads((folder / STATE).read_text("utf-8")))
+
+
+def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
+    """checkpoint_last, or the newest one whose digests are right, saying what was passed over."""
+    problems = []
+    for folder in saves.candidates():
+        try:
+            manifest.verify(folder)
+        except ToolkitError as error:
+            problems.append(str(error))
+            tell(f"passed over: {error}")
+            continue
+        return folder
+    if problems:
+        raise ToolkitError(
+            f"{saves.path} must hold a checkpoint that is whole, but none of {len(problems)} is. "
+            f"The newest: {problems[0]} Choose another --save-dir to start anew."
+        )
+    return None
+
+
+def refuse_changes(folder: Path, config: RunConfig) -> None:
+    """Refuse to go on with another architecture, task, criterion, optimizer or seed."""
+    before = flat(strict_json.loads((folder / CONFIG).read_text("utf-8"))["run"])
+    now = flat(strict_json.loads(strict_json.dumps(to_dict(config))))
+    changed = [
+        f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key) and any(within(key, fixed) for fixed in FIXED)
+    ]
+    if changed:
+        raise ToolkitError(
+            f"a run must go on as it began, but since {folder} {'; '.join(changed)}. Change it "
+            f"back, choose another --save-dir, or take only the weights with --finetune-from."
+        )
+
+
+def within(key: str, section: str) -> bool:
+    return key == section or key.startswith(section + ".")
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """{a: {b: 1}} -> {"a.b": 1}."""
+    if not isinstance(value, Mapping):
+        return {path: value}
+    return {
+        name: leaf
+        for key, part in value.items()
+        for name, leaf in flat(part, f"{path}.{key}" if path else str(key)).items()
+    }
+
+
+def refuse_other_data(saved: Saved, now: Mapping[str, str]) -> None:
+    """Refuse other examples; and another order of them, unless an epoch has just ended."""
+    before = saved.state["data"]
+    if before["examples"] != now["examples"]:
+        raise ToolkitError(
+            f"a run must go on with the data it began with, but the examples of {saved.folder} "
+            f"have the fingerprint {before['examples'][:12]} and these {now['examples'][:12]}. "
+            f"Choose another --save-dir, or take only the weights with --finetune-from."
+        )
+    if before["order"] != now["order"] and saved.place.consumed:
+        raise ToolkitError(
+            f"data.max_tokens and data.batch_size must stay the same within an epoch, but differ "
+            f"from those of {saved.folder}, {saved.place.consumed} micro-batches into epoch "
+            f"{saved.place.epoch}. Change them back, or at the end of an epoch."
+        )
+
+
+def restore(saved: Saved, trainer: Trainer, observers: Mapping[str, Any]) -> None:
+    """Put weights, optimizer, place and observers where they were."""
+    load_weights(saved.folder, trainer.learner)
+    optimizer_state.restore(
+        trainer.optimizer, trainer.learner, read_tensors(saved.folder / OPTIMIZER)
+    )
+    trainer.place = saved.place
+    if trainer.precision.loss_scale and saved.state["loss_scale"]:
+        trainer.precision.loss_scale.restore(saved.state["loss_scale"])
+    for name, observer in observers.items():
+        observer.restore(saved.state["observers"][name])
+
+
+def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
+    """Take the weights that fit from a checkpoint, and say which others there are."""
+    folder = find(Path(path))
+    before = Codec.load(folder).vocabulary.fingerprint
+    if before != codec.vocabulary.fingerprint:
+        raise ToolkitError(
+            f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
+            f"Run toolkit-preprocess with the sentencepiece.model in that folder."
+        )
+    saved, own = read_tensors(folder / MODEL), learner.state_dict()
+    fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
+    if not fitting:
+        raise ToolkitError(
+            f"--finetune-from must name a checkpoint with weights that fit, but none of "
+            f"{len(saved)} in {folder} does. Choose the architecture it was trained with."
+        )
+    learner.load_state_dict(fitting, strict=False)
+    tell(f"took {len(fitting)} of {len(own)} tensors from {folder}")
+    for problem in mismatches(saved, own):
+        tell(problem)

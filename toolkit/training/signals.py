@@ -1,0 +1,41 @@
+"""SIGTERM, SIGINT and SIGUSR1 end training at the next update, with a checkpoint.
+
+The command then exits with 128 + the signal's number (143, 130, 138), as shells do. A second
+signal of the same kind acts at once, as if nobody had listened.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
+
+@contextmanager
+def listening(ask_to_stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Call `ask_to_stop` at the first signal inside; gives the numbers received so far.
+
+    Only the main thread may listen; elsewhere nothing is changed.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, before[signal.Signals(number)])
+        ask_to_stop()
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
