@@ -6,6 +6,12 @@ import ast
 import inspect
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Described(NamedTuple):
+    annotation: str
+    text: str
 
 
 @cache

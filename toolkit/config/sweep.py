@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from toolkit.config.options import WHOLE
+from toolkit.common.errors import ToolkitError
+from toolkit.config.options import several
 from toolkit.config.sections import require
+
+EXAMPLE = "Write it as in --grid arch.fixed=true,false."
+OWN = {
+    "save_dir": "each run has its own folder in it",
+    "checkpoint.save_dir": "each run has its own folder in it",
+    "seed": "that is what --seeds is for",
+    "training.seed": "that is what --seeds is for",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepConfig:
-    seeds: str | None = None
-    """Train once with each of these seeds, separated by commas."""
-    grid: list[str] = field(default_factory=list, metadata=WHOLE)
-    """Option and values to try, as in arch.fixed=true,false; repeat it for every combination."""
-    jobs: int = 1
-    """Runs to train at the same time."""
+    seeds: list[int] = several()
+    """Train once with each of these seeds, separated by commas, each in a folder of its own
+    under the save folder. Ends in a table of mean and standard deviation."""
+    grid: list[str] = several(separator=None)
+    """Option and the values to try, as in arch.fixed=true,false; repeat it for every combination.
+    Where a value holds commas itself, part the values by semicolons."""
+    jobs: int = 0
+    """Runs to train at the same time: one a GPU, or sharing out the CPU's threads. 0 for as many
+    as there are GPUs, one without."""
+    metric: str = ""
+    """Validation figure to compare; empty for that of training.best_metric."""
+    slurm: bool = False
+    """Print a Slurm array script with a task for each unfinished run, and train nothing."""
 
     def __post_init__(self) -> None:
-        require(self.jobs > 0, f"sweep.jobs must be at least 1, but is {self.jobs}.")
+        require(self.jobs >= 0, f"sweep.jobs must not be negative, but is {self.jobs}.")
+        twice = sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1})
+        require(not twice, f"sweep.seeds must differ, but {twice} come twice. Give each once.")
+        self.values()
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is a set of runs at all."""
+        return bool(self.seeds or self.grid)
+
+    def values(self) -> dict[str, list[str]]:
+        """Option -> the values to try, all still text."""
+        found: dict[str, list[str]] = {}
+        for text in self.grid:
+            key, equals, rest = text.partition("=")
+            key = key.strip().removeprefix("--").replace("-", "_")
+            tried = rest.split(";") if ";" in rest else rest.split(",")
+            if not key or not equals or not all(tried):
+                raise ToolkitError(
+                    f"sweep.grid must be an option and its values, but is {text!r}. {EXAMPLE}"
+                )
+            if key in OWN:
+                raise ToolkitError(f"sweep.grid must not vary {key}: {OWN[key]}.")
+            if key in found or len(set(tried)) < len(tried):
+                raise ToolkitError(
+                    f"sweep.grid must try each value of an option once, but {key} comes twice "
+                    f"in {' and '.join(self.grid)}."
+                )
+            found[key] = tried
+        return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from toolkit.config.options import several
+from toolkit.config.options import GREEDY, WHOLE
 from toolkit.config.sections import require
 
 
@@ -13,9 +13,9 @@ from toolkit.config.sections import require
 class ValidateConfig:
     POSITIONAL: ClassVar[str] = "folders"
 
-    folders: list[str] = several()
+    folders: list[str] = field(default_factory=list)
     """Folders that toolkit-preprocess wrote with the vocabulary of the checkpoints."""
-    path: list[str] = several(separator=None, greedy=True)
+    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
     """Checkpoints, or save folders, whose best checkpoint is meant; each is evaluated."""
     valid_subset: str = "valid"
     """Splits to evaluate on, separated by commas."""
