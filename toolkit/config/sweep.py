@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import several
+from toolkit.config.options import WHOLE
 from toolkit.config.sections import require
 
 EXAMPLE = "Write it as in --grid arch.fixed=true,false."
@@ -19,10 +19,10 @@ OWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class SweepConfig:
-    seeds: list[int] = several()
+    seeds: list[int] = field(default_factory=list)
     """Train once with each of these seeds, separated by commas, each in a folder of its own
     under the save folder. Ends in a table of mean and standard deviation."""
-    grid: list[str] = several(separator=None)
+    grid: list[str] = field(default_factory=list, metadata=WHOLE)
     """Option and the values to try, as in arch.fixed=true,false; repeat it for every combination.
     Where a value holds commas itself, part the values by semicolons."""
     jobs: int = 0
