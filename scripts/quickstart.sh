@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# From text to a pre-trained, validated, word-filling composite BERT: scripts/quickstart.sh [TEXT...]
+# Without arguments it learns the English that ships inside every Python; with files, those
+# (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/. UPDATES=2000 trains for longer.
+set -euo pipefail
+root="$(cd "$(dirname "$0")/.." && pwd)"
+texts=()
+for text in "$@"; do
+  [ -f "$text" ] || { echo "$text must be a text file, but there is none. Give paths of files." >&2; exit 2; }
+  texts+=("$(realpath "$text")")
+done
+cd "$root"
+updates="${UPDATES:-1500}"
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+
+say "1/6 Install into ${TOOLKIT_VENV:-.venv} (the first time takes a minute or two)"
+scripts/install.sh plot
+export PATH="$(cd "${TOOLKIT_VENV:-.venv}/bin" && pwd):$PATH"
+rm -rf quickstart && mkdir quickstart
+
+say "2/6 Text to binarized data"
+units=sentences
+if [ ${#texts[@]} -eq 0 ]; then
+  python scripts/python_prose.py quickstart/python.txt
+  texts=(quickstart/python.txt) units=lines
+fi
+toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --units "$units" --valid-share 0.03 \
+  --vocab-size "${VOCAB_SIZE:-4000}" --lowercase --destdir quickstart/data
+
+say "3/6 Learn: composite_bert_tiny, masked language modelling, $updates updates"
+toolkit-train quickstart/data --arch composite_bert_tiny --task mlm --save-dir quickstart/run \
+  --max-update "$updates" --lr 2e-3 --warmup-updates 100 --batch-size 64 \
+  --task.tokens-per-sample 64 --log-interval 100 --validate-interval-updates 250
+
+say "4/6 Validate the best checkpoint: every held-out example once"
+toolkit-validate quickstart/data --path quickstart/run/checkpoint_best \
+  --results-path quickstart/valid.json
+
+say "5/6 Fill in hidden words (the truth, then what the model thinks)"
+python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt
+toolkit-generate --task mlm --path quickstart/run/checkpoint_best --input quickstart/masked.txt
+
+say "6/6 The learning curve as a picture"
+toolkit-plot curve quickstart/run --output quickstart/curve.png
+
+cat <<END
+
+What to type next (source .venv/bin/activate first):
+  echo "This function [MASK] a list." | toolkit-generate --task mlm --path quickstart/run/checkpoint_best --input -
+  toolkit-train quickstart/data --arch bert_tiny --task mlm --save-dir quickstart/bert --max-update $updates
+  toolkit-train quickstart/data --arch composite_bert_tiny --task mlm --save-dir quickstart/sweep \\
+    --max-update 500 --seeds 0,1 --grid arch.fixed=true,false       # two variants, two seeds, one table
+  toolkit-train --list archs      toolkit-train --help      less docs/tour.md
+END
