@@ -22,10 +22,10 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, act, argv)
+    return execute(COMMAND, binarize, argv)
 
 
-def act(loaded: Loaded) -> None:
+def binarize(loaded: Loaded) -> None:
     from toolkit.data.preprocess import preprocess
 
     preprocess(loaded.config)

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def train(loaded: Loaded) -> None:
         several: SweepConfig = loaded.extra["sweep"]
-        if several.seeds or several.grid:
+        if several.asked:
             from toolkit.training.sweep import sweep
 
             sweep(words, several)

@@ -97,6 +97,7 @@ def line(option: Option) -> tuple[str, str]:
     )
     default = option.default
     shown = default not in (None, "", False, []) and not isinstance(default, type(MISSING))
+    default = "true" if default is True else default
     return flag + value, option.help + (f" (default: {default})" if shown else "")
 
 
@@ -110,6 +111,7 @@ def closing(command: Command) -> str:
     return paragraph(
         f"Components have options of their own: {command.name} --arch NAME --task NAME --help "
         "shows them, and --user-dir DIR adds yours. The last part of an option is enough where it "
-        "names one option only: --train-subset for --data.train-subset. A --config file holds the "
+        "names one option only: --train-subset for --data.train-subset. What is on by default is "
+        "switched off with --option false. A --config file holds the "
         "same options by section; --print-config writes one."
     )

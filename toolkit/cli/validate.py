@@ -1,0 +1,35 @@
+"""toolkit-validate: figures of checkpoints on the splits of data folders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from toolkit.cli.command import execute
+from toolkit.config.command import Command
+from toolkit.config.load import Loaded
+from toolkit.config.validate import ValidateConfig
+
+COMMAND = Command(
+    name="toolkit-validate",
+    summary="Evaluate checkpoints: loss, perplexity and the task's figures on the given splits, "
+    "every example exactly once, the same for any batch size and number of processes.",
+    example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
+    "--results-path figures.json",
+    config=ValidateConfig,
+    common=("path", "valid_subset", "results_path", "max_tokens"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute(COMMAND, validate, argv)
+
+
+def validate(loaded: Loaded) -> None:
+    from toolkit.training.evaluate import evaluate
+
+    evaluate(loaded.config)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""Options of toolkit-inspect: what a data folder or a checkpoint holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from toolkit.config.options import WHOLE
+from toolkit.config.sections import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectConfig:
+    POSITIONAL: ClassVar[str] = "paths"
+
+    paths: list[str] = field(default_factory=list, metadata=WHOLE)
+    """Data folders, checkpoints or save folders; of a save folder, its last checkpoint."""
+    verify: bool = False
+    """Read every byte and compare it with its checksum."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.paths), "a data folder or a checkpoint must be named, but none is.")
