@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,13 @@ def mismatches(saved: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[s
         "unknown": sorted(saved.keys() - own.keys()),
         "of another shape": shapes,
     }
-    return [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    return [f"{kind}: {some(names)}" for kind, names in found.items() if names]
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first few, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def describe(path: str | Path, verify: bool = False) -> dict[str, Any]:

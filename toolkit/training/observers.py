@@ -83,11 +83,12 @@ class Log:
         return {"mfu": rate / (self.peak * trainer.world.size)}
 
     def state(self) -> State:
-        return {"meters": self.meters.state(self.trainer.world), "seconds": self.seconds}
+        meters = self.meters.state(self.trainer.world)
+        return {"meters": meters, "seconds": self.seconds, "latest": self.latest}
 
     def restore(self, state: State) -> None:
         self.meters.restore(state["meters"], self.trainer.world)
-        self.seconds_before = state["seconds"]
+        self.seconds_before, self.latest = state["seconds"], state["latest"]
 
 
 class Validation:
@@ -149,13 +150,18 @@ class Validation:
         return self.best["update"] if self.best else None
 
     def state(self) -> State:
-        return {"best": self.best, "stale": self.stale, "validated_at": self.validated_at}
+        return {
+            "best": self.best,
+            "stale": self.stale,
+            "validated_at": self.validated_at,
+            "latest": self.latest,
+        }
 
     def restore(self, state: State) -> None:
         """Another metric starts afresh; the rest goes on counting."""
         if state["best"] is None or state["best"]["metric"] == self.metric:
             self.best, self.stale = state["best"], state["stale"]
-            self.validated_at = state["validated_at"]
+            self.validated_at, self.latest = state["validated_at"], state["latest"]
 
 
 def improves(metric: str, value: float, best: float | None) -> bool:

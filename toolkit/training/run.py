@@ -195,6 +195,8 @@ class Run:
             )
             signal = max(int(n) for n in self.world.gather(str(received[0] if received else 0)))
             place = self.trainer.place
+            if self.trainer.latest and self.log.latest.get("update") != place.update:
+                self.log.report(self.trainer.latest)
             if not signal:
                 self.validation.validate(place.update, place.latest_epoch)
             if saves:
@@ -206,9 +208,7 @@ class Run:
             self.console.advance(step.update)
 
     def conclude(self, signal: int | None) -> Result:
-        """Report what is not reported yet, and write the result."""
-        if self.trainer.latest and self.log.latest.get("update") != self.trainer.place.update:
-            self.log.report(self.trainer.latest)
+        """End the workers, and write and show the result."""
         place = self.trainer.place
         result = Result(
             updates=place.update,

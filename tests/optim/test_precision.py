@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import TrainingConfig
+from toolkit.optim.precision import LossScale, Precision, asked_for, bf16_is_fast, resolve
+
+CPU = torch.device("cpu")
+
+
+def test_auto_is_bf16_where_the_hardware_multiplies_it(monkeypatch):
+    for fast, wanted in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr("toolkit.optim.precision.bf16_is_fast", lambda device, f=fast: f)
+        assert resolve("auto", CPU) == wanted
+
+
+def test_the_cpus_own_instructions_decide(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert bf16_is_fast(CPU)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    assert not bf16_is_fast(CPU)
+
+
+def test_fp16_is_refused_on_a_cpu():
+    with pytest.raises(ToolkitError, match="must be auto, bf16 or fp32 on a CPU, but is fp16"):
+        resolve("fp16", CPU)
+
+
+def test_the_short_flags_say_the_same_as_the_long_one():
+    assert asked_for(TrainingConfig(bf16=True)) == "bf16"
+    assert asked_for(TrainingConfig(fp16=True)) == "fp16"
+    assert asked_for(TrainingConfig(precision="fp32")) == "fp32"
+
+
+def test_matrix_products_are_computed_in_the_format():
+    layer, x = torch.nn.Linear(3, 3), torch.ones(1, 3)
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        with Precision(name, CPU).autocast():
+            assert layer(x).dtype == dtype
+
+
+def test_the_loss_scale_halves_on_a_skip_and_doubles_after_an_interval():
+    scale = LossScale(CPU, start=8.0, interval=3)
+    seen = []
+    for skipped in (0, 0, 1, 0, 0, 0, 0):
+        scale.update(torch.tensor(float(skipped)))
+        seen.append((float(scale.scale), float(scale.good)))
+    assert seen == [(8, 1), (8, 2), (4, 0), (4, 1), (4, 2), (8, 0), (8, 1)]
+
+
+def test_the_loss_scale_goes_on_from_its_state():
+    scale, again = LossScale(CPU, interval=3), LossScale(CPU, interval=3)
+    scale.update(torch.tensor(1.0))
+    scale.update(torch.tensor(0.0))
+    again.restore(scale.state())
+    assert again.state() == scale.state() == {"scale": 2.0**14, "good": 1.0}

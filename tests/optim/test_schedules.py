@@ -1,0 +1,61 @@
+import math
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import LR_SCHEDULERS
+from toolkit.optim.schedules import (
+    PolynomialConfig,
+    WarmupConfig,
+    inverse_sqrt,
+    linear,
+    polynomial,
+)
+
+
+def test_linear_rises_to_its_peak_and_falls_in_equal_steps():
+    factor = linear(WarmupConfig(warmup_updates=4), 12)
+    rising, falling = [1 / 4, 2 / 4, 3 / 4, 1], [1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
+    assert [factor(n) for n in range(1, 13)] == pytest.approx(rising + falling)
+
+
+def test_linear_without_warmup_begins_at_its_peak():
+    assert [linear(WarmupConfig(), 4)(n) for n in (1, 2, 3, 4)] == [1, 0.75, 0.5, 0.25]
+
+
+def test_polynomial_follows_its_formula():
+    factor = polynomial(PolynomialConfig(warmup_updates=2, power=2.0, end_rate=0.1), 6)
+    for n, left in ((3, 4 / 4), (4, 3 / 4), (5, 2 / 4), (6, 1 / 4)):
+        assert factor(n) == pytest.approx(0.1 + 0.9 * left**2)
+    assert factor(7) == pytest.approx(0.1)
+
+
+def test_inverse_sqrt_follows_its_formula():
+    factor = inverse_sqrt(WarmupConfig(warmup_updates=9), 100)
+    assert [factor(3), factor(9), factor(36)] == pytest.approx([1 / 3, 1, 0.5])
+    assert factor(50) == pytest.approx(math.sqrt(9 / 50))
+
+
+def test_inverse_sqrt_without_warmup_begins_at_its_peak():
+    factor = inverse_sqrt(WarmupConfig(warmup_updates=0), 100)
+    assert [factor(1), factor(4)] == [1, 0.5]
+
+
+@pytest.mark.parametrize("name", ["linear", "polynomial", "inverse_sqrt"])
+def test_every_schedule_is_finite_when_warmup_outlasts_training(name):
+    entry = LR_SCHEDULERS[name]
+    factor = entry.build(type(entry.config)(warmup_updates=10), 5)
+    assert [factor(n) for n in (1, 5)] == [0.1, 0.5]
+    assert all(0 <= factor(n) <= 1 for n in range(1, 20))
+
+
+def test_a_negative_warmup_is_refused():
+    with pytest.raises(ToolkitError, match="warmup_updates must not be negative, but is -1"):
+        WarmupConfig(warmup_updates=-1)
+
+
+def test_wrong_decays_are_refused():
+    with pytest.raises(ToolkitError, match=r"power must be above 0, but is 0\.0"):
+        PolynomialConfig(power=0.0)
+    with pytest.raises(ToolkitError, match=r"end_rate must lie between 0 and 1, but is 1\.5"):
+        PolynomialConfig(end_rate=1.5)

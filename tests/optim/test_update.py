@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+from toolkit.optim.update import update
+
+
+def case(fused, gradient):
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    p.grad = torch.tensor(gradient)
+    return p, torch.optim.SGD([p], lr=1.0, fused=fused)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_short_gradient_is_taken_as_it_is(fused):
+    p, sgd = case(fused, [0.3, 0.4])
+    outcome = update(sgd, [p], clip_norm=1.0)
+    assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 0])
+    torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_long_gradient_is_cut_to_the_bound(fused):
+    p, sgd = case(fused, [3.0, 4.0])
+    outcome = update(sgd, [p], clip_norm=0.5)
+    assert [float(x) for x in outcome] == pytest.approx([5, 1, 0])
+    torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_loss_scale_leaves_norm_and_step_alone(fused):
+    p, sgd = case(fused, [0.3 * 64, 0.4 * 64])
+    outcome = update(sgd, [p], clip_norm=1.0, loss_scale=torch.tensor(64.0))
+    assert float(outcome.norm) == pytest.approx(0.5)
+    torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
+
+
+def test_without_a_bound_nothing_is_cut():
+    p, sgd = case(True, [3.0, 4.0])
+    assert not update(sgd, [p], clip_norm=0.0).clipped
+    torch.testing.assert_close(p.detach(), torch.tensor([-2.0, -2.0]))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_non_finite_gradient_changes_neither_parameters_nor_state(fused):
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    adam = torch.optim.Adam([p], fused=fused)
+    p.grad = torch.tensor([1.0, 1.0])
+    update(adam, [p], clip_norm=1.0)
+    before = [p.detach().clone(), *(t.clone() for t in adam.state[p].values())]
+    p.grad = torch.tensor([float("inf"), 1.0])
+    assert update(adam, [p], clip_norm=1.0).skipped
+    for was, now in zip(before, [p.detach(), *adam.state[p].values()], strict=True):
+        assert torch.equal(was, now)

@@ -1,0 +1,59 @@
+import os
+import signal
+
+import torch
+
+from toolkit.distributed import World
+from toolkit.training.signals import listening
+
+
+def flat(trainer):
+    return torch.cat([p.detach().flatten() for p in trainer.parameters])
+
+
+def test_two_ranks_equal_one_process(ranks, make_trainer, batches, memory):
+    def train(world, update_freq):
+        adam = lambda p: torch.optim.AdamW(p, lr=0.05, fused=True)  # noqa: E731
+        trainer = make_trainer(
+            world=world, update_freq=update_freq, dropout=0.3, clip_norm=0.5, optimizer=adam
+        )
+        trainer.fit(lambda epoch: memory(batches, rank=world.rank, ranks=world.size), max_update=6)
+        return flat(trainer).tolist()
+
+    alone = torch.tensor(train(World(), 4))
+    first, second = map(torch.tensor, ranks(lambda world: train(world, 2)))
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, alone, atol=1e-6, rtol=0)
+
+
+def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks, make_trainer, batches):
+    def step(world):
+        trainer = make_trainer(world=world)
+        before, sums = flat(trainer), trainer.criterion.forward
+        if world.rank == 1:
+            trainer.criterion.forward = lambda p: {k: v + torch.inf for k, v in sums(p).items()}
+        outcome = trainer.step([batches[world.rank]], 2).outcome
+        return float(outcome.skipped), torch.equal(flat(trainer), before)
+
+    assert ranks(step) == [(1.0, True)] * 2
+
+
+def test_a_signal_to_one_rank_stops_both_before_the_same_update(
+    ranks, make_trainer, batches, memory
+):
+    def train(world):
+        trainer = make_trainer(world=world)
+
+        def observe(step):
+            if world.rank == 1 and step.update == 2:
+                os.kill(os.getpid(), signal.SIGUSR1)
+
+        with listening(trainer.ask_to_stop) as received:
+            trainer.fit(
+                lambda epoch: memory(batches, rank=world.rank, ranks=2),
+                max_update=9,
+                observers=[observe],
+            )
+        return trainer.place.update, received
+
+    assert ranks(train) == [(2, []), (2, [signal.SIGUSR1])]
