@@ -26,6 +26,8 @@ def parse(argv: Sequence[str], find: Callable[[str], Option], positional: Option
         if word == "--":
             rest += words
             break
+        if word.startswith("-") and word != "-" and not word.startswith("--"):
+            raise dashless(word)
         if not word.startswith("--"):
             rest.append(word)
             continue
@@ -72,9 +74,12 @@ def put(found: Values, option: Option, texts: list[str], flag: str) -> None:
 
 
 def without_flag(words: list[str], positional: Option | None) -> Values:
-    wrong = [word for word in words if word.startswith("-") and word != "-"]
-    if positional is None or not positional.many:
-        wrong += words[int(positional is not None) :]
-    if positional is None or wrong:
-        raise ToolkitError(f"options must start with --, but {wrong[0]!r} does not. See --help.")
+    if positional is None:
+        raise dashless(words[0])
+    if not positional.many and len(words) > 1:
+        raise dashless(words[1])
     return {positional.path: Given(words if positional.many else words[0], "argument")}
+
+
+def dashless(word: str) -> ToolkitError:
+    return ToolkitError(f"options must start with --, but {word!r} does not. See --help.")

@@ -29,13 +29,15 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
+        """Keys are text; one that is not, or comes twice, is an error."""
+        seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key.value} is given twice", key.start_mark
-                )
+            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                scalar = isinstance(key, yaml.ScalarNode)
+                wrong = f"{key.value} is given twice" if scalar else "a key must be text"
+                raise yaml.constructor.ConstructorError(None, None, wrong, key.start_mark)
             seen.add(key.value)
+            key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
 

@@ -1,0 +1,121 @@
+import sys
+
+import pytest
+
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import check, load_folder, recorded
+from toolkit.common.registry import Registry
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(plugins, "_loaded", {})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "my plugins-2"
+    (path / "deep").mkdir(parents=True)
+    (path / "parts.py").write_text("VALUE = 7\n")
+    (path / "main.py").write_text("from .parts import VALUE\nfrom .deep.inner import INNER\n")
+    (path / "deep" / "__init__.py").write_text("")
+    (path / "deep" / "inner.py").write_text("from ..parts import VALUE as INNER\n")
+    return path
+
+
+def module(plugin, name):
+    return sys.modules[f"{plugin.module}.{name}"]
+
+
+def test_a_folder_of_any_name_is_imported_with_all_its_modules(folder):
+    plugin = load_folder(str(folder))
+    assert plugin.name == "my plugins-2"
+    assert module(plugin, "main").INNER == 7
+    assert module(plugin, "deep.inner").INNER == 7
+
+
+def test_its_own_init_runs_first(folder):
+    (folder / "__init__.py").write_text("from .parts import VALUE\n")
+    assert sys.modules[load_folder(str(folder)).module].VALUE == 7
+
+
+def test_two_folders_of_one_name_do_not_meet(tmp_path):
+    for parent, value in (("a", 1), ("b", 2)):
+        (tmp_path / parent / "mine").mkdir(parents=True)
+        (tmp_path / parent / "mine" / "x.py").write_text(f"VALUE = {value}\n")
+    one, two = (load_folder(str(tmp_path / parent / "mine")) for parent in "ab")
+    assert (module(one, "x").VALUE, module(two, "x").VALUE) == (1, 2)
+
+
+def test_one_folder_twice_is_imported_once(folder, monkeypatch):
+    one = load_folder(str(folder))
+    monkeypatch.chdir(folder.parent)
+    assert load_folder("my plugins-2") is one and plugins.loaded() == [one]
+
+
+def test_tests_and_folders_without_init_are_left_alone(folder):
+    (folder / "test_main.py").write_text("raise SystemExit\n")
+    (folder / "data").mkdir()
+    (folder / "data" / "script.py").write_text("raise SystemExit\n")
+    load_folder(str(folder))
+
+
+def test_the_digest_changes_with_the_code_alone(folder):
+    before = load_folder(str(folder)).sha256
+    plugins._loaded.clear()
+    (folder / "notes.txt").write_text("x")
+    assert load_folder(str(folder)).sha256 == before
+    plugins._loaded.clear()
+    (folder / "parts.py").write_text("VALUE = 8\n")
+    assert load_folder(str(folder)).sha256 != before
+
+
+def test_a_folder_that_is_missing_or_has_no_code_is_a_users_mistake(tmp_path):
+    with pytest.raises(ToolkitError, match=r"--user-dir must name a folder, but .*none is none"):
+        load_folder(str(tmp_path / "none"))
+    with pytest.raises(ToolkitError, match=r"folder of Python files, but .* has none"):
+        load_folder(str(tmp_path))
+
+
+def test_an_error_in_the_code_of_a_plugin_keeps_its_own_type(folder):
+    (folder / "__init__.py").write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        load_folder(str(folder))
+    assert plugins.loaded() == []
+
+
+def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):
+    (folder / "arch.py").write_text("def build(): ...\n")
+    plugin = load_folder(str(folder))
+    build = module(plugin, "arch").build
+    assert recorded([build, len]) == [{"name": "my plugins-2", "sha256": plugin.sha256}]
+    assert recorded([len]) == []
+
+
+def test_a_missing_plugin_is_named_and_how_to_give_it():
+    needed = [{"name": "mine", "sha256": "0"}]
+    expected = "run/x must be loaded together with the plugin 'mine'.*Pass its folder with --user"
+    with pytest.raises(ToolkitError, match=expected):
+        check(needed, "run/x")
+
+
+def test_a_plugin_that_changed_since_is_told(folder, caplog):
+    plugin = load_folder(str(folder))
+    check([{"name": plugin.name, "sha256": plugin.sha256}], "run/x")
+    assert not caplog.messages
+    check([{"name": plugin.name, "sha256": "0"}], "run/x")
+    assert caplog.messages == ["run/x was made with another version of plugin 'my plugins-2'."]
+
+
+def test_installed_plugins_are_found_when_a_name_is_unknown(tmp_path, monkeypatch):
+    (tmp_path / "toolkit_test_plugin.py").write_text("LOADED = True\n")
+    info = tmp_path / "some_plugin-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[toolkit.plugins]\nmine = toolkit_test_plugin\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ToolkitError, match=r"no thing is called 'x'"):
+        Registry("thing", {})["x"]
+    assert [(p.name, p.module) for p in plugins.loaded()] == [("mine", "toolkit_test_plugin")]
+    assert sys.modules["toolkit_test_plugin"].LOADED

@@ -1,0 +1,94 @@
+import importlib.util
+
+import pytest
+
+from toolkit.common.builtins import Builtin
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import COMPONENTS, Registry
+
+
+def thing() -> None:
+    """What a thing is.
+
+    More about it.
+    """
+
+
+def other() -> None: ...
+
+
+def module_from(file, name):
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_known_one():
+    expected = "no architecture is called 'composit_bert'. Did you mean 'composite_bert'?"
+    with pytest.raises(ToolkitError, match=expected):
+        COMPONENTS["arch"]["composit_bert"]
+    with pytest.raises(ToolkitError, match=r"If it is yours, pass its folder with --user-dir"):
+        COMPONENTS["arch"]["something else"]
+
+
+def test_an_entry_knows_its_builder_config_and_origin():
+    registry = Registry("thing", {})
+    registry.register("a", 3)(thing)
+    entry = registry["a"]
+    assert (entry.name, entry.build, entry.config) == ("a", thing, 3)
+    assert "test_registry.py:" in entry.origin
+
+
+def test_registering_the_same_function_twice_is_harmless():
+    registry = Registry("thing", {})
+    registry.register("a", 1)(thing)
+    registry.register("a", 2)(thing)
+    assert registry["a"].config == 2
+
+
+def test_importing_one_file_twice_is_harmless(tmp_path):
+    registry = Registry("thing", {})
+    (tmp_path / "part.py").write_text("def build(): ...\n")
+    for name in ("one", "two"):
+        registry.register("a", 0)(module_from(tmp_path / "part.py", name).build)
+    assert registry["a"].build.__module__ == "two"
+
+
+def test_one_name_from_two_files_is_an_error_that_names_both(tmp_path):
+    registry = Registry("thing", {})
+    builds = []
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text("def build(): ...\n")
+        builds.append(module_from(tmp_path / f"{name}.py", name).build)
+    registry.register("a", 0)(builds[0])
+    expected = r"'a' is registered by .*first.py:1 and by .*second.py:1. Rename one of the two"
+    with pytest.raises(ToolkitError, match=expected):
+        registry.register("a", 0)(builds[1])
+
+
+def test_one_name_for_two_functions_of_one_file_is_an_error():
+    registry = Registry("thing", {})
+    registry.register("a", 0)(thing)
+    with pytest.raises(ToolkitError, match=r"test_registry.py:\d+ and by .*test_registry.py:\d+"):
+        registry.register("a", 0)(other)
+
+
+def test_a_builtin_name_cannot_be_taken_even_before_the_builtin_is_imported():
+    registry = Registry("thing", {"a": Builtin("toolkit.some.module", "")})
+    with pytest.raises(ToolkitError, match=r"'a' is registered by .*toolkit/some/module.py and by"):
+        registry.register("a", 0)(thing)
+
+
+def test_a_summary_is_the_first_line_of_what_the_builder_says_of_itself():
+    registry = Registry("thing", {"b": Builtin("no.such.module", "not imported")})
+    registry.register("a", 0)(thing)
+    assert registry.summary("a") == "What a thing is."
+    assert registry.summary("b") == "not imported"
+
+
+def test_a_module_knows_what_it_registered():
+    registry = Registry("thing", {})
+    registry.register("a", 0)(thing)
+    assert [entry.name for entry in registry.entries_of(thing.__module__)] == ["a"]
+    assert registry.entries_of(thing.__module__[:-1]) == []

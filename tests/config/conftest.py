@@ -1,0 +1,47 @@
+"""A command of two components and a section, so that tests depend on no real one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+
+from toolkit.config.command import Command
+from toolkit.config.options import GREEDY, WHOLE
+from toolkit.config.run import RunConfig
+from toolkit.config.sweep import SweepConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flat:
+    POSITIONAL: ClassVar[str] = "files"
+
+    files: list[str] = field(default_factory=list, metadata=WHOLE)
+    """Files to read,
+    in order."""
+    language: str = "en"
+    """Language of the text."""
+    title: str | None = None
+    """Title, or none."""
+    share: float = 0.5
+    """Share to keep."""
+    limit: int | None = None
+    """Most lines."""
+    shout: bool = False
+    """Whether to shout."""
+    parts: list[int] = field(default_factory=list)
+    """Parts to take."""
+    path: list[str] = field(default_factory=list, metadata=GREEDY)
+    """Paths to take."""
+
+
+@pytest.fixture
+def flat() -> Command:
+    return Command(name="flat", summary="Do it.", example="flat x", config=Flat, common=("share",))
+
+
+@pytest.fixture
+def train() -> Command:
+    sections = {"sweep": SweepConfig}
+    return Command(name="train", summary="", example="", config=RunConfig, sections=sections)

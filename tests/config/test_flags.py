@@ -1,0 +1,79 @@
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.flags import parse, scan
+from toolkit.config.load import by_path
+from toolkit.config.names import find
+
+
+@pytest.fixture
+def parsed(flat):
+    options = by_path(flat.plain_options())
+
+    def words(text):
+        found = parse(text.split(" "), lambda name: find(name, options), options["files"])
+        return {path: given.value for path, given in found.items()}
+
+    return words
+
+
+def test_a_value_follows_its_flag_or_an_equals_sign(parsed):
+    assert parsed("--share 0.1") == parsed("--share=0.1") == {"share": "0.1"}
+
+
+def test_a_value_may_begin_with_one_dash_but_after_equals_with_anything(parsed):
+    assert parsed("--share -1") == {"share": "-1"}
+    assert parsed("--title=--x=y") == {"title": "--x=y"}
+
+
+def test_a_bool_needs_no_value_and_takes_one_that_says_true_or_false(parsed):
+    assert parsed("--shout a") == {"shout": "true", "files": ["a"]}
+    assert parsed("--shout False a") == {"shout": "False", "files": ["a"]}
+    assert parsed("--shout=yes") == {"shout": "yes"}
+
+
+def test_words_without_flag_fill_the_positional_option_as_they_are(parsed):
+    assert parsed("a,b --limit 3 c")["files"] == ["a,b", "c"]
+    assert parsed("-")["files"] == ["-"]
+
+
+def test_everything_behind_two_dashes_is_positional(parsed):
+    assert parsed("--shout -- --limit true") == {"shout": "true", "files": ["--limit", "true"]}
+
+
+def test_a_repeated_flag_wins_or_is_gathered_where_it_is_a_list(parsed):
+    assert parsed("--limit 1 --limit 2") == {"limit": "2"}
+    assert parsed("--parts 1,2 --parts 3") == {"parts": ["1", "2", "3"]}
+
+
+def test_a_greedy_list_takes_every_word_up_to_the_next_flag(parsed):
+    assert parsed("x --path a b,c --limit 1 y") == {
+        "path": ["a", "b", "c"],
+        "limit": "1",
+        "files": ["x", "y"],
+    }
+
+
+@pytest.mark.parametrize("text", ["--share", "--share --limit 3", "--path --shout"])
+def test_a_flag_without_its_value_is_told(parsed, text):
+    with pytest.raises(ToolkitError, match=r"--(share|path) must be followed by a value, but is"):
+        parsed(text)
+
+
+def test_an_unknown_single_dash_option_is_told(parsed):
+    with pytest.raises(ToolkitError, match=r"options must start with --, but '-x' does not"):
+        parsed("a -x")
+
+
+def test_a_word_that_nothing_takes_is_told(flat):
+    options = by_path(flat.plain_options())
+    with pytest.raises(ToolkitError, match=r"options must start with --, but 'word' does not"):
+        parse(["word"], lambda name: find(name, options), None)
+    with pytest.raises(ToolkitError, match=r"but 'two' does not"):
+        parse(["one", "two"], lambda name: find(name, options), options["title"])
+
+
+def test_a_scan_finds_a_few_options_among_unknown_ones(flat):
+    options = {"share": by_path(flat.plain_options())["share"]}
+    found = scan(["a", "--new", "-1", "--share", "2", "--", "--share", "3"], options)
+    assert {path: given.value for path, given in found.items()} == {"share": "2"}

@@ -1,0 +1,57 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.given import Given, flattened, read
+from toolkit.config.options import WHOLE, options_of
+
+
+@dataclass
+class Config:
+    rate: float | None = None
+    """Rate."""
+    title: str | None = None
+    names: list[str] = field(default_factory=list)
+    grid: list[str] = field(default_factory=list, metadata=WHOLE)
+
+
+OPTIONS = {option.name: option for option in options_of("task", Config)}
+
+
+@pytest.mark.parametrize("text", ["none", "null", ""])
+def test_none_is_what_it_says_where_a_number_is_wanted(text):
+    assert read(OPTIONS["rate"], text) is None
+
+
+@pytest.mark.parametrize("text", ["none", "null", "", "no", "1e3", "~"])
+def test_text_is_taken_as_it_is(text):
+    assert read(OPTIONS["title"], text) == text
+
+
+def test_a_list_given_as_text_is_parted_at_commas_unless_it_is_whole():
+    assert read(OPTIONS["names"], "a,b") == ["a", "b"]
+    assert read(OPTIONS["names"], "") == []
+    assert read(OPTIONS["grid"], "a=1,2") == ["a=1,2"]
+
+
+@pytest.mark.parametrize("value", ["${oc.env:HOME}", "a ${b} c", ["x", "${y}"], "???"])
+def test_references_are_refused_wherever_they_stand(value):
+    with pytest.raises(ToolkitError, match=r"must be a plain value, but is .* nothing is interpol"):
+        read(OPTIONS["names"], value)
+
+
+@pytest.mark.parametrize("value", [{"a": "${b}"}, [["${b}"]], [{}]])
+def test_nothing_nested_is_a_value(value):
+    with pytest.raises(ToolkitError, match=r"task.title must hold no sections or lists of its own"):
+        read(OPTIONS["title"], value)
+
+
+def test_sections_become_paths_and_a_component_may_be_named_alone():
+    tree = {"arch": {"name": "taco", "layers": "2"}, "task": "mlm", "odd": None}
+    assert flattened(tree, {"arch": 0, "task": 0}, "f") == {
+        "arch.name": Given("taco", "f"),
+        "arch.layers": Given("2", "f"),
+        "task.name": Given("mlm", "f"),
+        "odd": Given(None, "f"),
+    }
