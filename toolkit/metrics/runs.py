@@ -1,0 +1,104 @@
+"""Runs as their save folders tell them: what was logged, and under which configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.metrics.records import Record, read_records
+
+LOG, RESULT, OPTIONS = "metrics.jsonl", "result.json", "options.yaml"
+UNIMPORTANT = ("checkpoint.", "logging.", "data.num_workers")
+"""Options, or beginnings of them, that do not change what a run comes to."""
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+    records: Sequence[Record]
+    options: Mapping[str, Any]
+    """Path of an option -> value, those left out that runs of one configuration may differ in."""
+
+
+def read_runs(folders: Iterable[str | Path]) -> list[Run]:
+    """The runs in these folders, and in the folders in those that are no runs themselves."""
+    found: list[Run] = []
+    for folder in map(Path, folders):
+        inside = (
+            [folder] if (folder / LOG).exists() else [p.parent for p in folder.glob(f"*/{LOG}")]
+        )
+        if not inside:
+            raise ToolkitError(
+                f"a run must be a folder that holds {LOG}, or holds such folders, but {folder} "
+                f"{'does not' if folder.exists() else 'does not exist'}. Give its --save-dir."
+            )
+        found += [read_run(path) for path in sorted(inside)]
+    return found
+
+
+def read_run(folder: Path) -> Run:
+    records = read_records(folder / LOG)
+    return Run(folder, records, options_of(folder))
+
+
+def options_of(folder: Path) -> dict[str, Any]:
+    """From its result or, of a sweep's run without one, its options; else from its name."""
+    for name in (RESULT, OPTIONS):
+        try:
+            saved = strict_json.loads((folder / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        options = important(saved.get("config", saved))
+        return {key: value for key, value in options.items() if key != "training.seed"}
+    return {"run": re.sub(r",?seed=\d+", "", folder.name) or folder.parent.name}
+
+
+def important(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Path of an option -> value, for all that change what a run comes to."""
+    return {
+        path: value
+        for path, value in flat(config)
+        if path == "checkpoint.finetune_from" or not path.startswith(UNIMPORTANT)
+    }
+
+
+def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+    """{a: {b: 1}} -> a.b, 1."""
+    if not isinstance(value, Mapping):
+        yield path, value
+        return
+    for key, part in value.items():
+        yield from flat(part, f"{path}.{key}" if path else str(key))
+
+
+def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs of equal configuration together, named by the options in which the groups differ."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(strict_json.dumps(sorted(run.options.items())), []).append(run)
+    firsts = [group[0].options for group in groups.values()]
+    keys = dict.fromkeys(key for options in firsts for key in options)
+    differing = [k for k in keys if len({strict_json.dumps(o.get(k)) for o in firsts}) > 1]
+    named: dict[str, list[Run]] = {}
+    for group in groups.values():
+        named[label(group[0], differing)] = group
+    return named
+
+
+def label(run: Run, differing: Sequence[str]) -> str:
+    """`fixed=true, dynamic=false`; the folder's name where there is one configuration alone."""
+    parts = [(k.rpartition(".")[2], run.options[k]) for k in differing if k in run.options]
+    parts = [(k, v) for k, v in parts if k != "run"] or parts
+    text = ", ".join(v if k in ("name", "run") else f"{k}={shown(v)}" for k, v in parts)
+    return text or re.sub(r",?seed=\d+", "", run.folder.name) or run.folder.parent.name
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

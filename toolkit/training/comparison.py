@@ -1,0 +1,88 @@
+"""The results of a sweep as one table: a row for each configuration, over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.metrics.runs import RESULT, important
+from toolkit.metrics.summary import Summary, summary
+from toolkit.metrics.tables import Cell, Table
+from toolkit.training.grid import Point
+from toolkit.training.observers import improves
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One finished run of a sweep, with what its result.json says."""
+
+    point: Point
+    result: Mapping[str, Any]
+
+
+def finished(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The result in a folder, if it is that of a whole run of this config."""
+    try:
+        result = strict_json.loads((folder / RESULT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(result, dict) or result.get("signal") or "config" not in result:
+        return None
+    before, now = important(result["config"]), important(config)
+    return result if strict_json.dumps(before) == strict_json.dumps(now) else None
+
+
+def figure(outcome: Outcome, subset: str, metric: str) -> float:
+    """One figure of the last validation."""
+    figures = outcome.result["valid"].get(subset, {})
+    if metric not in figures:
+        raise ToolkitError(
+            f"sweep.metric must be a figure of the validation on {subset}, but is {metric!r}. "
+            f"Known: {', '.join(figures) or 'none'}."
+        )
+    return float(figures[metric])
+
+
+def summaries(
+    outcomes: Sequence[Outcome], subset: str, metric: str
+) -> list[tuple[Mapping[str, str], Summary]]:
+    """Per configuration, in the order in which they first come, its values and its summary."""
+    found: dict[str, tuple[Mapping[str, str], list[float]]] = {}
+    for outcome in outcomes:
+        row = found.setdefault(outcome.point.configuration, (outcome.point.values, []))
+        row[1].append(figure(outcome, subset, metric))
+    return [(values, summary(figures)) for values, figures in found.values()]
+
+
+def table(
+    outcomes: Sequence[Outcome], *, subset: str, metric: str, failed: Mapping[str, int]
+) -> Table:
+    """Mean, deviation (n - 1), n, minimum, maximum; the best mean is marked if there are two.
+
+    `failed` counts each configuration's runs without result; a column tells them if there are any.
+    """
+    rows: list[list[Cell]] = []
+    found = summaries(outcomes, subset, metric)
+    best: int | None = None
+    for index, (values, s) in enumerate(found):
+        key = ",".join(f"{k}={v}" for k, v in values.items())
+        lost: list[Cell] = [failed.get(key, 0)] if failed else []
+        names: list[Cell] = list(values.values()) or ["all seeds"]
+        rows.append([*names, s.mean, s.deviation, s.n, s.minimum, s.maximum, *lost])
+        if improves(metric, s.mean, None if best is None else found[best][1].mean):
+            best = index
+    options = list(found[0][0]) or ["runs"]
+    return Table(
+        columns=[
+            *options,
+            *("mean", "deviation", "n", "minimum", "maximum"),
+            *(["failed"] if failed else []),
+        ],
+        rows=rows,
+        best=best if len(found) > 1 else None,
+        caption=f"{metric} on {subset}",
+    )

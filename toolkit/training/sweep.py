@@ -1,0 +1,161 @@
+"""Many trainings as one: a command line, values and seeds in; one table out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console as Terminal
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.config.command import Command
+from toolkit.config.flags import scan
+from toolkit.config.load import early, load
+from toolkit.config.run import RunConfig
+from toolkit.config.save import to_dict
+from toolkit.config.sweep import SweepConfig
+from toolkit.metrics.tables import Table
+from toolkit.training.comparison import Outcome, finished, table
+from toolkit.training.data import names
+from toolkit.training.grid import Point, points, with_flags
+from toolkit.training.jobs import Job, run_all
+from toolkit.training.slots import slots_of
+from toolkit.training.slurm import array_script
+from toolkit.training.watch import Watch
+
+COMMAND = Command(
+    name="toolkit-train",
+    summary="",
+    example="",
+    config=RunConfig,
+    sections={"sweep": SweepConfig},
+)
+OPTIONS = "options.yaml"  # JSON, which is YAML too
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of a sweep."""
+
+    point: Point
+    config: RunConfig
+    user_dirs: Sequence[str]
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config.checkpoint.save_dir)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        result = finished(self.folder, to_dict(self.config))
+        return None if result is None else Outcome(self.point, result)
+
+    def job(self) -> Job:
+        """The command that trains it, its options in a file of its folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        options = strict_json.dumps(to_dict(self.config), indent=1) + "\n"
+        (self.folder / OPTIONS).write_text(options, encoding="utf-8")
+        plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
+        command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
+        command += ["--config", str(self.folder / OPTIONS)]
+        return Job(name=self.point.name, command=command, folder=self.folder)
+
+
+def sweep(argv: Sequence[str], c: SweepConfig) -> int:
+    """Train what is not trained yet, and compare. 0, 1 if a run failed, 128 + n after signal n."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ToolkitError(
+            "a sweep must be started by itself, but torchrun started this. Leave torchrun out and "
+            "pass --sweep.jobs to train several runs at the same time."
+        )
+    runs = [run_of(argv, point) for point in points(c)]
+    todo = [run for run in runs if run.outcome is None]
+    base = Path(load(argv, COMMAND).config.checkpoint.save_dir)
+    prepare(base)
+    jobs = [run.job() for run in todo]
+    if c.slurm:
+        print(array_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
+        return 0
+    return train(jobs, runs, c) or compare(runs, c, base)
+
+
+def run_of(argv: Sequence[str], point: Point) -> Run:
+    """The point's run, its command line read and checked like any other."""
+    config = load(with_flags(argv, point.flags()), COMMAND).config
+    own = Path(config.checkpoint.save_dir) / point.name
+    places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
+    if config.logging.tensorboard_logdir:
+        places += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
+    flags = [*point.flags(), *places]
+    given = scan(argv, early(COMMAND))
+    user_dirs = given["user_dir"].value if "user_dir" in given else []
+    return Run(point, load(with_flags(argv, flags), COMMAND).config, user_dirs)
+
+
+def prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolkitError(
+            f"checkpoint.save_dir must be a folder that can be made, but {folder}: "
+            f"{error.strerror}. Choose another --save-dir."
+        ) from error
+
+
+def train(jobs: Sequence[Job], runs: Sequence[Run], c: SweepConfig) -> int:
+    """0, or 128 + the number of the signal that interrupted it."""
+    watch = Watch(jobs, total=len(runs), updates=runs[0].config.training.max_update)
+    with watch:
+        signal = run_all(jobs, slots_of(c.jobs, runs[0].config.training.device), watch)
+    if signal:
+        left = sum(run.outcome is None for run in runs)
+        watch.tell(f"{left} of {len(runs)} runs are unfinished; the same command goes on with them")
+    return 128 + signal if signal else 0
+
+
+def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
+    """Print and write the table, draw the curves; 1 if any run has no result."""
+    outcomes = [outcome for run in runs if (outcome := run.outcome)]
+    if not outcomes:
+        raise ToolkitError(
+            f"a sweep needs a finished run to compare, but all {len(runs)} failed. "
+            f"See the logs, {base}/*/log.txt."
+        )
+    config = runs[0].config
+    subset = next(iter(names(config.data.valid_subset)), "")
+    metric = c.metric or config.training.best_metric
+    failed = Counter(run.point.configuration for run in runs if run.outcome is None)
+    found = table(outcomes, subset=subset, metric=metric, failed=failed)
+    found.print(Terminal())
+    write(found, outcomes, base)
+    draw(runs, base)
+    return 1 if failed else 0
+
+
+def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
+    runs: list[Mapping[str, Any]] = [
+        {
+            "name": o.point.name,
+            "values": dict(o.point.values),
+            "seed": o.point.seed,
+            **{key: o.result[key] for key in ("updates", "seconds", "valid", "best")},
+        }
+        for o in outcomes
+    ]
+    for ending, text in (
+        ("md", found.markdown()),
+        ("tex", found.latex()),
+        ("json", found.json(runs=runs)),
+    ):
+        (base / f"sweep.{ending}").write_text(text, encoding="utf-8")
+
+
+def draw(runs: Sequence[Run], base: Path) -> None:
+    """The learning curves, where matplotlib is installed."""
