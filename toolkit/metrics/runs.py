@@ -12,7 +12,8 @@ from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.records import Record, read_records
 
-LOG, RESULT, OPTIONS = "metrics.jsonl", "result.json", "options.yaml"
+LOG, RESULT = "metrics.jsonl", "result.json"
+OPTIONS = "options.yaml"  # of a run in a sweep; JSON, which is YAML too
 UNIMPORTANT = ("checkpoint.", "logging.", "data.num_workers")
 """Options, or beginnings of them, that do not change what a run comes to."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,10 +19,13 @@ class Summary:
 
 def summary(values: Sequence[float]) -> Summary:
     """Mean, sqrt(sum (x - mean)^2 / (n - 1)), count and range of one or more values."""
+    n = len(values)
+    mean = sum(values) / n
+    squares = sum((x - mean) * (x - mean) for x in values)
     return Summary(
-        mean=statistics.fmean(values),
-        deviation=statistics.stdev(values) if len(values) > 1 else None,
-        n=len(values),
+        mean=mean,
+        deviation=math.sqrt(squares / (n - 1)) if n > 1 else None,
+        n=n,
         minimum=min(values),
         maximum=max(values),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -24,7 +24,7 @@ from toolkit.training.checkpoint import load_checkpoint
 def generate(c: GenerateConfig) -> None:
     """Answer every line of the input once and in order; on stderr, how many had no answer."""
     learner = loaded(c)
-    with opened(c.input) as lines, written(c) as writers, suppress(BrokenPipeError):
+    with opened(c.input) as lines, written(c) as writers:
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,

@@ -18,9 +18,12 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
 from toolkit.config.flags import scan
 from toolkit.config.load import early, load
+from toolkit.config.plot import PlotConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.config.sweep import SweepConfig
+from toolkit.metrics.curve import draw as draw_curves
+from toolkit.metrics.runs import LOG, OPTIONS, read_runs
 from toolkit.metrics.tables import Table
 from toolkit.training.comparison import Outcome, finished, table
 from toolkit.training.data import names
@@ -37,7 +40,6 @@ COMMAND = Command(
     config=RunConfig,
     sections={"sweep": SweepConfig},
 )
-OPTIONS = "options.yaml"  # JSON, which is YAML too
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
     found = table(outcomes, subset=subset, metric=metric, failed=failed)
     found.print(Terminal())
     write(found, outcomes, base)
-    draw(runs, base)
+    draw(runs, base, metric)
     return 1 if failed else 0
 
 
@@ -157,5 +159,14 @@ def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         (base / f"sweep.{ending}").write_text(text, encoding="utf-8")
 
 
-def draw(runs: Sequence[Run], base: Path) -> None:
-    """The learning curves, where matplotlib is installed."""
+def draw(runs: Sequence[Run], base: Path, metric: str) -> None:
+    """The learning curves, if they can be drawn; the table does not depend on them."""
+    folders = [str(run.folder) for run in runs if (run.folder / LOG).exists()]
+    picture = base / "sweep.png"
+    try:
+        c = PlotConfig(what=["curve", *folders], output=str(picture), metric=metric)
+        draw_curves(read_runs(folders), c)
+    except ToolkitError as error:
+        print(f"no learning curves: {error}", file=sys.stderr)
+        return
+    print(f"learning curves in {picture}, the table in {base / 'sweep'}.md, .tex and .json")
