@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
 from toolkit.criteria.criterion import IGNORED, Classes, Criterion, Prediction
+
+ROWS = 32
+"""Places that are worked on together on a CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +44,54 @@ class CrossEntropy(Criterion):
         return {name: self.total(prediction) for name, prediction in predictions.items()}
 
     def total(self, prediction: Classes) -> Float[Tensor, ""]:
+        logits, targets = prediction
+        if logits.device.type == "cpu":
+            total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing)
+            return total
         return F.cross_entropy(
-            prediction.logits.float(),
-            prediction.targets,
+            logits.float(),
+            targets,
             ignore_index=IGNORED,
             reduction="sum",
             label_smoothing=self.label_smoothing,
         )
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """The same a few rows at a time, so that what is in fp32 stays in the processor's cache.
+
+    d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, computed anew from the logits:
+    nothing of the size of the logits is kept.
+    """
+
+    @staticmethod
+    def forward(ctx, logits, targets, smoothing):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(logits, targets)
+        ctx.smoothing = smoothing
+        total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
+        for rows, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True):
+            log_p = rows.to(total.dtype).log_softmax(-1)
+            real = target != IGNORED
+            chosen = log_p.gather(-1, (target * real)[:, None])[:, 0]
+            if smoothing:
+                chosen = (1 - smoothing) * chosen + smoothing * log_p.mean(-1)
+            total -= (chosen * real).sum()
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        logits, targets = ctx.saved_tensors
+        of_logits = torch.empty_like(logits)
+        real = targets != IGNORED
+        scale = (real * gradient).to(logits.dtype)[:, None]
+        for rows, out, factor in zip(
+            logits.split(ROWS), of_logits.split(ROWS), scale.split(ROWS), strict=True
+        ):
+            torch.softmax(rows, -1, out=out)
+            if ctx.smoothing:
+                out -= ctx.smoothing / logits.shape[-1]
+            out *= factor
+        each = torch.arange(len(targets)), targets * real
+        of_logits[each] += (ctx.smoothing - 1) * scale[:, 0]  # no place is named twice
+        return of_logits, None, None

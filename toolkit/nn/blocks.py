@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from toolkit.nn.attention import Attention, Places
 from toolkit.nn.dropout import Dropout
 from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.residual import add_norm
 
 NORM_EPS = 1e-12  # the BERT family's
 
@@ -22,7 +23,8 @@ class AddNorm(nn.Module):
     def forward(
         self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
     ) -> Float[Tensor, "B S D"]:
-        return self.norm(x + self.dropout(y))
+        norm = self.norm
+        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.active)
 
 
 class EncoderLayer(nn.Module):

@@ -1,22 +1,25 @@
-"""The one place that chooses how softmax(scores) V is computed."""
+"""The one place that chooses how dropout(softmax(scores)) V is computed."""
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
-from toolkit.nn.dropout import Dropout
+from toolkit.nn.dropout import keep, masked, rounded
 
 HIDDEN = -30000.0  # finite, so that a row of padding alone stays a number; exp(HIDDEN) is 0
 
 
-def normalise(
+def hide_keys(
     scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
 ) -> Float[Tensor, "B H S T"]:
-    """Softmax over the keys, statistics in fp32; a row of padding alone is no NaN."""
-    if padding is not None:
-        scores = scores.masked_fill(padding[:, None, None, :], HIDDEN)
-    return scores.softmax(-1)
+    """Scores of padding so low that softmax gives it exactly 0; in place."""
+    if padding is None:
+        return scores
+    return scores.add_(padding[:, None, None, :].to(scores.dtype), alpha=HIDDEN)
 
 
 def attend(
@@ -27,10 +30,54 @@ def attend(
     padding: Bool[Tensor, "B T"] | None,
     *,
     scale: float,
-    dropout: Dropout,
+    dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + bias)) v."""
-    scores = scale * (q @ k.mT)
-    if bias is not None:
-        scores = scores + bias
-    return dropout(normalise(scores, padding)) @ v
+    if q.device.type == "cpu":
+        context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
+        return context
+    mask = None if bias is None else bias.to(q.dtype)
+    if padding is not None:
+        hidden = padding[:, None, None, :].to(q.dtype) * HIDDEN
+        mask = hidden if mask is None else mask + hidden
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+
+
+def product(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    """scale a b for stacks of matrices with two leading axes, the scale for free."""
+    left, right = a.flatten(0, 1), b.flatten(0, 1)
+    out = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
+    return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
+
+
+class _Products(torch.autograd.Function):
+    """Plain batched products; everything between them works in place."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, bias, padding, scale, rate):  # type: ignore[no-untyped-def]
+        scores = product(q, k.mT, scale)
+        if bias is not None:
+            scores += bias
+        weights = hide_keys(scores, padding).softmax(-1)
+        kept = keep(weights.shape, rate) if rate else None
+        ctx.scale, ctx.up = scale, 1 / (1 - rounded(rate))
+        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+        ctx.save_for_backward(q, k, v, weights, kept)
+        return product(weights if kept is None else masked(weights, kept), v, ctx.up)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        q, k, v, weights, kept = ctx.saved_tensors
+        applied = weights if kept is None else masked(weights, kept)
+        of_v = product(applied.mT, gradient, ctx.up)
+        of_weights = product(gradient, v.mT, ctx.up)
+        if kept is not None:
+            of_weights = masked(of_weights, kept)
+        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        of_q, of_k = product(of_scores, k, ctx.scale), product(of_scores.mT, q, ctx.scale)
+        of_bias = None
+        if ctx.bias is not None:
+            shape, dtype = ctx.bias
+            of_bias = of_scores.sum_to_size(shape).to(dtype)
+        return of_q, of_k, of_v, of_bias, None, None, None

@@ -46,7 +46,7 @@ class SoftmaxMap(AttentionMap):
         scores, bias = self.content(p), self.bias(p)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(fused.normalise(scores, p.places.padding))
+        return self.dropout(fused.hide_keys(scores, p.places.padding).softmax(-1))
 
     def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
         return fused.attend(
@@ -56,5 +56,5 @@ class SoftmaxMap(AttentionMap):
             self.bias(p),
             p.places.padding,
             scale=self.content.scale,
-            dropout=self.dropout,
+            dropout=self.dropout.active,
         )

@@ -10,6 +10,7 @@ from functools import lru_cache
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 @lru_cache(maxsize=64)
@@ -81,10 +82,16 @@ class _Lay(torch.autograd.Function):
         ctx.save_for_backward(index)
         ctx.shared, ctx.taps = shared, taps.shape[-1]
         batch = max(len(taps), len(index))
+        if shared:
+            table = plain_one_hot(index.shape[-1], ctx.taps // 2, index.device, taps.dtype)
+            by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
+            laid = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
+            return laid.unflatten(0, taps.shape[:2])
         by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
         return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (index,) = ctx.saved_tensors
         radius = ctx.taps // 2

@@ -7,7 +7,6 @@ from collections.abc import Collection
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention.projected import Places, Projected
@@ -22,13 +21,11 @@ class LinearProjections(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value = (nn.Linear(width, width) for _ in PARTS)
+        self.together = nn.Linear(width, 3 * width)
 
     def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
-        linears = (self.query, self.key, self.value)
-        weight = torch.cat([linear.weight for linear in linears])
-        bias = torch.cat([linear.bias for linear in linears])
-        q, k, v = by_head(F.linear(x, weight, bias), 3 * self.heads).chunk(3, dim=1)
+        parts = self.together(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, 3, H, K) -> (3, B, H, S, K)
         return Projected(q, k, v, x, places)
 
 

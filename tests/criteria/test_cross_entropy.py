@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria.cross_entropy import ROWS, CrossEntropy, CrossEntropyConfig
+
+PLACES, CLASSES = 2 * ROWS + 3, 11
+
+
+def prediction(dtype: torch.dtype = torch.float64) -> Classes:
+    torch.manual_seed(0)
+    targets = torch.randint(CLASSES, (PLACES,))
+    targets[[1, -1]] = IGNORED
+    return Classes((3 * torch.randn(PLACES, CLASSES)).to(dtype).requires_grad_(), targets)
+
+
+def total(p: Classes, smoothing: float = 0.0) -> torch.Tensor:
+    return CrossEntropy(CrossEntropyConfig(label_smoothing=smoothing))({"mlm": p})["mlm"]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_and_its_gradient_equal_torchs(smoothing):
+    p = prediction()
+    want = F.cross_entropy(
+        p.logits, p.targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+    )
+    got = total(p, smoothing)
+    torch.testing.assert_close(got, want)
+    gradients = [torch.autograd.grad(2.5 * loss, p.logits)[0] for loss in (got, want)]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_bf16_logits_are_summed_in_fp32(smoothing):
+    p = prediction(torch.bfloat16)
+    exact = p.logits.detach().double().requires_grad_()
+    got, want = total(p, smoothing), total(Classes(exact, p.targets), smoothing)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got.double(), want, rtol=1e-6, atol=0)
+    gradients = [torch.autograd.grad(*pair)[0] for pair in ((got, p.logits), (want, exact))]
+    torch.testing.assert_close(gradients[0].double(), gradients[1], atol=0.005, rtol=0.01)
+
+
+def test_places_without_a_target_count_for_nothing():
+    p = prediction()
+    real = p.targets != IGNORED
+    assert torch.equal(total(p), total(Classes(p.logits[real], p.targets[real])))
+    total(p).backward()
+    assert not p.logits.grad[~real].any()
+
+
+def test_no_places_at_all_cost_nothing():
+    logits = torch.zeros(0, CLASSES, requires_grad=True)
+    loss = total(Classes(logits, torch.zeros(0, dtype=torch.long)))
+    loss.backward()
+    assert loss == 0
+
+
+def test_equal_scores_cost_the_logarithm_of_the_number_of_classes():
+    loss = total(Classes(torch.zeros(1, CLASSES), torch.tensor([4])))
+    assert loss.item() == pytest.approx(torch.tensor(CLASSES).log().item())
+
+
+def test_a_share_of_smoothing_beyond_one_is_refused():
+    with pytest.raises(ToolkitError, match=r"label_smoothing must lie .* but is 1\.5"):
+        CrossEntropyConfig(label_smoothing=1.5)

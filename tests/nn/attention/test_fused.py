@@ -1,0 +1,78 @@
+"""The fast paths against the plain mechanism."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.nn.attention.fused import attend, hide_keys
+from toolkit.nn.dropout import keep, masked, rounded
+
+B, H, S, K = 2, 3, 5, 4
+SCALE, RATE = 0.5, 0.4
+
+
+def inputs(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(B, H, S, K, dtype=dtype, requires_grad=True) for _ in range(3))
+    return q, k, v, torch.randn(B, H, S, S, dtype=dtype, requires_grad=True)
+
+
+def plain(q, k, v, bias, padding, rate):
+    """The mechanism's own operations, one after another."""
+    weights = hide_keys(SCALE * (q @ k.mT) + bias, padding).softmax(-1)
+    if rate:
+        kept = keep(weights.shape, rate) != 0
+        weights = weights * kept / (1 - rounded(rate))
+    return weights @ v
+
+
+PADDING = torch.tensor([[False] * S, [False] * 3 + [True] * 2])
+
+
+@pytest.mark.parametrize("rate", [0.0, RATE])
+@pytest.mark.parametrize("padding", [None, PADDING])
+def test_batched_products_equal_the_plain_mechanism_and_its_gradients(rate, padding):
+    parts = inputs()
+    results = []
+    for path in (plain, lambda *a: attend(*a[:-1], scale=SCALE, dropout=a[-1])):
+        torch.manual_seed(1)
+        context = path(*parts, padding, rate)
+        results.append([context, *torch.autograd.grad(context.sin().sum(), parts)])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-10)
+
+
+def test_batched_products_pass_the_check_against_finite_differences():
+    def context(*parts):
+        torch.manual_seed(1)
+        return attend(*parts, PADDING, scale=SCALE, dropout=RATE)
+
+    assert torch.autograd.gradcheck(context, inputs())
+
+
+def test_a_bias_shared_by_the_batch_gets_the_sum_of_the_gradients():
+    q, k, v, bias = inputs()
+    shared = bias[:1].detach().requires_grad_()
+    attend(q, k, v, shared, None, scale=SCALE, dropout=0.0).sin().sum().backward()
+    wide = shared.detach().expand(B, H, S, S).clone().requires_grad_()
+    attend(q, k, v, wide, None, scale=SCALE, dropout=0.0).sin().sum().backward()
+    torch.testing.assert_close(shared.grad, wide.grad.sum(0, keepdim=True))
+
+
+def test_bf16_stays_within_its_rounding_of_fp32():
+    exact = inputs(torch.float32)
+    rough = [part.detach().bfloat16().requires_grad_() for part in exact]
+    results = []
+    for parts in (exact, rough):
+        torch.manual_seed(1)
+        context = attend(*parts, PADDING, scale=SCALE, dropout=RATE)
+        results.append([context, *torch.autograd.grad(context.float().square().sum(), parts)])
+    for want, got in zip(*results, strict=True):
+        torch.testing.assert_close(got.float(), want, atol=0.05 * want.abs().max().item(), rtol=0)
+
+
+def test_masked_keeps_numbers_and_drops_infinities():
+    x = torch.tensor([1.5, float("inf"), -2.0])
+    kept = torch.tensor([-1, 0, -1], dtype=torch.int16)
+    assert masked(x, kept).tolist() == [1.5, 0.0, -2.0]

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.nn.attention.offsets import Offsets, lay
+
+B, H, S, RADIUS = 2, 3, 6, 2
+
+
+def expected(taps: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    laid = torch.empty(B, H, S, S, dtype=taps.dtype)
+    for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, S, S))).tolist():
+        offset = int(positions[b, j] - positions[b, i])
+        laid[b, h, i, j] = taps[b, h, i, max(-RADIUS, min(RADIUS, offset)) + RADIUS]
+    return laid
+
+
+@pytest.mark.parametrize("spelt_out", [False, True])
+def test_taps_are_laid_along_the_diagonals_and_gathered_back(spelt_out):
+    positions = torch.stack([torch.randperm(S) for _ in range(B)])
+    if not spelt_out:
+        positions = torch.arange(S).expand(B, S)
+    offsets = Offsets(positions if spelt_out else None, S, torch.device("cpu"))
+    taps = torch.randn(B, H, S, 2 * RADIUS + 1, dtype=torch.float64, requires_grad=True)
+    laid, want = lay(taps, offsets), expected(taps, positions)
+    assert torch.equal(laid, want)
+    weight = torch.randn_like(laid)
+    got = torch.autograd.grad((laid * weight).sum(), taps)[0]
+    torch.testing.assert_close(got, torch.autograd.grad((want * weight).sum(), taps)[0])
+
+
+def test_a_table_made_in_inference_serves_training_afterwards():
+    offsets = Offsets(None, 11, torch.device("cpu"))
+    with torch.inference_mode():
+        lay(torch.randn(1, 1, 11, 5), offsets)
+    taps = torch.randn(1, 1, 11, 5, requires_grad=True)
+    lay(taps, offsets).sum().backward()
+    assert taps.grad.sum() == 11 * 11
