@@ -1,4 +1,4 @@
-"""A command of two components and a section, so that tests depend on no real one."""
+"""A small command without sections, with every type of field, and the training command."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from toolkit.config.command import Command
 from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.run import RunConfig
-from toolkit.config.sweep import SweepConfig
+from toolkit.config.train import TRAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,5 +42,4 @@ def flat() -> Command:
 
 @pytest.fixture
 def train() -> Command:
-    sections = {"sweep": SweepConfig}
-    return Command(name="train", summary="", example="", config=RunConfig, sections=sections)
+    return TRAIN

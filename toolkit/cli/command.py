@@ -15,17 +15,21 @@ from toolkit.config.load import Loaded, load
 MISTAKE, INTERRUPTED = 2, 130
 
 
-def execute(command: Command, act: Callable[[Loaded], object], argv: Sequence[str] | None) -> int:
-    """Exit code of a command: 0, 2 for a user's mistake told in one line, 130 for Ctrl-C.
+def execute(
+    command: Command, act: Callable[[Loaded], int | None], argv: Sequence[str] | None
+) -> int:
+    """The exit code: what `act` returns, 2 for a mistake told in one line, 130 for Ctrl-C.
 
     Any other exception is our bug, or a plugin's, and keeps its traceback.
     """
     words = sys.argv[1:] if argv is None else argv
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("toolkit").setLevel(logging.INFO)
+    code = 0
     try:
         text = answer(words, command)
         if text is None:
-            act(load(words, command))
+            code = act(load(words, command)) or 0
         else:
             print(text)
         sys.stdout.flush()
@@ -36,4 +40,4 @@ def execute(command: Command, act: Callable[[Loaded], object], argv: Sequence[st
         return INTERRUPTED
     except BrokenPipeError:  # the reader, head perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return code

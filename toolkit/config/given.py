@@ -61,4 +61,6 @@ def flattened(nested: Mapping[str, Any], components: Mapping[str, Any], origin: 
             found[f"{section}.name"] = Given(value, origin)
         else:
             found[str(section)] = Given(value, origin)
+    for path, given in found.items():
+        plain(path, given.value)
     return found

@@ -65,7 +65,7 @@ def compose(options: Mapping[str, Any]) -> RunConfig:
     settled = settle(values, command)
     for key, value in options.items():
         if key not in COMPONENTS:
-            path = names.find(key, by_path(settled.options)).path
+            path = names.find(key, by_path(settled.options), origin="compose").path
             settled.values[path] = Given(value, "compose")
     return run_of(settled, settled.built())
 
@@ -134,7 +134,8 @@ def default_names(values: Values, command: Command) -> Values:
             found[f"{section}.name"] = Given(DEFAULT_NAMES[section], "default")
         else:
             raise ToolkitError(
-                f"--{section} must name one of {', '.join(registry.names())}, but is not given."
+                f"--{section} must name one of {', '.join(registry.names())}, but is not given. "
+                "See --help."
             )
     return found
 

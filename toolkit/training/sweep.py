@@ -15,13 +15,13 @@ from rich.console import Console as Terminal
 
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
-from toolkit.config.command import Command
 from toolkit.config.flags import scan
 from toolkit.config.load import early, load
 from toolkit.config.plot import PlotConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.config.sweep import SweepConfig
+from toolkit.config.train import TRAIN
 from toolkit.metrics.curve import draw as draw_curves
 from toolkit.metrics.runs import LOG, OPTIONS, read_runs
 from toolkit.metrics.tables import Table
@@ -32,14 +32,6 @@ from toolkit.training.jobs import Job, run_all
 from toolkit.training.slots import slots_of
 from toolkit.training.slurm import array_script
 from toolkit.training.watch import Watch
-
-COMMAND = Command(
-    name="toolkit-train",
-    summary="",
-    example="",
-    config=RunConfig,
-    sections={"sweep": SweepConfig},
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ def sweep(argv: Sequence[str], c: SweepConfig) -> int:
         )
     runs = [run_of(argv, point) for point in points(c)]
     todo = [run for run in runs if run.outcome is None]
-    base = Path(load(argv, COMMAND).config.checkpoint.save_dir)
+    base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
     prepare(base)
     jobs = [run.job() for run in todo]
     if c.slurm:
@@ -90,15 +82,15 @@ def sweep(argv: Sequence[str], c: SweepConfig) -> int:
 
 def run_of(argv: Sequence[str], point: Point) -> Run:
     """The point's run, its command line read and checked like any other."""
-    config = load(with_flags(argv, point.flags()), COMMAND).config
+    config = load(with_flags(argv, point.flags()), TRAIN).config
     own = Path(config.checkpoint.save_dir) / point.name
     places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
     if config.logging.tensorboard_logdir:
         places += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
     flags = [*point.flags(), *places]
-    given = scan(argv, early(COMMAND))
+    given = scan(argv, early(TRAIN))
     user_dirs = given["user_dir"].value if "user_dir" in given else []
-    return Run(point, load(with_flags(argv, flags), COMMAND).config, user_dirs)
+    return Run(point, load(with_flags(argv, flags), TRAIN).config, user_dirs)
 
 
 def prepare(folder: Path) -> None:

@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import pytest
+
+from toolkit.config.answer import answer
+
+
+def test_bare_help_teaches_what_the_command_does_and_its_common_options(flat):
+    text = answer(["-h"], flat)
+    assert text.startswith("usage: flat FILES... [options]\n\nDo it.\n\nexample:\n  flat x")
+    assert "common options:\n  --share X  Share to keep. (default: 0.5)" in text
+
+
+def test_every_field_of_a_command_is_in_its_help_once(flat):
+    text = answer(["--help"], flat)
+    for flag in ["files", "language", "title", "share", "limit", "shout", "parts", "path"]:
+        assert text.count(f"  --{flag} ") == 1
+    assert "  --files TEXT...  Files to read, in order.\n" in text
+    assert "--parts N..." in text and "--list" not in text
+
+
+def test_help_with_a_component_shows_its_options(train):
+    bare, named = answer(["--help"], train), answer(["--help", "--arch", "bert_tiny"], train)
+    assert "--arch.layers" not in bare and "composite_bert_small " in bare
+    assert "options of arch bert_tiny:\n  --arch.layers N " in named
+    assert "(default: 2)" in named and "--task.mask-rate" not in named
+
+
+def test_help_with_a_plugin_shows_its_components_options(train, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from toolkit import register_criterion\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Config:\n    odd: bool = True\n    '''Whether it is odd.'''\n"
+        "@register_criterion('helped_plugin', Config())\n"
+        "def build(c): ...\n"
+    )
+    text = answer(["--user-dir", str(tmp_path), "--help"], train)
+    assert "options of criterion helped_plugin:\n" in text
+    assert "--criterion.odd  Whether it is odd. (default: true)" in text
+
+
+@pytest.mark.parametrize(
+    "command", ["preprocess", "train", "validate", "generate", "inspect", "plot"]
+)
+def test_bare_help_loads_nothing_slow(command):
+    code = (
+        f"import sys, toolkit.cli.{command} as c; assert c.main(['--help']) == 0; "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "omegaconf", "rich"} & set(ran.stderr.split())
+    assert ran.stdout.startswith(f"usage: toolkit-{command} ")
+
+
+def test_lists_load_nothing_slow():
+    code = (
+        "import sys, toolkit.cli.train as c; assert c.main(['--list', 'archs']) == 0; "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "omegaconf"} & set(ran.stderr.split())

@@ -1,0 +1,151 @@
+import dataclasses
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import LR_SCHEDULERS
+from toolkit.config.load import compose, load
+
+NAMED = ["--arch", "composite_bert_small", "--task", "mlm"]
+
+
+@pytest.fixture
+def run(train):
+    return lambda *words: load([*NAMED, *words], train).config
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text, name="run.yaml"):
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return written
+
+
+def test_a_named_size_is_changed_by_the_files_and_then_by_the_flags(run, file):
+    one = file("arch: {layers: 3, heads: 8}", "one.yaml")
+    two = file("arch: {layers: 5}", "two.yaml")
+    c = run("--config", one, "--config", two, "--arch.heads", "2").arch.config
+    assert (c.width, c.layers, c.heads, c.radius) == (256, 5, 2, 8)
+
+
+def test_a_file_can_name_the_components(train, file):
+    path = file("arch: bert_tiny\ntask: {name: mlm, mask_rate: 0.2}\noptimizer: adam\n")
+    run = load(["--config", path], train).config
+    assert (run.arch.name, run.task.config.mask_rate) == ("bert_tiny", 0.2)
+    assert (run.optimizer.name, run.optimizer.config.weight_decay) == ("adam", 0.0)
+
+
+def test_a_flag_names_another_component_than_the_file(train, file):
+    path = file("arch: {name: bert_small, layers: 3}\ntask: mlm\n")
+    run = load(["--config", path, "--arch", "bert_tiny"], train).config
+    assert (run.arch.name, run.arch.config.layers, run.arch.config.width) == ("bert_tiny", 3, 128)
+
+
+def test_what_is_not_named_is_the_tasks_criterion_adamw_and_a_linear_schedule(run):
+    found = run()
+    names = (found.criterion.name, found.optimizer.name, found.lr_scheduler.name)
+    assert names == ("cross_entropy", "adamw", "linear")
+
+
+def test_reserved_names_reach_sections_and_components(run):
+    found = run("folder", "--max-tokens", "512", "--lr", "1e-3", "--warmup-updates", "7", "--bf16")
+    assert found.data.folders == ["folder"] and found.data.max_tokens == 512
+    assert found.optimizer.config.lr == 1e-3 and found.lr_scheduler.config.warmup_updates == 7
+    assert found.training.bf16
+
+
+def test_sections_beside_the_run_are_loaded_too(train):
+    loaded = load([*NAMED, "--seeds", "0,1", "--grid", "layers=1,2", "--grid", "lr=1,2"], train)
+    assert loaded.extra["sweep"].seeds == [0, 1]
+    assert loaded.extra["sweep"].grid == ["layers=1,2", "lr=1,2"]
+
+
+def test_a_command_without_sections_has_its_fields_as_flags(flat, file):
+    path = file("language: no\nparts: [1, 2]\n")
+    config = load(["a", "--config", path, "--share", "0.25", "b"], flat).config
+    assert (config.files, config.language, config.parts) == (["a", "b"], "no", [1, 2])
+    assert config.share == 0.25
+
+
+@pytest.mark.parametrize("missing", ["arch", "task"])
+def test_a_missing_architecture_or_task_lists_the_known_ones(train, missing):
+    words = {"arch": NAMED[2:], "task": NAMED[:2]}[missing]
+    with pytest.raises(ToolkitError, match=rf"--{missing} must name one of (bert|mlm).*not given"):
+        load(words, train)
+
+
+def test_an_unknown_component_is_answered_with_the_nearest_known_one(train):
+    expected = "no architecture is called 'composit_bert'. Did you mean 'composite_bert'"
+    with pytest.raises(ToolkitError, match=expected):
+        load(["--arch", "composit_bert", "--task", "mlm"], train)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("arch: {layrs: 3}", r"no option is called arch.layrs \(.*run.yaml\). Did you mean arch.l"),
+        ("dta: {max_tokens: 3}", r"called dta.max_tokens .* Did you mean data.max_tokens"),
+        ("max_tokens: 3", r"no option is called max_tokens .* Did you mean data.max_tokens"),
+        ("config: [other.yaml]", "no option is called config "),
+        ("user_dir: [/tmp]", "no option is called user_dir "),
+        ("training: {seed: '${oc.env:HOME}'}", r"training.seed must be a plain value, but is '\${"),
+        ("arch: '${oc.env:HOME}'", r"arch.name must be a plain value, but is '\${oc.env"),
+        ("arch: {layers: {a: '${b}'}}", "arch.layers must hold no sections"),
+        ("arch: {_target_: os.system}", "no option is called arch._target_"),
+        ("training: {seed: many}", r"seed must be a whole number, but is 'many' \(.*run.yaml\)"),
+        ("training: {seed: null}", "training.seed must be a whole number, but is None"),
+        ("data: 3", "no option is called data "),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        run("--config", file(text))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--arch.layrs", "3"], "no option is called --arch.layrs. Did you mean --arch.layers"),
+        (["--max-tokes", "3"], "Did you mean --max-tokens"),
+        (["--save-dir", "${x}"], r"checkpoint.save_dir must be a plain value, but is '\${x}'"),
+        (["--optimizer.lr", "-1"], "optimizer.lr must not be negative, but is -1.0"),
+        (["--task.mask-rate", "1.5"], r"task.mask_rate must .*1.5"),
+        (["--seed", "1.5"], r"training.seed must be a whole number, but is '1.5' \(--seed\)"),
+        (["--fp16", "--bf16"], "--fp16 and --bf16 exclude each other"),
+    ],
+)
+def test_a_flag_that_cannot_be_meant_is_refused(run, words, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        run(*words)
+
+
+def test_a_component_whose_name_is_no_plain_text_is_refused(train):
+    with pytest.raises(ToolkitError, match=r"arch.name must be a plain value, but is '\${x}'"):
+        load(["--arch", "${x}", "--task", "mlm"], train)
+
+
+def test_a_run_is_composed_in_python():
+    run = compose(
+        {"arch": "bert_tiny", "task": "mlm", "arch.dropout": 0.0, "max_update": 3, "lr": 0.1}
+        | {"data.folders": ["a"], "valid_subset": "valid,test"}
+    )
+    assert (run.arch.config.dropout, run.training.max_update) == (0.0, 3)
+    assert (run.data.folders, run.optimizer.config.lr) == (["a"], 0.1)
+
+
+def test_composing_refuses_what_is_unknown():
+    named = {"arch": "bert_tiny", "task": "mlm"}
+    with pytest.raises(ToolkitError, match=r"no option is called drpout \(compose\)"):
+        compose({**named, "drpout": 0.0})
+    with pytest.raises(ToolkitError, match=r"arch.dropout must be a number, but is 'none'"):
+        compose({**named, "arch.dropout": "none"})
+
+
+def test_a_schedule_without_warm_up_says_so(run, monkeypatch):
+    empty = dataclasses.make_dataclass("Empty", [])()
+    bare = dataclasses.replace(LR_SCHEDULERS["linear"], config=empty)
+    monkeypatch.setitem(LR_SCHEDULERS._entries, "constant", bare)
+    with pytest.raises(ToolkitError, match=r"that has no lr_scheduler.warmup_updates. Leave it"):
+        run("--lr-scheduler", "constant", "--warmup-updates", "3")
