@@ -17,9 +17,8 @@ from toolkit.optim.precision import Precision, resolve
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
 from toolkit.training.data import names, split_of
 from toolkit.training.report import print_figures
+from toolkit.training.step import Figures
 from toolkit.training.validate import validate
-
-Figures = dict[str, float]
 
 
 def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from toolkit.distributed import World
-from toolkit.training.step import Step
+from toolkit.training.step import Figures, Step
 
 READ_EVERY = 256
 """Updates after which the figures are read from the device even if nobody asks."""
@@ -52,7 +52,7 @@ class Sums:
         tokens = sum(part["tokens"] for part in parts)
         return Sums(**{**asdict(self), "losses": losses, "tokens": tokens})
 
-    def means(self, coefficients: Mapping[str, float]) -> dict[str, float]:
+    def means(self, coefficients: Mapping[str, float]) -> Figures:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping."""
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
@@ -64,10 +64,10 @@ class Sums:
         }
 
 
-def losses_of(means: Mapping[str, float], coefficients: Mapping[str, float]) -> dict[str, float]:
+def losses_of(means: Mapping[str, float], coefficients: Mapping[str, float]) -> Figures:
     """The weighted loss, its parts, and the perplexity exp(-mean log p) of the first objective."""
     first = next(iter(coefficients))
-    found = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
+    found: Figures = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
     found |= {f"{o}_loss": mean for o, mean in means.items()}
     return {**found, "ppl": math.exp(min(means.get(first, math.inf), 700.0))}
 

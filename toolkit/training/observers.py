@@ -14,29 +14,32 @@ from toolkit.metrics.sinks import Sink
 from toolkit.training.meters import Meters
 from toolkit.training.save_folder import BEST, LAST, SaveFolder
 from toolkit.training.speed import operations, peak_memory_gib, peak_rate
-from toolkit.training.step import State, Step
+from toolkit.training.step import Figures, State, Step
 from toolkit.training.trainer import Trainer
-
-Figures = dict[str, float]
 
 
 class Log:
     """Reports the training figures every so many updates."""
 
-    def __init__(self, trainer: Trainer, sink: Sink | None, interval: int) -> None:
+    def __init__(
+        self, trainer: Trainer, sink: Sink | None, interval: int, total_updates: int
+    ) -> None:
         self.trainer, self.sink, self.interval = trainer, sink, interval
+        self.total = total_updates
         self.meters = Meters()
         self.seconds_before = 0.0
         """Training time of the runs that this one goes on from."""
         self.mark = 0.0, 0.0
-        self.latest: dict[str, float] = {}
+        self.latest: Figures = {}
         self.operations_per_token: float | None = None
         self.peak: float | None = None
 
     def __call__(self, step: Step) -> None:
         self.meters.add(step)
-        if step.update % self.interval == 0:
+        due = step.update % self.interval == 0
+        if due or step.update == self.total:
             self.report(step)
+        if due:
             self.meters.reset()
             self.mark = self.trainer.busy_seconds, self.trainer.waited_seconds
 
@@ -44,7 +47,7 @@ class Log:
         """All ranks sum up, the first one writes."""
         trainer = self.trainer
         sums = self.meters.read().over_ranks(trainer.world)
-        values = sums.means(trainer.learner.task.coefficients)
+        values: Figures = sums.means(trainer.learner.task.coefficients)
         busy = trainer.busy_seconds - self.mark[0]
         waited = trainer.waited_seconds - self.mark[1]
         seconds = max(busy + waited, 1e-9)

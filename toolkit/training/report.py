@@ -13,6 +13,7 @@ from toolkit.config.run import RunConfig
 from toolkit.metrics.tables import Table
 from toolkit.training.data import Split
 from toolkit.training.result import Result
+from toolkit.training.step import Figures
 from toolkit.training.trainer import Trainer
 
 
@@ -66,9 +67,7 @@ def print_end(result: Result, terminal: Terminal) -> None:
         )
 
 
-def print_figures(
-    tables: Mapping[str, Mapping[str, Mapping[str, float]]], terminal: Terminal
-) -> None:
+def print_figures(tables: Mapping[str, Mapping[str, Figures]], terminal: Terminal) -> None:
     """Rows of figures under the name of what they are of."""
     for kind, rows in tables.items():
         columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))

@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.common import strict_json
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
+from toolkit.training.step import Figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +21,9 @@ class Result:
     """Passes over the data that were completed."""
     seconds: float
     """Time spent training, without validation and saving; over all runs that led here."""
-    train: Mapping[str, float]
+    train: Figures
     """The last training figures reported."""
-    valid: Mapping[str, Mapping[str, float]]
+    valid: Mapping[str, Figures]
     """Subset -> the last validation's figures."""
     best: Mapping[str, Any] | None
     """metric, value and update of the best validation."""

@@ -29,7 +29,7 @@ from toolkit.training.report import print_end, print_start
 from toolkit.training.result import Result
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
-from toolkit.training.step import Observer, Step
+from toolkit.training.step import Observer, Place, Step
 from toolkit.training.trainer import Loader, Trainer
 from toolkit.training.validate import validate
 
@@ -52,10 +52,11 @@ class Run:
         self.folder = DataFolder.open(*config.data.folders)
         self.train = self.split(config.data.train_subset, training=True)
         self.valid = [self.split(name, training=False) for name in names(config.data.valid_subset)]
-        self.total = total_updates(config.training, self.train.loader, world)
+        place = self.saved.place if self.saved else Place()
+        self.total = total_updates(config.training, self.train.loader, world, place)
         self.trainer = self.make_trainer()
         self.sink = self.make_sink() if world.first else None
-        self.log = Log(self.trainer, self.sink, config.logging.log_interval)
+        self.log = Log(self.trainer, self.sink, config.logging.log_interval, self.total)
         self.validation = self.make_validation()
         self.saving = self.make_saving()
         if self.saved:
@@ -229,8 +230,11 @@ class Run:
         return result
 
 
-def total_updates(c: TrainingConfig, loader: Loader, world: World) -> int:
-    """The updates that max_update and max_epoch allow, whichever is reached first."""
+def total_updates(c: TrainingConfig, loader: Loader, world: World, place: Place) -> int:
+    """The updates that max_update and max_epoch allow, whichever is reached first.
+
+    Those behind are counted as they were taken, perhaps by other ranks or accumulating otherwise.
+    """
     if c.max_update is None and c.max_epoch is None:
         raise ToolkitError(
             "a run must have an end, but neither training.max_update nor training.max_epoch is "
@@ -238,9 +242,8 @@ def total_updates(c: TrainingConfig, loader: Loader, world: World) -> int:
         )
     if c.max_epoch is None:
         return int(c.max_update or 0)
-    bound, total = math.inf if c.max_update is None else c.max_update, 0
-    for epoch in range(1, c.max_epoch + 1):
-        total += math.ceil(loader.micro_batches(epoch) / (world.size * c.update_freq))
-        if total >= bound:
-            return int(bound)
-    return total
+    total, consumed = place.update, place.consumed
+    for epoch in range(place.epoch, c.max_epoch + 1):
+        left = loader.micro_batches(epoch) - consumed
+        total, consumed = total + math.ceil(left / (world.size * c.update_freq)), 0
+    return total if c.max_update is None else min(total, c.max_update)

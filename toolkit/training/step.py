@@ -64,5 +64,7 @@ class Step:
 
 
 Observer = Callable[[Step], object]
+Figures = dict[str, float | int]
+"""Name of a figure -> its value."""
 State = dict[str, Any]
 """What an observer or the trainer remembers in a checkpoint: plain numbers, texts, lists, dicts."""

@@ -16,6 +16,7 @@ from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
 from toolkit.training.device import to_device
 from toolkit.training.meters import losses_of
+from toolkit.training.step import Figures
 
 READ_EVERY = 64
 
@@ -61,7 +62,7 @@ def validate(
     examples: int,
     world: World,
     precision: Precision,
-) -> dict[str, float]:
+) -> Figures:
     """Losses, perplexity and the task's figures; `examples` is how many the split holds."""
     learner.eval()
     totals = Totals()
@@ -90,7 +91,7 @@ def figures(
     return found
 
 
-def ratios(sums: Mapping[str, float], coefficients: Mapping[str, float]) -> dict[str, float]:
+def ratios(sums: Mapping[str, float], coefficients: Mapping[str, float]) -> Figures:
     """The figures themselves; one without anything to count is left out."""
     names = [key.removeprefix("over ") for key in sums if key.startswith("over ")]
     found = {n: sums[f"over {n}"] / sums[f"under {n}"] for n in names if sums[f"under {n}"]}

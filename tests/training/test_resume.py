@@ -1,0 +1,183 @@
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.training.run import Run, run
+
+CLOCKS = {"seconds", "tokens_per_second", "updates_per_second", "data_wait_rate", "mfu"}
+CLOCKS |= {"peak_memory_gib"}
+
+
+def without_clocks(value):
+    if isinstance(value, dict):
+        return {k: without_clocks(v) for k, v in value.items() if k not in CLOCKS}
+    return value
+
+
+def end_of(folder):
+    """Everything that must be equal: tensors as bytes, the rest without what clocks measure."""
+    last = folder / "checkpoint_last"
+    tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
+    return tensors, without_clocks(strict_json.loads((last / "state.json").read_text()))
+
+
+def stopped(config, at):
+    """Train until that update, as a signal would have it."""
+    training = Run(config, World())
+
+    def advance(step):
+        if step.update == at:
+            training.trainer.ask_to_stop()
+
+    training.advance = advance
+    training.fit()
+    assert training.trainer.place.update == at
+
+
+def options(folder, accumulation=1, workers=0, precision="fp32"):
+    return {
+        "save_dir": str(folder),
+        "batch_size": 8 // accumulation,
+        "update_freq": accumulation,
+        "num_workers": workers,
+        "precision": precision,
+        "log_interval": 3,
+        "validate_interval_updates": 2,
+        "patience": 5,
+        "lr": 0.01,
+        "warmup_updates": 3,
+    }
+
+
+def resumes_exactly(config, folder, cuts, **how):
+    run(config(**options(folder / "whole", **how)))
+    wanted = end_of(folder / "whole")
+    for cut in cuts:
+        again = config(**options(folder / f"cut{cut}", **how))
+        stopped(again, cut)
+        run(again)
+        assert end_of(folder / f"cut{cut}") == wanted, f"cut at {cut}"
+
+
+def test_a_run_cut_in_an_epoch_ends_as_if_it_had_not_been(config, tmp_path):
+    resumes_exactly(config, tmp_path, [4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_a_run_cut_anywhere_ends_as_if_it_had_not_been(
+    config, tmp_path, accumulation, workers, precision
+):
+    how = {"accumulation": accumulation, "workers": workers, "precision": precision}
+    resumes_exactly(config, tmp_path, [2, 4, 5, 6], **how)
+
+
+@pytest.mark.slow
+def test_a_run_cut_after_every_update_ends_as_if_it_had_not_been(config, tmp_path):
+    run(config(**options(tmp_path / "whole")))
+    for cut in range(1, 10):
+        stopped(config(**options(tmp_path / "cuts")), cut)
+    run(config(**options(tmp_path / "cuts")))
+    assert end_of(tmp_path / "cuts") == end_of(tmp_path / "whole")
+
+
+def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path):
+    how = {**options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
+    stopped(config(**how), 5)
+    shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed behind update 4
+    run(config(**how))
+    text = (tmp_path / "run" / "metrics.jsonl").read_text()
+    records = [strict_json.loads(line) for line in text.splitlines()]
+    assert [r["update"] for r in records if r["event"] == "train"] == list(range(1, 11))
+
+
+def test_limits_logging_and_accumulation_may_change(config, tmp_path):
+    stopped(config(**options(tmp_path)), 4)
+    changed = {"log_interval": 1, "update_freq": 2, "max_epoch": 3, "lr": 0.02}
+    assert run(config(**{**options(tmp_path), **changed})).epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arch.radius": 3}, r"arch\.radius was 8 and is now 3"),
+        ({"task.mask_rate": 0.2}, r"task\.mask_rate was 0\.15 and is now 0\.2"),
+        ({"training.seed": 5}, r"training\.seed was 1 and is now 5"),
+        ({"optimizer": "adam"}, r"optimizer\.name was 'adamw' and is now 'adam'"),
+        ({"data.batch_size": 4}, "must stay the same within an epoch, but differ"),
+    ],
+)
+def test_another_run_is_refused_and_the_difference_shown(config, tmp_path, change, message):
+    stopped(config(max_update=2), 2)
+    with pytest.raises(ToolkitError, match=message):
+        run(config(max_update=2, **change))
+
+
+def test_other_data_are_refused(config, data, tmp_path):
+    stopped(config(max_update=2), 2)
+    with pytest.raises(ToolkitError, match="must go on with the data it began with"):
+        run(config(max_update=2, train_subset="valid"))
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path, capfd):
+    folder = tmp_path / "run"
+    how = {"save_interval_updates": 2, "keep_interval_updates": 0}
+    stopped(config(**how), 4)
+    weights = folder / "checkpoint_last" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
+    assert run(config(**how)).updates == 10
+    told = capfd.readouterr().err
+    assert "model.safetensors must have the digest" in told
+    assert f"going on from {folder}/checkpoint_e1_u2" in told
+
+
+def test_where_every_checkpoint_is_damaged_training_does_not_start_over(config, tmp_path):
+    stopped(config(), 2)
+    (tmp_path / "run" / "checkpoint_last" / "state.json").unlink()
+    with pytest.raises(ToolkitError, match="must hold a checkpoint that is whole, but none of 1"):
+        run(config())
+
+
+def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(config, tmp_path):
+    stopped(config(save_dir=str(tmp_path / "a")), 4)
+    there = str(tmp_path / "a" / "checkpoint_last")
+    run(config(save_dir=str(tmp_path / "b"), restore_file=there))
+    run(config(save_dir=str(tmp_path / "whole")))
+    assert end_of(tmp_path / "b") == end_of(tmp_path / "whole")
+
+
+def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd):
+    run(config(save_dir=str(tmp_path / "a"), max_update=2))
+    before = Run(config(finetune_from=str(tmp_path / "a")), World())
+    assert "took 25 of 25 tensors" in " ".join(capfd.readouterr().err.split())
+    assert before.trainer.place.update == 0
+    saved = Run(config(save_dir=str(tmp_path / "a"), max_update=2), World())
+    for p, q in zip(before.trainer.parameters, saved.trainer.parameters, strict=True):
+        assert torch.equal(p, q)
+
+
+def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
+    run(config(save_dir=str(tmp_path / "a"), max_update=1))
+    capfd.readouterr()
+    Run(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
+    told = capfd.readouterr().err
+    assert "missing: encoder.layers.1." in told and "of another shape: " in told
+
+
+def test_the_precision_of_the_first_run_is_kept(config, tmp_path):
+    stopped(config(precision="bf16"), 2)
+    assert Run(config(precision="auto"), World()).trainer.precision.name == "bf16"
+
+
+def test_a_finished_run_told_to_go_on_reports_the_same_again(config, tmp_path):
+    first = run(config())
+    again = run(config())
+    assert again.valid == first.valid and again.best == first.best and again.updates == 10
+    assert Path(tmp_path / "run" / "result.json").exists()

@@ -1,0 +1,151 @@
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.training.run import Run, run, total_updates
+from toolkit.training.step import Place
+
+
+def records(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [strict_json.loads(line) for line in lines]
+
+
+def test_a_run_reports_the_figures_of_training_and_validation(config, tmp_path):
+    result = run(config(log_interval=5))
+    train = [r for r in records(tmp_path / "run") if r["event"] == "train"]
+    assert [(r["update"], r["epoch"]) for r in train] == [(5, 1), (10, 2)]
+    assert {"loss", "mlm_loss", "ppl", "tokens_per_second", "updates_per_second", "lr", "mfu"} | {
+        "gradient_norm", "clip_rate", "data_wait_rate", "peak_memory_gib", "seconds"
+    } <= train[0].keys()  # fmt: skip
+    assert result.train == {k: v for k, v in train[1].items() if k != "event"}
+    assert result.valid["valid"]["examples"] == 9
+    assert result.updates == 10 and result.epochs == 2 and result.exit_code == 0
+
+
+def test_a_run_leaves_its_result_behind(config, tmp_path):
+    result = run(config(max_update=2))
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found["valid"] == result.valid and found["best"] == result.best
+    assert found["config"]["arch"]["name"] == "composite_bert_tiny"
+    assert len(found["config_digest"]) == 64
+
+
+def test_training_lowers_the_validation_loss(config):
+    result = run(config(max_epoch=30, lr=0.01))
+    assert result.valid["valid"]["loss"] < 3.3  # log of 45 symbols is 3.8
+
+
+def test_a_run_without_an_end_is_refused(config):
+    with pytest.raises(ToolkitError, match="Pass --max-update or --max-epoch"):
+        run(config(max_epoch=None))
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted"),
+    [
+        ({"max_update": 7, "max_epoch": None}, 7),
+        ({"max_update": 7, "max_epoch": 1}, 3),
+        ({"max_update": 7, "max_epoch": 9}, 7),
+        ({"max_update": None, "max_epoch": 3}, 9),
+    ],
+)
+def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
+    training = config(update_freq=4, **limits).training
+    assert total_updates(training, memory([None] * 11), World(), Place()) == wanted
+
+
+def test_updates_already_taken_count_as_they_were(config, memory):
+    training = config(update_freq=4, max_epoch=2).training
+    place = Place(update=5, epoch=1, consumed=5)
+    assert total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
+    training = Run(config(), World())
+
+    def advance(step):
+        if step.update == 3:
+            os.kill(os.getpid(), number)
+
+    training.advance = advance
+    result = training.fit()
+    assert result.exit_code == 128 + number and result.updates == 3
+    assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"
+    assert signal.getsignal(number) != training.trainer.ask_to_stop
+
+
+def test_training_ends_when_validation_has_not_improved_for_long_enough(config):
+    result = run(config(lr=0.0, max_epoch=50, patience=3))
+    assert result.epochs == 4  # the first one is the best, three more are not better
+
+
+def test_the_metric_that_decides_must_be_one_of_validation(config):
+    with pytest.raises(ToolkitError, match=r"best_metric must be .* but is 'los'. Known: loss,"):
+        run(config(best_metric="los"))
+
+
+def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
+    result = run(config(best_metric="accuracy", max_epoch=4, lr=0.01))
+    best = os.readlink(tmp_path / "run" / "checkpoint_best")
+    valid = [r for r in records(tmp_path / "run") if r["event"] == "valid"]
+    top = max(valid, key=lambda r: r["accuracy"])
+    assert best == f"checkpoint_e{top['epoch']}_u{top['update']}"
+    assert result.best == {
+        "metric": "accuracy", "value": top["accuracy"], "update": top["update"]
+    }  # fmt: skip
+
+
+def test_a_run_may_save_nothing_but_its_log(config, tmp_path):
+    run(config(no_save=True, max_update=2))
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["metrics.jsonl", "result.json"]
+
+
+def test_a_run_without_validation_saves_the_last_checkpoint_only(config, tmp_path):
+    result = run(config(valid_subset="", max_update=2))
+    assert result.valid == {} and result.best is None
+    assert not (tmp_path / "run" / "checkpoint_best").exists()
+    assert (tmp_path / "run" / "checkpoint_last").exists()
+
+
+def test_a_save_folder_that_cannot_be_written_is_told_before_anything_else(config, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolkitError, match="must be a folder that can be written to"):
+        run(config(save_dir=str(tmp_path / "file" / "run"), folders=["nowhere"]))
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another(config, tmp_path):
+    def weights(name, seed):
+        run(config(save_dir=str(tmp_path / name), seed=seed, max_update=3))
+        return Path(tmp_path / name / "checkpoint_last" / "model.safetensors").read_bytes()
+
+    assert weights("a", 1) == weights("b", 1) != weights("c", 2)
+
+
+def test_workers_do_not_change_what_is_learned(config, tmp_path):
+    found = [
+        run(config(save_dir=str(tmp_path / str(n)), num_workers=n, max_update=4)).valid
+        for n in (0, 2)
+    ]
+    assert found[0] == found[1]
+
+
+def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
+    def train(world):
+        update_freq = 4 // world.size
+        c = config(save_dir=str(tmp_path / f"{world.size}"), batch_size=2, update_freq=update_freq)
+        result = Run(c, world).fit()
+        return result.train["loss"], result.valid["valid"]
+
+    alone = train(World())
+    first, second = ranks(train)
+    assert first == second
+    assert first[0] == pytest.approx(alone[0], abs=1e-6)
+    assert first[1] == pytest.approx(alone[1], abs=1e-6)
