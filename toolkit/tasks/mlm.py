@@ -11,11 +11,12 @@ import torch
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.data.examples import Examples
+from toolkit.generation.fill_mask import Filling
 from toolkit.models.heads import TiedTokenHead
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.fill_mask import Filling, fill_mask
-from toolkit.tasks.masked import MaskingConfig
+from toolkit.tasks.fill_mask import fill_mask
+from toolkit.tasks.masked import MaskedExamples, MaskingConfig
 from toolkit.tasks.task import Ratio, Task
 
 
@@ -40,8 +41,6 @@ class MaskedLanguageModel(Task):
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        from toolkit.tasks.masked import MaskedExamples
-
         return MaskedExamples(
             config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
         )
