@@ -18,5 +18,9 @@ class Examples(Protocol):
     """Changes when the examples do: data, vocabulary and the options that shape them."""
 
     def collate(self, ids: npt.NDArray[np.int64], epoch: int | None) -> Any:
-        """One micro-batch of these examples; epoch None is evaluation, the same every time."""
+        """One micro-batch of these examples; epoch None is evaluation, the same every time.
+
+        Without ids the batch of an idle rank: it goes through the model like any other, but all
+        its weights, its sentences and its tokens are zero, and so is its loss.
+        """
         ...
