@@ -27,16 +27,19 @@ def test_a_pipe_gets_one_line_for_each_line():
     assert out.getvalue() == f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250\n\t# empty\n"
 
 
-def test_people_get_a_table_with_a_row_for_each_gap():
+def test_people_see_the_candidates_of_each_gap_below_the_text():
     out = io.StringIO()
-    two = Answer(3, "x" * 100, [GAP, GAP[:1]], "")
-    People(Terminal(file=out)).write([*ANSWERS, two])
-    lines = [line.split() for line in out.getvalue().splitlines()]
-    assert lines[0] == ["line", "text", "1", "2"]
-    assert lines[1][-4:] == ["cat", "75.0%", "-s", "12.5%"]
-    assert lines[2] == ["2", "(empty)"]
-    assert lines[3][:2] == ["3", "x" * 60 + "..."]
-    assert lines[4] == ["cat", "75.0%"]
+    two = Answer(10, "x" * 100, [GAP, [(START + "on", 0.5), (".", 0.25)]], "")
+    People(Terminal(file=out, width=20)).write([*ANSWERS, two])
+    assert out.getvalue().splitlines() == [
+        " 1  A   [MASK].",
+        "    cat 75.0%  -s 12.5%",
+        " 2  ",
+        "    (empty)",
+        "10  " + "x" * 100,
+        "    cat 75.0%  -s 12.5%",
+        "    on 50.0%   . 25.0%",
+    ]
 
 
 def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation():

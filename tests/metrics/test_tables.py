@@ -58,6 +58,13 @@ def test_a_missing_number_is_a_dash():
     assert table.text().splitlines() == ["x  deviation", "a          -", "b   0.012346"]
 
 
+def test_columns_shown_together_have_equal_decimals():
+    table = Table(
+        columns=["mean", "deviation"], rows=[[6.5, 0.0123]], together=("mean", "deviation")
+    )
+    assert table.text().splitlines()[1].split() == ["6.5000", "0.0123"]
+
+
 def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
     drawn, plain = io.StringIO(), io.StringIO()
     TABLE.print(Terminal(file=drawn, force_terminal=True, width=60))

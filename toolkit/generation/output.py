@@ -1,20 +1,17 @@
-"""Answers for people (a table), for pipes (tab-separated) and for programs (JSON lines)."""
+"""Answers for people (aligned), for pipes (tab-separated) and for programs (JSON lines)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from rich.console import Console as Terminal
 
 from toolkit.common import strict_json
 from toolkit.generation.fill_mask import Answer
-from toolkit.metrics.tables import Cell, Table
 
 WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"  # how SentencePiece spells the space before a word
 CONTROLS = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
-SHOWN_CHARACTERS = 60
 
 
 @runtime_checkable
@@ -60,25 +57,27 @@ class TabSeparated:
 
 
 class People:
-    """A table whose rows are gaps."""
+    """Each line's text, and below it for each of its gaps the candidates in columns."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
 
     def write(self, answers: list[Answer]) -> None:
-        most = max([len(gap) for answer in answers for gap in answer.gaps], default=1)
-        columns = ["line", "text", *(str(n + 1) for n in range(most))]
-        rows = [row for answer in answers for row in table_rows(answer, most)]
-        Table(columns=columns, rows=rows).print(self.terminal)
+        indent = len(str(answers[-1].line)) if answers else 0
+        for answer in answers:
+            lines = [f"{answer.line:>{indent}}  {answer.text}"]
+            lines += [f"{'':{indent}}  {row}" for row in candidates(answer)]
+            self.terminal.print(
+                "\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True
+            )
 
 
-def table_rows(answer: Answer, columns: int) -> Iterator[list[Cell]]:
-    """One row a gap, the text only in the first; or one row with the note."""
-    text, cut = answer.text[:SHOWN_CHARACTERS], len(answer.text) > SHOWN_CHARACTERS
-    texts = [answer.line, text + "..." * cut], ["", ""]
-    filled = [[f"{readable(token)} {p:.1%}" for token, p in gap] for gap in answer.gaps]
-    for index, cells in enumerate(filled or [[f"({answer.note})"]]):
-        yield [*texts[min(index, 1)], *cells, *[""] * (columns - len(cells))]
+def candidates(answer: Answer) -> list[str]:
+    """One row a gap, aligned; or the note."""
+    cells = [[f"{readable(token)} {p:.1%}" for token, p in gap] for gap in answer.gaps]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    return rows or [f"({answer.note})"]
 
 
 def readable(token: str) -> str:

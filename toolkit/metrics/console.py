@@ -69,7 +69,7 @@ class Console:
                 description=f"epoch {values.get('epoch', '?')}",
                 text="  ".join([*shown, self.time_left(values)]),
             )
-        else:
+        elif event != "end":
             self.terminal.print(
                 self.line(event, values), markup=False, highlight=False, soft_wrap=True
             )

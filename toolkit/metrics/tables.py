@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console as Terminal
 from rich.table import Table as Drawing
 from rich.text import Text
@@ -29,6 +30,8 @@ class Table:
     best: int | None = None
     """Row to mark: with a star on the terminal, in bold in Markdown and LaTeX."""
     caption: str = ""
+    together: Sequence[str] = ()
+    """Columns of one quantity, shown with equal decimals."""
 
     def text(self) -> str:
         """Aligned columns, as for a log file."""
@@ -76,9 +79,9 @@ class Table:
                 self.text(), end="", markup=False, highlight=False, soft_wrap=True, emoji=False
             )
             return
-        drawing = Drawing(title=Text(self.caption) if self.caption else None)
+        drawing = Drawing(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
         for name, number in zip(self.columns, self.numeric, strict=True):
-            drawing.add_column(Text(name), justify="right" if number else "left")
+            drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
         for index, row in enumerate(self.shown(lambda cell: cell + " *")):
             drawing.add_row(*map(Text, row), style="bold" if index == self.best else "")
         terminal.print(drawing)
@@ -96,11 +99,21 @@ class Table:
         self, mark: Callable[[str], str], clean: Callable[[str], str] = str
     ) -> list[list[str]]:
         """The rows as text, `mark` applied to the best row: to its first cell."""
-        columns = [column_text([row[i] for row in self.rows]) for i in range(len(self.columns))]
+        columns = [
+            column_text([row[i] for row in self.rows], self.decimals(i))
+            for i in range(len(self.columns))
+        ]
         rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
         if self.best is not None:
             rows[self.best][0] = mark(rows[self.best][0])
         return rows
+
+    def decimals(self, column: int) -> int:
+        """Five significant digits of the largest number, among the columns shown together."""
+        alike = [i for i, name in enumerate(self.columns) if name in self.together]
+        cells = [row[i] for row in self.rows for i in (alike if column in alike else [column])]
+        sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
+        return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
 
     def aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         return [
@@ -109,10 +122,7 @@ class Table:
         ]
 
 
-def column_text(cells: Sequence[Cell]) -> list[str]:
-    """Numbers of one column with equal decimals: five significant digits of the largest."""
-    sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
-    decimals = min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
+def column_text(cells: Sequence[Cell], decimals: int) -> list[str]:
     return [
         "-" if cell is None else f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
         for cell in cells

@@ -84,5 +84,6 @@ def table(
         ],
         rows=rows,
         best=best if len(found) > 1 else None,
+        together=("mean", "deviation", "minimum", "maximum"),
         caption=f"{metric} on {subset}",
     )

@@ -1,0 +1,49 @@
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.metrics.runs import grouped, read_runs
+
+
+def make_run(folder, *, fixed=True, seed=1, result="result.json"):
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text('{"event": "train", "update": 1, "loss": 2.0}\n')
+    config = {
+        "arch": {"name": "bert", "fixed": fixed},
+        "training": {"seed": seed},
+        "checkpoint": {"save_dir": str(folder), "finetune_from": None},
+    }
+    saved = {"config": config} if result == "result.json" else config
+    if result:
+        (folder / result).write_text(json.dumps(saved))
+
+
+def names(folder):
+    return {name: len(runs) for name, runs in grouped(read_runs([folder])).items()}
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_group_named_by_what_differs(tmp_path):
+    make_run(tmp_path / "a", fixed=True, seed=1)
+    make_run(tmp_path / "b", fixed=True, seed=2, result="options.yaml")
+    make_run(tmp_path / "c", fixed=False)
+    assert names(tmp_path) == {"fixed=true": 2, "fixed=false": 1}
+
+
+def test_a_single_configuration_is_named_by_its_folder(tmp_path):
+    make_run(tmp_path / "a,seed=1")
+    make_run(tmp_path / "a,seed=2", seed=2)
+    assert names(tmp_path) == {"a": 2}
+
+
+def test_runs_that_tell_no_configuration_are_grouped_by_their_names(tmp_path):
+    for name in ("x,seed=1", "x,seed=2", "y,seed=1"):
+        make_run(tmp_path / name, result="")
+    assert names(tmp_path) == {"x": 2, "y": 1}
+
+
+def test_a_folder_without_runs_is_one_clear_error(tmp_path):
+    with pytest.raises(ToolkitError, match=r"must be a folder that holds metrics.jsonl.*does not"):
+        read_runs([tmp_path])
+    with pytest.raises(ToolkitError, match=r"does not exist. Give its --save-dir"):
+        read_runs([tmp_path / "missing"])

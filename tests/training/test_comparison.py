@@ -1,0 +1,74 @@
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.comparison import Outcome, finished, table
+from toolkit.training.grid import Point
+
+CONFIG = {
+    "arch": {"name": "bert"},
+    "training": {"seed": 1},
+    "data": {"folders": ["d"], "num_workers": 1},
+    "checkpoint": {"save_dir": "a", "finetune_from": None},
+    "logging": {"log_interval": 100},
+}
+
+
+def outcome(fixed, seed, loss):
+    valid = {"valid": {"loss": loss, "accuracy": -loss}}
+    return Outcome(Point({"arch.fixed": fixed}, seed), {"valid": valid})
+
+
+OUTCOMES = [
+    outcome("true", 0, 3.0),
+    outcome("true", 1, 5.0),
+    outcome("false", 0, 2.0),
+]
+
+
+def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
+    found = table(OUTCOMES, subset="valid", metric="loss", failed={})
+    assert list(found.columns) == ["arch.fixed", "mean", "deviation", "n", "minimum", "maximum"]
+    assert found.rows == [["true", 4.0, 2.0**0.5, 2, 3.0, 5.0], ["false", 2.0, None, 1, 2.0, 2.0]]
+    assert found.best == 1
+
+
+def test_an_accuracy_is_better_when_higher():
+    assert table(OUTCOMES, subset="valid", metric="accuracy", failed={}).best == 1
+
+
+def test_a_configuration_whose_loss_is_no_number_is_never_the_best():
+    nan = outcome("none", 0, float("nan"))
+    assert table([nan, *OUTCOMES], subset="valid", metric="loss", failed={}).best == 2
+
+
+def test_failed_runs_are_counted_in_a_column_of_their_own():
+    found = table(OUTCOMES, subset="valid", metric="loss", failed={"arch.fixed=false": 2})
+    assert [row[-1] for row in found.rows] == [0, 2]
+
+
+def test_a_figure_that_validation_does_not_have_is_answered_with_those_it_has():
+    with pytest.raises(ToolkitError, match=r"but is 'bleu'. Known: loss, accuracy"):
+        table(OUTCOMES, subset="valid", metric="bleu", failed={})
+
+
+def write(folder, **changes):
+    (folder / "result.json").write_text(json.dumps({"signal": None, "config": CONFIG, **changes}))
+
+
+def test_a_result_counts_only_for_its_own_configuration(tmp_path):
+    write(tmp_path)
+    elsewhere = {**CONFIG, "checkpoint": {**CONFIG["checkpoint"], "save_dir": "b"}}
+    assert finished(tmp_path, CONFIG) and finished(tmp_path, elsewhere)
+    assert finished(tmp_path, {**CONFIG, "training": {"seed": 2}}) is None
+    tuned = {**CONFIG, "checkpoint": {"save_dir": "a", "finetune_from": "x"}}
+    assert finished(tmp_path, tuned) is None
+
+
+def test_a_run_that_a_signal_ended_is_not_finished(tmp_path):
+    assert finished(tmp_path, CONFIG) is None
+    write(tmp_path, signal=15)
+    assert finished(tmp_path, CONFIG) is None
+    (tmp_path / "result.json").write_text("{half")
+    assert finished(tmp_path, CONFIG) is None

@@ -1,0 +1,82 @@
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from toolkit.training.jobs import BUSY, Job, run_all
+
+
+def job(folder, name, command):
+    return Job(name=name, command=["sh", "-c", command], folder=folder / name)
+
+
+def ended(jobs, slots=({},)):
+    """How each job ended, and the most that ran at the same time."""
+    last, most = {}, [0]
+
+    def watch(running, done):
+        last.update(done)
+        most[0] = max(most[0], len(running))
+
+    assert run_all(jobs, list(slots), watch) == 0
+    return last, most[0]
+
+
+def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_path):
+    jobs = [
+        job(tmp_path, "bad", "echo fine; echo it broke >&2; echo; exit 3"),
+        job(tmp_path, "good", "echo done"),
+    ]
+    found, most = ended(jobs)
+    assert (found["bad"].exit_code, found["bad"].reason) == (3, "it broke")
+    assert (found["good"].exit_code, found["good"].reason) == (0, "")
+    assert (tmp_path / "good" / "log.txt").read_text() == "done\n" and most == 1
+
+
+def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):
+    jobs = [job(tmp_path, str(n), "echo $GPU; sleep 0.3") for n in range(2)]
+    _, most = ended(jobs, [{"GPU": "4"}, {"GPU": "7"}])
+    assert most == 2
+    assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
+
+
+def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
+    (tmp_path / "a").mkdir()
+    with open(tmp_path / "a" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found, _ = ended([job(tmp_path, "a", "echo started")])
+    assert found["a"].reason == BUSY
+    assert not (tmp_path / "a" / "log.txt").read_text()
+
+
+def test_a_signal_ends_what_runs_and_starts_nothing_more(tmp_path):
+    trap = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    jobs = [job(tmp_path, name, trap) for name in ("first", "second")]
+    log = tmp_path / "first" / "log.txt"
+
+    def interrupt():
+        while not (log.exists() and log.read_text()):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    assert run_all(jobs, [{}], lambda running, done: None) == signal.SIGINT
+    assert log.read_text() == "up\nsaved\n"
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_job_outlives_a_killed_sweep_and_keeps_its_lock(tmp_path):
+    program = (
+        "from pathlib import Path; from toolkit.training.jobs import *; import os, sys\n"
+        "j = Job(name='a', command=['sleep', '3'], folder=Path(sys.argv[1]))\n"
+        "print(start(j, {}).process.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False
+    )
+    again, _ = ended([Job(name="a", command=["true"], folder=tmp_path)])
+    os.kill(int(out.stdout), signal.SIGKILL)
+    assert again["a"].reason == BUSY
