@@ -25,8 +25,7 @@ def train(argv: Sequence[str], loaded: Loaded) -> int:
         return sweep(argv, several)
     from toolkit.training.run import run
 
-    run(loaded.config)
-    return 0
+    return run(loaded.config).exit_code
 
 
 if __name__ == "__main__":

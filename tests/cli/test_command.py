@@ -1,0 +1,67 @@
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from toolkit.cli.command import execute
+from toolkit.common.errors import ToolkitError
+from toolkit.config.command import Command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    count: int = 1
+    """How many."""
+
+
+COMMAND = Command(name="toolkit-test", summary="", example="", config=Config)
+
+
+def test_a_command_acts_on_what_it_was_given(capsys):
+    seen = []
+    assert execute(COMMAND, lambda loaded: seen.append(loaded.config), ["--count", "3"]) == 0
+    assert seen == [Config(count=3)] and capsys.readouterr() == ("", "")
+
+
+def test_a_question_is_answered_and_nothing_is_done(capsys):
+    assert execute(COMMAND, lambda loaded: pytest.fail("acted"), ["--version"]) == 0
+    assert capsys.readouterr().out.startswith("toolkit-test ")
+
+
+def test_a_users_mistake_is_one_line_on_stderr_and_exit_code_2(capsys):
+    def mistaken(_):
+        raise ToolkitError("one must be two,\nbut is three.")
+
+    assert execute(COMMAND, mistaken, []) == 2
+    assert capsys.readouterr() == ("", "toolkit-test: one must be two, but is three.\n")
+
+
+def test_a_mistake_in_the_options_is_told_the_same_way(capsys):
+    assert execute(COMMAND, lambda loaded: None, ["--cuont", "3"]) == 2
+    said = capsys.readouterr().err
+    assert said == "toolkit-test: no option is called --cuont. Did you mean --count? See --help.\n"
+
+
+def test_an_exit_code_is_passed_on():
+    assert execute(COMMAND, lambda loaded: 143, []) == 143
+
+
+def test_an_interruption_is_exit_code_130():
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    assert execute(COMMAND, interrupted, []) == 130
+
+
+def test_our_own_bugs_keep_their_traceback():
+    with pytest.raises(ZeroDivisionError):
+        execute(COMMAND, lambda loaded: 1 // 0, [])
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m toolkit.cli.train --help | head -c 1"
+    ran = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

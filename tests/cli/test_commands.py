@@ -1,0 +1,49 @@
+import importlib
+from types import SimpleNamespace
+
+import pytest
+
+COMMANDS = {
+    "preprocess": "toolkit.data.preprocess.preprocess",
+    "train": "toolkit.training.run.run",
+    "validate": "toolkit.training.evaluate.evaluate",
+    "generate": "toolkit.training.generate.generate",
+    "plot": "toolkit.metrics.curve.curve",
+}
+WORDS = {
+    "preprocess": ["--trainpref", "a.txt", "--workers", "2"],
+    "train": ["data", "--arch", "bert_tiny", "--task", "mlm"],
+    "validate": ["data", "--path", "one", "two", "--valid-subset", "valid,test"],
+    "generate": ["--task", "mlm", "--path", "run", "--input", "-"],
+    "plot": ["curve", "run", "--output", "x.png"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_calls_one_function_with_its_config(command, monkeypatch):
+    seen, result = [], SimpleNamespace(exit_code=0)
+    answer = result if command == "train" else None
+    monkeypatch.setattr(COMMANDS[command], lambda config: seen.append(config) or answer)
+    module = importlib.import_module(f"toolkit.cli.{command}")
+    assert module.main(WORDS[command]) == 0
+    assert [type(config) for config in seen] == [module.COMMAND.config]
+
+
+def test_the_words_of_a_command_reach_its_config(monkeypatch):
+    seen = []
+    monkeypatch.setattr(COMMANDS["validate"], seen.append)
+    importlib.import_module("toolkit.cli.validate").main(WORDS["validate"])
+    assert (seen[0].folders, seen[0].path) == (["data"], ["one", "two"])
+
+
+def test_seeds_and_grids_start_a_set_of_runs(monkeypatch):
+    seen = []
+    monkeypatch.setattr("toolkit.training.sweep.sweep", lambda *given: seen.append(given) or 3)
+    words = [*WORDS["train"], "--seeds", "0,1", "--grid", "arch.layers=1,2"]
+    assert importlib.import_module("toolkit.cli.train").main(words) == 3
+    assert seen[0][0] == words and seen[0][1].seeds == [0, 1]
+
+
+def test_inspecting_what_is_not_there_is_a_users_mistake(capsys):
+    assert importlib.import_module("toolkit.cli.inspect").main(["/no/such/folder"]) == 2
+    assert "given something there, but /no/such/folder is not" in capsys.readouterr().err

@@ -1,0 +1,172 @@
+"""Rules of the house that a machine can hold: who imports whom, what is cheap, what is tested."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from toolkit.common.registry import COMPONENTS
+from toolkit.config.options import options_of
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+ROOT = REPOSITORY / "toolkit"
+LEVELS = [
+    {"common"},
+    {"config"},
+    {"distributed", "metrics"},
+    {"nn", "data", "optim"},
+    {"models", "criteria", "generation"},
+    {"tasks"},
+    {"training"},
+    {"cli"},
+]
+LEVEL = {package: level for level, packages in enumerate(LEVELS) for package in packages}
+FILES = sorted(ROOT.glob("**/*.py"))
+COMMANDS = ["preprocess", "train", "validate", "generate", "inspect", "plot"]
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(REPOSITORY).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file): file for file in FILES}
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imports(file: Path) -> set[str]:
+    """Every module that a file imports, inside functions too; names of our modules in full."""
+    found = set()
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= inner or {node.module or ""}
+    return found
+
+
+def ids(files: list[Path]) -> list[str]:
+    return [str(file.relative_to(ROOT)) for file in files]
+
+
+@pytest.mark.parametrize("file", FILES, ids=ids(FILES))
+def test_a_module_imports_only_from_packages_to_its_left(file):
+    own = file.relative_to(ROOT).parts[0]
+    if own in LEVEL:
+        others = {m.split(".")[1] for m in imports(file) if m.startswith("toolkit.")} - {own}
+        wrong = {other for other in others if LEVEL[other] >= LEVEL[own]}
+        assert not wrong, f"{own} is not to the right of {wrong}"
+
+
+def test_every_package_has_its_place():
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(LEVEL)
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {name: imports(file) & MODULES.keys() - {name} for name, file in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("package", ["common", "config"])
+def test_common_and_config_never_import_torch(package):
+    for file in sorted((ROOT / package).glob("**/*.py")):
+        assert not {m for m in imports(file) if m.split(".")[0] == "torch"}, file
+
+
+def test_importing_the_toolkit_loads_nothing_slow():
+    code = "import sys, toolkit; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "omegaconf", "rich"} & set(ran.stdout.split())
+
+
+def decorated() -> set[tuple[str, str, str]]:
+    """(section, name, module) of every `@register_...("name", ...)` in the package."""
+    found = set()
+    for module, file in MODULES.items():
+        for node in ast.walk(tree(file)):
+            for call in getattr(node, "decorator_list", []):
+                if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("register_"):
+                    section = ast.unparse(call.func).removeprefix("register_")
+                    found.add((section, ast.literal_eval(call.args[0]), module))
+    return found
+
+
+def test_the_table_of_built_ins_is_what_the_decorators_register():
+    known = [(s, name, b.module) for s, r in COMPONENTS.items() for name, b in r.known.items()]
+    assert decorated() == set(known)
+
+
+def test_every_built_in_can_be_looked_up():
+    for registry in COMPONENTS.values():
+        assert [registry[name].name for name in registry.known] == list(registry.known)
+
+
+def configs() -> dict[str, object]:
+    """Every config class whose fields are options, by a name for the list of failures."""
+    commands = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
+    found = {f"{c.name} {s}": k for c in commands for s, k in c.plain_sections().items()}
+    entries = [(s, registry[name]) for s, registry in COMPONENTS.items() for name in registry.known]
+    return {**found, **{f"{section} {e.name}": e.config for section, e in entries}}
+
+
+def test_every_option_has_help():
+    silent = [
+        f"{n}: {o.name}" for n, c in configs().items() for o in options_of("", c) if not o.help
+    ]
+    assert not silent
+
+
+def test_every_config_is_frozen():
+    classes = [c if isinstance(c, type) else type(c) for c in configs().values()]
+    assert all(c.__dataclass_params__.frozen for c in classes)
+
+
+LONG = [f for f in FILES if len(f.read_text(encoding="utf-8").splitlines()) > 60]
+
+
+@pytest.mark.parametrize("file", LONG, ids=ids(LONG))
+def test_a_module_of_some_length_has_its_own_tests(file):
+    place = file.relative_to(ROOT)
+    tests = REPOSITORY / "tests" / place.parent / f"test_{place.name}"
+    assert tests.exists(), f"{tests.relative_to(REPOSITORY)} should test toolkit/{place}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=ids(FILES))
+def test_files_and_functions_stay_short(file):
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 300
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 50, f"{node.name} is long"
+
+
+UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=ids(FILES))
+def test_nothing_is_unpickled_evaluated_or_swallowed(file):
+    assert not {module.split(".")[0] for module in imports(file)} & UNPICKLERS
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Call):
+            call = ast.unparse(node.func)
+            assert call not in {"torch.load", "eval", "exec", "yaml.unsafe_load", "os.system"}
+            assert not any(k.arg == "allow_pickle" for k in node.keywords), f"{call} may unpickle"
+        if isinstance(node, ast.ExceptHandler):
+            swallowed = [ast.unparse(line) for line in node.body] == ["pass"]
+            everything = node.type is None or ast.unparse(node.type) == "Exception"
+            assert node.type is not None and not (swallowed and everything)
