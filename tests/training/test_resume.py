@@ -122,7 +122,7 @@ def test_another_run_is_refused_and_the_difference_shown(config, tmp_path, chang
 
 def test_other_data_are_refused(config, data, tmp_path):
     stopped(config(max_update=2), 2)
-    with pytest.raises(ToolkitError, match="must go on with the data it began with"):
+    with pytest.raises(ToolkitError, match=r"must go on with the data it began with"):
         run(config(max_update=2, train_subset="valid"))
 
 
@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path
 def test_where_every_checkpoint_is_damaged_training_does_not_start_over(config, tmp_path):
     stopped(config(), 2)
     (tmp_path / "run" / "checkpoint_last" / "state.json").unlink()
-    with pytest.raises(ToolkitError, match="must hold a checkpoint that is whole, but none of 1"):
+    with pytest.raises(ToolkitError, match=r"must hold a checkpoint that is whole, but none of 1"):
         run(config())
 
 

@@ -43,7 +43,7 @@ def test_training_lowers_the_validation_loss(config):
 
 
 def test_a_run_without_an_end_is_refused(config):
-    with pytest.raises(ToolkitError, match="Pass --max-update or --max-epoch"):
+    with pytest.raises(ToolkitError, match=r"Pass --max-update or --max-epoch"):
         run(config(max_epoch=None))
 
 
@@ -117,7 +117,7 @@ def test_a_run_without_validation_saves_the_last_checkpoint_only(config, tmp_pat
 
 def test_a_save_folder_that_cannot_be_written_is_told_before_anything_else(config, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match="must be a folder that can be written to"):
+    with pytest.raises(ToolkitError, match=r"must be a folder that can be written to"):
         run(config(save_dir=str(tmp_path / "file" / "run"), folders=["nowhere"]))
 
 

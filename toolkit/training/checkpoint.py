@@ -53,15 +53,31 @@ def find(path: Path) -> Path:
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.target(BEST) or saves.target(LAST) or path
-    manifest.verify(path)
+    missing = {MODEL, CONFIG} - manifest.verify(path)["files"].keys()
+    if missing:
+        raise ToolkitError(
+            f"checkpoint {path} must hold {', '.join(sorted(missing))}, but its manifest lists "
+            f"none. Use a folder that toolkit-train wrote."
+        )
     return path
 
 
 def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     """The run that a verified checkpoint is of, and the sizes of its data."""
-    saved = strict_json.loads((folder / CONFIG).read_text("utf-8"))
+    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
     plugins.check(saved["plugins"], f"checkpoint {folder}")
     return from_dict(saved["run"]), Sizes(**saved["sizes"])
+
+
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """A JSON file of a checkpoint, with the keys that it must have."""
+    try:
+        found = strict_json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or not set(keys) <= found.keys():
+        raise ToolkitError(f"{path} must hold JSON that toolkit-train wrote, but does not.")
+    return found
 
 
 def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
@@ -113,7 +129,7 @@ def some(names: Sequence[str], most: int = 5) -> str:
 def describe(path: str | Path, verify: bool = False) -> dict[str, Any]:
     """What a checkpoint is, as rows of a table; `verify` reads all of it against its digests."""
     folder = Path(path)
-    facts = manifest.verify(folder) if verify else manifest.read(folder)
+    facts = manifest.verify(folder, only=None if verify else [CONFIG])
     config, sizes = read_config(folder)
     return {
         "kind": "checkpoint",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,11 @@ def read(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def verify(folder: Path) -> dict[str, Any]:
-    """The manifest, after comparing every file with its digest."""
+def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
+    """The manifest, after comparing every file, or only some, with its digest."""
     facts = read(folder)
-    for name, digest in facts["files"].items():
+    files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
+    for name, digest in files.items():
         path = folder / name
         if not path.is_file():
             raise ToolkitError(

@@ -23,6 +23,7 @@ from toolkit.training.checkpoint import (
     find,
     load_weights,
     mismatches,
+    read_json,
     read_tensors,
 )
 from toolkit.training.save_folder import SaveFolder
@@ -59,7 +60,7 @@ def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Sa
         return None
     folder = Path(found)
     refuse_changes(folder, config)
-    return Saved(folder, strict_json.loads((folder / STATE).read_text("utf-8")))
+    return Saved(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
 
 
 def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
@@ -83,7 +84,7 @@ def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
 
 def refuse_changes(folder: Path, config: RunConfig) -> None:
     """Refuse to go on with another architecture, task, criterion, optimizer or seed."""
-    before = flat(strict_json.loads((folder / CONFIG).read_text("utf-8"))["run"])
+    before = flat(read_json(folder / CONFIG, "run")["run"])
     now = flat(strict_json.loads(strict_json.dumps(to_dict(config))))
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"

@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training import manifest
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    (tmp_path / "weights").write_bytes(bytes(range(256)))
+    manifest.seal(tmp_path, {"update": 3, "reasons": ["epoch"]})
+    return tmp_path
+
+
+def test_a_sealed_folder_is_right(sealed):
+    assert manifest.verify(sealed)["update"] == 3
+
+
+def test_every_flipped_bit_of_the_manifest_is_found(sealed):
+    path = sealed / "manifest.json"
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ToolkitError):
+            manifest.read(sealed)
+
+
+def test_a_changed_file_is_named(sealed):
+    (sealed / "weights").write_bytes(bytes(255) + b"\xff")
+    with pytest.raises(ToolkitError, match=r"weights must have the digest in its manifest.json"):
+        manifest.verify(sealed)
+
+
+def test_a_missing_file_is_named(sealed):
+    (sealed / "weights").unlink()
+    with pytest.raises(ToolkitError, match=r"must hold weights, but it is missing"):
+        manifest.verify(sealed)
+
+
+def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path):
+    with pytest.raises(ToolkitError, match=r"must be a folder with a manifest.json"):
+        manifest.read(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", "[" * 100_000, '{"digest": 3}', '"a"'])
+def test_other_json_is_damaged(sealed, text):
+    (sealed / "manifest.json").write_text(text)
+    with pytest.raises(ToolkitError, match=r"must be as it was written, but is damaged"):
+        manifest.read(sealed)
+
+
+def test_a_newer_format_asks_for_an_upgrade(sealed):
+    facts = manifest.read(sealed)
+    (sealed / "manifest.json").write_text(manifest.text_of({**facts, "format": 9}))
+    with pytest.raises(ToolkitError, match=r"written by format 9, this toolkit reads up to 1"):
+        manifest.read(sealed)
+
+
+def test_the_digest_is_of_the_facts_alone(sealed):
+    assert "digest" not in manifest.read(sealed)
+    assert "digest" in json.loads((sealed / "manifest.json").read_text())

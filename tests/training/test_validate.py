@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from toolkit.distributed import World
+from toolkit.optim.precision import Precision
+from toolkit.training.validate import validate
+
+FP32 = Precision("fp32", torch.device("cpu"))
+
+
+def evaluated(trainer, loader, examples, world=None):
+    return validate(
+        trainer.learner,
+        trainer.criterion,
+        loader,
+        examples=examples,
+        world=world or World(),
+        precision=FP32,
+    )
+
+
+def test_figures_do_not_depend_on_the_batches(make_trainer, batches, memory, batch):
+    trainer = make_trainer(dropout=0.5)
+    together = batch(torch.cat([b.inputs.tokens for b in batches]))
+    apart = evaluated(trainer, memory(batches), 24)
+    whole = evaluated(trainer, memory([together]), 24)
+    assert apart.keys() == {"loss", "word_loss", "even_loss", "ppl", "accuracy", "examples"}
+    assert apart == pytest.approx(whole, abs=1e-6)
+
+
+def test_the_loss_is_the_weighted_sum_of_the_objectives(make_trainer, batches, memory):
+    figures = evaluated(make_trainer(), memory(batches), 24)
+    wanted = figures["word_loss"] + 0.5 * figures["even_loss"]
+    assert figures["loss"] == pytest.approx(wanted)
+
+
+def test_an_example_too_many_or_too_few_is_noticed(make_trainer, batches, memory):
+    for held in (23, 25):
+        with pytest.raises(AssertionError, match=rf"saw 24 examples of a split that holds {held}"):
+            evaluated(make_trainer(), memory(batches), held)
+
+
+def test_two_ranks_count_every_example_once(ranks, make_trainer, batches, memory):
+    def measure(world):
+        loader = memory(batches[:1] + batches[2:], rank=world.rank, ranks=2)  # an odd number
+        return evaluated(make_trainer(), loader, 19, world)
+
+    first, second = ranks(measure)
+    alone = evaluated(make_trainer(), memory(batches[:1] + batches[2:]), 19)
+    assert first == second == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_rank_without_any_batch_takes_part(ranks, make_trainer, batches, memory):
+    def measure(world):
+        return evaluated(make_trainer(), memory(batches[:1], rank=world.rank, ranks=2), 3, world)
+
+    first, second = ranks(measure)
+    assert first == second and first["examples"] == 3
