@@ -1,0 +1,39 @@
+"""How common is the hidden word? Its class is the magnitude of its place in the vocabulary."""
+
+from torch import nn
+
+from toolkit import register_task
+from toolkit.criteria import IGNORED, Classes
+from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.tasks.task import Ratio, Task
+
+
+class RarityExamples(MaskedExamples):
+    """Sentences with hidden tokens; the target is floor(log2(id)): vocabularies are sorted."""
+
+    def collate(self, ids, epoch):
+        batch = super().collate(ids, epoch)
+        classes = batch.targets.clamp(min=1).float().log2().long()
+        targets = classes.where(batch.targets != IGNORED, IGNORED)
+        return batch._replace(targets=targets, weights={"rarity": batch.weights["mlm"]})
+
+
+@register_task("rarity", MaskingConfig())
+class Rarity(Task):
+    """-log p(floor(log2(id of x_n)) | the rest), n over the hidden tokens."""
+
+    criterion, coefficients = "focal", {"rarity": 1.0}
+
+    def __init__(self, c, encoder, sizes, make_encoder):
+        super().__init__()
+        self.head = nn.Linear(encoder.width, sizes.tokens.bit_length())
+
+    examples = RarityExamples
+
+    def predict(self, encoder, batch):
+        states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
+        return {"rarity": Classes(self.head(states[batch.places]), batch.targets)}
+
+    def measure(self, predictions):
+        logits, targets = predictions["rarity"]
+        return {"accuracy": Ratio((logits.argmax(-1) == targets).sum(), (targets != IGNORED).sum())}

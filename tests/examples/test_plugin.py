@@ -1,0 +1,89 @@
+"""The plugin that docs/extend.md explains works through the real commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import toolkit
+from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import load_folder
+from toolkit.common.registry import CRITERIA
+from toolkit.config.load import compose
+from toolkit.config.save import plugins_of
+from toolkit.criteria import IGNORED, Classes
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"
+USE = ["--user-dir", str(FOLDER)]
+
+
+@pytest.fixture
+def plugin():
+    return load_folder(str(FOLDER))
+
+
+def test_every_file_is_under_40_lines():
+    lines = {f.name: len(f.read_text().splitlines()) for f in FOLDER.glob("*.py")}
+    assert len(lines) == 3 and max(lines.values()) < 40
+
+
+def test_its_parts_mix_with_the_built_in_ones(plugin):
+    run = compose({"arch": "distance_bert", "task": "mlm", "radius": 3})
+    assert run.arch.config.radius == 3 and run.criterion.name == "cross_entropy"
+    assert compose({"arch": "bert_tiny", "task": "rarity"}).criterion.name == "focal"
+
+
+def test_a_run_remembers_it(plugin):
+    run = compose({"arch": "distance_bert", "task": "rarity"})
+    assert plugins_of(run) == [{"name": "plugin", "sha256": plugin.sha256}]
+
+
+def test_its_architecture_prefers_what_is_near(plugin):
+    torch.manual_seed(0)
+    shape = {"width": 8, "heads": 2, "layers": 1, "radius": 4}
+    model = toolkit.build_model("distance_bert", vocabulary_size=9, **shape)
+    taps = model.layers[0].attention.map.terms[0].kernels[0](None)[0, 0, 0]
+    assert taps.argmax() == 4 and torch.equal(taps, taps.flip(0)) and taps[0] < taps[3]
+
+
+def test_its_criterion_without_gamma_is_cross_entropy(plugin):
+    classes = Classes(torch.randn(5, 7), torch.tensor([0, 3, 6, IGNORED, 2]))
+    focal, plain = CRITERIA["focal"], CRITERIA["cross_entropy"]
+    got = focal.build(type(focal.config)(gamma=0.0))({"x": classes})["x"]
+    torch.testing.assert_close(got, plain.build(plain.config)({"x": classes})["x"])
+    with pytest.raises(ToolkitError, match=r"criterion.gamma must not be negative, but is -1"):
+        type(focal.config)(gamma=-1.0)
+
+
+def command(name, *words, folder):
+    """A command in a process of its own, as a user runs it."""
+    words = [sys.executable, "-m", f"toolkit.cli.{name}", *words]
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1])}
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_it_trains_and_its_checkpoint_asks_for_it(tmp_path):
+    words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
+    (tmp_path / "a.txt").write_text("\n".join(words * 40))
+    made = command(
+        *["preprocess", "--trainpref", "a.txt", "--valid-share", "0.2"],
+        *["--vocab-size", "40", "--destdir", "data"],
+        folder=tmp_path,
+    )
+    assert made.returncode == 0, made.stderr
+    chosen = ["--arch", "distance_bert", "--task", "rarity", "--layers", "1"]
+    sizes = ["--width", "16", "--heads", "2", "--max-update", "3", "--tokens-per-sample", "16"]
+    run = command("train", "data", *USE, *chosen, *sizes, "--save-dir", "run", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    asked = ["data", "--path", "run/checkpoint_last"]
+    without = command("validate", *asked, folder=tmp_path)
+    assert without.returncode == 2
+    assert "together with the plugin 'plugin' it was made with" in without.stderr
+    found = command("validate", *asked, *USE, folder=tmp_path)
+    assert found.returncode == 0 and "rarity_loss" in found.stdout, found.stderr
