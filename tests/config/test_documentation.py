@@ -31,9 +31,6 @@ def test_a_file_is_read_without_importing_it(tmp_path):
     assert described(str(file)) == {"C": {"lr": Described("float", "Rate.")}}
 
 
-def test_a_class_without_source_has_no_help():
-    scope = {}
-    exec("class Typed:\n    a: int = 0\n    'not kept'", scope)
-    Typed = scope["Typed"]
-    Typed.__module__ = "__main__"
-    assert described("<stdin>") == {}
+def test_a_class_typed_at_a_prompt_has_no_help(monkeypatch):
+    monkeypatch.setattr(Parent, "__module__", "__no_such_module__")
+    assert field_help(Parent) == {}

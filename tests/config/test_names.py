@@ -39,9 +39,9 @@ def test_an_ambiguous_last_part_is_answered_with_the_full_names():
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("widht", "--width"),
+        ("widthh", "--width"),
         ("max_token", "--max-tokens"),
-        ("arch.widht", "--arch.width"),
+        ("arch.widthh", "--arch.width"),
         ("model.width", "--arch.width"),
     ],
 )

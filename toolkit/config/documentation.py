@@ -19,7 +19,7 @@ def described(file: str) -> dict[str, dict[str, Described]]:
     """Class -> field -> what stands there, for every class of a source file; imports nothing."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):  # typed at a prompt, or no source beside the byte code
+    except (OSError, SyntaxError):  # no source beside the byte code
         return {}
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return {node.name: strings_under_fields(node) for node in classes}
@@ -44,6 +44,13 @@ def field_help(config: type) -> dict[str, str]:
     """Field -> help of a config class, inherited fields included."""
     found: dict[str, Described] = {}
     for ancestor in reversed(config.__mro__[:-1]):  # the last one is object
-        file = inspect.getsourcefile(ancestor)
-        found |= described(file).get(ancestor.__name__, {}) if file else {}
+        found |= described(source_of(ancestor)).get(ancestor.__name__, {})
     return {name: field.text for name, field in found.items()}
+
+
+def source_of(config: type) -> str:
+    """The file a class is written in; empty for one typed at a prompt."""
+    try:
+        return inspect.getsourcefile(config) or ""
+    except (OSError, TypeError):
+        return ""

@@ -1,0 +1,108 @@
+"""What the documentation shows works: Python blocks run, commands have the options they use.
+
+A block after `<!-- not run: REASON -->` is left out. A YAML block whose first line is `# NAME.yaml`
+is the file of that name for the commands of its page.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from toolkit.config.answer import answer
+from toolkit.config.load import load
+from toolkit.config.names import RESERVED
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = [
+    *sorted(REPOSITORY.glob("*.md")),
+    *sorted((REPOSITORY / "docs").glob("**/*.md")),
+    *sorted((REPOSITORY / "examples").glob("**/*.md")),
+]
+FENCE = re.compile(
+    r"(?P<note><!-- not run: [^\n]+ -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```", re.M | re.S
+)
+
+
+class Block(NamedTuple):
+    line: int
+    kind: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page that are to be run, and its indented ones as shell."""
+    text = page.read_text(encoding="utf-8")
+    found = [
+        Block(text.count("\n", 0, match.start("text")) + 1, match["kind"], match["text"])
+        for match in FENCE.finditer(text)
+        if not match["note"]
+    ]
+    unfenced = FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(unfenced.splitlines(), 1):
+        if line.startswith("    "):
+            found.append(Block(number, "indented", line[4:] + "\n"))
+    return found
+
+
+def names(pages: list[Path]) -> list[str]:
+    return [str(page.relative_to(REPOSITORY)) for page in pages]
+
+
+WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=names(WITH_PYTHON))
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.kind == "python":
+            code = "\n" * (block.line - 1) + block.text
+            exec(compile(code, str(page), "exec"), scope)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of every `toolkit-...` command a page shows, pipes and redirections cut off."""
+    shell = [b.text for b in blocks(page) if b.kind in ("sh", "bash", "console", "indented")]
+    lines = "".join(shell).replace("\\\n", " ").splitlines()
+    found = re.compile(r"(?:^|\| *|&& *)\$? *(toolkit-[a-z]+ [^|>&]*)")
+    return [shlex.split(m[1], comments=True) for line in lines for m in found.finditer(line)]
+
+
+COMMANDS = [(page, words) for page in PAGES for words in commands(page)]
+
+
+@pytest.fixture
+def example_files(tmp_path, monkeypatch):
+    """A folder where a page's YAML files and the examples are what the page calls them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+
+    def written(page):
+        for block in blocks(page):
+            if block.kind == "yaml" and (name := re.match(r"# (\S+\.yaml)", block.text)):
+                (tmp_path / name[1]).write_text(block.text)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), COMMANDS, ids=[f"{p.name}: {' '.join(w)[:60]}" for p, w in COMMANDS]
+)
+def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
+    example_files(page)
+    module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
+    questions = {"--help", "--list", "--version", "--print-config"} & set(words)
+    assert answer(words[1:], module.COMMAND) if questions else load(words[1:], module.COMMAND)
+
+
+def test_every_reserved_name_is_in_the_table_of_configuration():
+    page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for name, path in RESERVED.items():
+        assert f"| `--{name.replace('_', '-')}` | `{path}` |" in page
