@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,34 @@ FILES = (SYMBOLS_FILE, CODEC_FILE, MODEL_FILE)
 CACHED_WORDS = 1 << 20
 
 Ids = npt.NDArray[np.int64]
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many small lists that are all alive make the cyclic collector search them in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Rows(dict[str, int]):
+    """Words numbered as they first appear; one look-up a word, whether known or new."""
+
+    def __init__(self) -> None:
+        self._new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        self._new.append(word)
+        return self.setdefault(word, len(self))
+
+    def take_new(self) -> list[str]:
+        """The words that appeared since the last call, in the order of their numbers."""
+        new, self._new = self._new, []
+        return new
 
 
 class Codec:
@@ -78,18 +108,17 @@ class Codec:
         """All ids back to back, and how many each line has."""
         if not self._word_by_word:
             return self._encode_whole(lines)
-        split = [line.split(" ") for line in lines]
-        words = list(chain.from_iterable(split))
         if len(self._rows) > CACHED_WORDS:
             self._forget()
-        self._learn(sorted(set(words).difference(self._rows)))
+        words = " ".join(lines).split(" ") if lines else []
         rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
+        self._learn(self._rows.take_new())
         begins = np.frombuffer(self._begins, np.int64)
         first, counts = begins[rows], begins[rows + 1] - begins[rows]
         ends = np.cumsum(counts)
         places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
         ids = np.frombuffer(self._ids, np.int32)[places].astype(np.int64)
-        last_words = np.cumsum(np.array([len(words) for words in split], np.int64))
+        last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
         totals = np.concatenate([np.zeros(1, np.int64), ends])[last_words]
         return ids, np.diff(totals, prepend=0)
 
@@ -100,14 +129,15 @@ class Codec:
         return ids, lengths
 
     def _forget(self) -> None:
-        self._rows: dict[str, int] = {}
+        self._rows = _Rows()
         self._ids, self._begins = array("i"), array("q", [0])
 
     def _learn(self, words: Sequence[str]) -> None:
-        self._rows.update({word: len(self._rows) + i for i, word in enumerate(words)})
-        for ids in self._pieces.encode([self._plain(word) for word in words], num_threads=1):
-            self._ids.extend(ids)
-            self._begins.append(len(self._ids))
+        with _no_collection():
+            split = self._pieces.encode([self._plain(word) for word in words], num_threads=1)
+        begin = self._begins.pop()
+        self._ids.extend(chain.from_iterable(split))
+        self._begins.extend(accumulate(map(len, split), initial=begin))
 
     def _plain(self, text: str) -> str:
         return lower_without_accents(text) if self.lowercase else text

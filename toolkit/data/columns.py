@@ -55,6 +55,10 @@ class Part:
         return Part, (self.stem, self.split, self.column)
 
     @property
+    def files(self) -> tuple[Path, Path]:
+        return self._values.path, self._index.path
+
+    @property
     def checksums(self) -> tuple[int, int]:
         return self.header.table_crc, self._index.header.table_crc
 

@@ -85,6 +85,11 @@ def read_header(path: Path) -> Header:
         fingerprint=mark.hex(),
         **dict(zip(names, numbers, strict=True)),
     )
+    if header.dtype not in DTYPES:
+        raise ToolkitError(
+            f"{path} must hold values of one of the types {', '.join(DTYPES)}, but says "
+            f"{header.dtype!r}. Run toolkit-preprocess again."
+        )
     if size != header.file_bytes:
         raise ToolkitError(
             f"{path} must have {header.file_bytes} bytes, but has {size}: it is truncated or "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch.utils.data import DataLoader, Dataset
 
 from toolkit.common.errors import ToolkitError
@@ -48,10 +50,10 @@ class _Orders:
     """The orders of the pass at hand; DataLoader asks for them anew with every pass."""
 
     def __init__(self) -> None:
-        self.orders: Sequence[_Order] | Iterator[_Order] = ()
+        self.make: Callable[[], Iterable[_Order]] = tuple
 
     def __iter__(self) -> Iterator[_Order]:
-        return iter(self.orders)
+        return iter(self.make())
 
 
 class Loader:
@@ -98,6 +100,7 @@ class Loader:
             prefetch_factor=AHEAD if workers else None,
             persistent_workers=workers > 0,
             pin_memory=pin_memory,
+            generator=torch.Generator(),  # its own, so that the model's is left alone
         )
 
     def micro_batches(self, epoch: int) -> int:
@@ -109,19 +112,16 @@ class Loader:
 
         An update takes ranks x update_freq consecutive micro-batches, rank r those with
         index % ranks == r. In a short last update all ranks get equally many: one that has none
-        left gets a batch of weight zero.
+        left gets a batch of weight zero. What lies before `start` is not read.
         """
         plan = self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
-        sizes: list[int] = []
-        orders = []
         together = self._ranks * update_freq
-        for begin in range(start, len(plan), together):
-            mine = self._share(plan, begin, min(begin + together, len(plan)), epoch)
-            sizes.append(len(mine))
-            orders += mine
-        batches = self._serve(orders)
-        for size in sizes:
-            yield [next(batches) for _ in range(size)]
+        edges = [(b, min(b + together, len(plan))) for b in range(start, len(plan), together)]
+        batches = self._serve(
+            lambda: (order for edge in edges for order in self._share(plan, *edge, epoch))
+        )
+        for begin, end in edges:
+            yield [next(batches) for _ in range(-(-(end - begin) // self._ranks))]
 
     def evaluation(self) -> Iterator[Any]:
         """This rank's share of a pass that meets every example exactly once over all ranks.
@@ -129,27 +129,41 @@ class Loader:
         All ranks get equally many batches; those without examples have weight zero.
         """
         plan = self._planner.in_order()
-        yield from self._serve(self._share(plan, 0, len(plan), None))
+        yield from self._serve(lambda: self._share(plan, 0, len(plan), None))
 
     def close(self) -> None:
-        """End the workers."""
-        iterator = self._batches._iterator
-        if iterator is not None and hasattr(iterator, "_shutdown_workers"):
+        """End the workers; a later pass starts new ones."""
+        iterator: Any = self._batches._iterator
+        if iterator is not None and self._batches.num_workers > 0:
             iterator._shutdown_workers()
         self._batches._iterator = None
 
-    def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> list[_Order]:
+    def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> Iterator[_Order]:
         first = begin + (self._rank - begin) % self._ranks
-        mine = [_Order(plan.batch(i), epoch) for i in range(first, end, self._ranks)]
-        idle = -(-(end - begin) // self._ranks) - len(mine)
-        return mine + [_Order(np.zeros(0, np.int64), epoch)] * idle
+        mine = range(first, end, self._ranks)
+        yield from (_Order(plan.batch(place), epoch) for place in mine)
+        for _ in range(-(-(end - begin) // self._ranks) - len(mine)):
+            yield _Order(np.zeros(0, np.int64), epoch)
 
-    def _serve(self, orders: list[_Order]) -> Iterator[Any]:
-        self._orders.orders = orders
+    def _serve(self, make: Callable[[], Iterable[_Order]]) -> Iterator[Any]:
+        self._orders.make = make
         begin = time.perf_counter()
-        for batch in self._batches:
+        for batch in _guarded(self._batches):
             self.waited_seconds += time.perf_counter() - begin
             if isinstance(batch, _Refusal):
                 raise ToolkitError(batch.message)
             yield batch
             begin = time.perf_counter()
+
+
+def _guarded(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches; a worker that was killed becomes an error that says what to do."""
+    try:
+        yield from batches
+    except RuntimeError as error:
+        if not re.search(r"DataLoader worker .* (is killed|exited unexpectedly)", str(error)):
+            raise
+        raise ToolkitError(
+            "every data worker must live to the end, but one was killed, most often for want of "
+            "memory. Use fewer --num-workers, or 0."
+        ) from error

@@ -158,14 +158,13 @@ def span(c: Context) -> Chosen:
     places = np.argsort(~candidates, 1, kind="stable")  # the candidates' places come first
     counts, every = candidates.sum(1), np.arange(batch)
     left = np.ceil(c.options.rate * counts).astype(np.int64)
-    law = np.cumsum(span_law(c.options.span_p, c.options.span_max))
     taken = np.zeros((batch, width), bool)
     attempt = 0
     while (left > 0).any():
         draws = c.noise.grid(SPANS + attempt, 2)
         attempt += 1
         anchor = places[every, (draws[:, 0] * counts).astype(np.int64)]
-        length = 1 + np.searchsorted(law[:-1], draws[:, 1], side="right")
+        length = span_lengths(draws[:, 1], c.options.span_p, c.options.span_max)
         first = words[every, anchor]
         inside = (words >= first[:, None]) & (words < (first + length)[:, None]) & candidates
         inside &= segments == segments[every, anchor][:, None]
@@ -183,6 +182,11 @@ def span_law(p: float, longest: int) -> Reals:
     """P(ell) ~ p (1 - p)^(ell - 1) for ell = 1 .. longest, renormalised (Joshi et al. 2020)."""
     weights = p * (1 - p) ** np.arange(longest)
     return weights / weights.sum()
+
+
+def span_lengths(draws: Reals, p: float, longest: int) -> Numbers:
+    """Lengths by that law from uniform numbers."""
+    return 1 + np.searchsorted(np.cumsum(span_law(p, longest))[:-1], draws, side="right")
 
 
 def electra(c: Context) -> Chosen:

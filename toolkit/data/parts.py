@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit.data.text import CHUNK_BYTES, Piece, is_compressed
 
-PART_BYTES = 4 << 20
+PART_BYTES = 2 << 20
 MOST_PARTS = 1024
 EXPANSION = 3  # compressed text counts as so many times its size
 

@@ -18,7 +18,7 @@ from toolkit.data.destination import destination
 from toolkit.data.folder import FORMAT, META_FILE, VERSION, codec_files, digest
 from toolkit.data.parts import plan_parts
 from toolkit.data.pieces import train
-from toolkit.data.report import Progress, summary
+from toolkit.data.report import Progress, summary, trained
 from toolkit.data.text import Piece, list_files
 from toolkit.data.workers import Workers
 
@@ -34,7 +34,7 @@ def preprocess(config: PreprocessConfig) -> None:
         Workers(min(workers, len(tasks)), config) as pool,
     ):
         try:
-            codec = Codec(_model(config, tasks, pool), lowercase=config.lowercase)
+            codec = _codec(config, tasks, pool)
             codec.save(folder)
             begin = time.perf_counter()
             with Progress("binarizing", _bytes(tasks)) as progress:
@@ -64,22 +64,27 @@ def _bytes(tasks: list[PartTask]) -> int:
     return sum(piece.end - piece.begin for task in tasks for piece in task.pieces)
 
 
-def _model(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> bytes:
+def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
+    """With the model that the user gives, or one trained on the training text."""
     if config.sentencepiece_model is not None:
         try:
-            return Path(config.sentencepiece_model).read_bytes()
+            model = Path(config.sentencepiece_model).read_bytes()
         except OSError as error:
             raise ToolkitError(
                 f"sentencepiece_model must name a readable file, but {config.sentencepiece_model} "
                 f"is not: {error.strerror}. Correct the path, or leave it out to train one."
             ) from error
+        return Codec(model, lowercase=config.lowercase)
     parts: list[list[Piece]] = [list(task.pieces) for task in tasks if task.split == "train"]
     if not parts:
         raise ToolkitError(
             "a SentencePiece model must be trained on --trainpref, but there is none. Give text "
             "to train on, or a --sentencepiece-model."
         )
-    return train(pool.sample(parts), config)
+    begin = time.perf_counter()
+    codec = Codec(train(pool.sample(parts), config), lowercase=config.lowercase)
+    trained(codec, config, time.perf_counter() - begin)
+    return codec
 
 
 def _meta(

@@ -13,6 +13,9 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.codec import Codec
+
 LINE_SECONDS = 5.0
 
 
@@ -67,9 +70,16 @@ class Progress:
             )
 
 
+def trained(codec: Codec, config: PreprocessConfig, seconds: float) -> None:
+    """How long SentencePiece took, and whether the text filled the vocabulary that was asked."""
+    pieces = len(codec.vocabulary) - len(codec.vocabulary.special)
+    short = f" instead of {config.vocab_size}: the text has no more" * (pieces < config.vocab_size)
+    print(f"trained {pieces} SentencePiece pieces{short} in {seconds:.1f} s", file=sys.stderr)
+
+
 def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: int) -> None:
     """One row a split: documents, items, tokens, share unknown."""
-    table = Table(title=f"{destination}: {meta['vocabulary']['symbols']:,} symbols")
+    table = Table()
     for name in ("split", "documents", "items", "tokens", "unknown", "parts"):
         table.add_column(name, justify="left" if name == "split" else "right")
     total = 0
@@ -89,6 +99,9 @@ def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: 
             str(len(column["parts"])),
         )
     console = Console()
+    console.print(
+        f"{destination}: {meta['vocabulary']['symbols']:,} symbols", highlight=False, soft_wrap=True
+    )
     console.print(table)
     console.print(
         f"binarized {total:,} tokens in {seconds:.1f} s with {workers} "

@@ -7,8 +7,9 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 
@@ -84,7 +85,7 @@ def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
     """The text, and the file itself, whose position says how far reading has come."""
     try:
         raw = path.open("rb")
@@ -111,7 +112,7 @@ def _chunks(piece: Piece) -> Iterator[tuple[bytes, int]]:
             first = False
 
 
-def _read(text: IO[bytes], most: int, path: Path) -> bytes:
+def _read(text: BufferedIOBase, most: int, path: Path) -> bytes:
     try:
         return text.read(most)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:

@@ -32,8 +32,9 @@ _TITLES = [
 ]
 _NOT_BEHIND = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
 _CLOSING, _OPENING = "[\"'\u201d\u2019\u00bb)\\]]*", "[\"'\u201c\u2018\u00ab(\\[]*"
-_SENTENCE_END = re.compile(
-    rf"[.!?\u2026]{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}[^\W_a-z])|[\u3002\uff01\uff1f]+"
+_SENTENCE_END = re.compile(  # one set of characters first: the search then skips all others
+    "[.!?\u2026\u3002\uff01\uff1f](?:(?<=[\u3002\uff01\uff1f])|"
+    rf"{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}[^\W_a-z]))"
 )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from toolkit.data.pieces import sample
 from toolkit.data.text import Piece, is_compressed
 
 POLL_SECONDS = 0.05
+STOP = 2
 Found = list[tuple[PartTask, dict[str, dict[str, Any]]]]
 
 _progress: Any = None  # in a worker: the counters shared with the parent, bytes and tokens
@@ -39,7 +39,7 @@ class Workers:
         if self._number > 1:
             method = "fork" if sys.platform == "linux" else "spawn"
             context = multiprocessing.get_context(method)
-            self._counters = context.Array("q", 2)
+            self._counters = context.Array("q", 3)  # bytes, tokens, and 1 for stop
             self._pool = ProcessPoolExecutor(
                 self._number, context, initializer=_begin, initargs=(self._counters,)
             )
@@ -52,6 +52,7 @@ class Workers:
         trace: TracebackType | None,
     ) -> None:
         if self._pool is not None:
+            self._counters[STOP] = error is not None
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
@@ -84,11 +85,15 @@ class Workers:
         return [(task, results[task.split, task.number]) for task in tasks]
 
     def _watch(self, futures: Sequence[Future[Any]], report: Report) -> None:
+        """Report progress until all are done or one has failed; then the others stop early."""
         seen = [0, 0]
-        while not all(future.done() for future in futures):
-            if any(future.done() and future.exception() for future in futures):
-                return
-            time.sleep(POLL_SECONDS)
+        waiting = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, POLL_SECONDS)
+            failed = [future for future in done if future.exception()]
+            if failed:
+                self._counters[STOP] = 1
+                self._results(failed)
             now = self._counters[:]
             report(now[0] - seen[0], now[1] - seen[1])
             seen = now
@@ -112,6 +117,8 @@ def _begin(counters: Any) -> None:
 
 
 def _count(read_bytes: int, tokens: int) -> None:
+    if _progress[STOP]:
+        raise InterruptedError("another part has failed")
     with _progress.get_lock():
         _progress[0] += read_bytes
         _progress[1] += tokens

@@ -62,14 +62,23 @@ class MaskingConfig:
             0 < self.mask_rate < 1,
             f"task.mask_rate must lie between 0 and 1, but is {self.mask_rate}.",
         )
-        shown = [self.mask_token_rate or 0.0, self.random_token_rate or 0.0]
+        shown = self.shown_rates
         require(
             min(shown) >= 0 and sum(shown) <= 1,
             f"task.mask_token_rate and random_token_rate must be shares that sum to at most 1, "
-            f"but are {self.mask_token_rate} and {self.random_token_rate}.",
+            f"but are {shown[0]} and {shown[1]}.",
         )
         require(self.span_max > 0, f"task.span_max must be at least 1, but is {self.span_max}.")
         require(0 < self.span_p < 1, f"task.span_p must lie between 0 and 1, but is {self.span_p}.")
+
+    @property
+    def shown_rates(self) -> tuple[float, float]:
+        """Shares shown as [MASK] and as a random token: as given, or as the law's paper has it."""
+        hidden, random = (0.85, 0.0) if self.masking == "electra" else (0.8, 0.1)
+        return (
+            hidden if self.mask_token_rate is None else self.mask_token_rate,
+            random if self.random_token_rate is None else self.random_token_rate,
+        )
 
 
 class MaskedExamples:
@@ -133,16 +142,15 @@ class MaskedExamples:
 
 
 def masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
-    """The law that the config names, with its own rates unless others are given."""
-    hidden, random = (0.85, 0.0) if config.masking == "electra" else (0.8, 0.1)
-    given = config.mask_token_rate, config.random_token_rate
+    """The law that the config names."""
+    hidden, random = config.shown_rates
     return Masking(
         law=config.masking,
         vocabulary=vocabulary,
         tokens_per_sample=config.tokens_per_sample,
         rate=config.mask_rate,
-        mask_token_rate=hidden if given[0] is None else given[0],
-        random_token_rate=random if given[1] is None else given[1],
+        mask_token_rate=hidden,
+        random_token_rate=random,
         span_max=config.span_max,
         span_p=config.span_p,
     )

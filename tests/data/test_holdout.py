@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from toolkit.data.holdout import RUN, shares
+
+
+def chosen(valid, test, count=16000):
+    found = shares("train", np.arange(count), valid, test)
+    return {share.split: share.chosen for share in found}
+
+
+@pytest.mark.parametrize("valid, test", [(0.05, 0.0), (0.02, 0.02), (0.3, 0.1), (0.0, 0.5)])
+def test_the_shares_are_as_asked_and_every_item_goes_somewhere(valid, test):
+    found = chosen(valid, test)
+    assert sum(found.values()).tolist() == [1] * 16000
+    assert found["valid"].mean() == pytest.approx(valid, abs=0.002)
+    assert found["test"].mean() == pytest.approx(test, abs=0.002)
+
+
+def test_what_is_held_out_depends_on_the_place_alone():
+    whole = chosen(0.1, 0.1)
+    late = {s.split: s.chosen for s in shares("train", np.arange(5000, 6000), 0.1, 0.1)}
+    assert all((late[split] == whole[split][5000:6000]).all() for split in whole)
+
+
+def test_short_texts_hold_something_out_too():
+    assert chosen(0.05, 0.0, count=11 * RUN)["valid"].sum() == RUN
+
+
+def test_runs_tell_where_neighbours_were_parted():
+    train, valid, _ = shares("train", np.arange(1000), 0.1, 0.0)
+    for share in (train, valid):
+        places = np.flatnonzero(share.chosen)
+        parted = np.diff(places) > 1
+        assert (np.diff(share.runs[places]) != 0).tolist() == parted.tolist()
+
+
+def test_only_the_training_text_is_divided():
+    (share,) = shares("valid", np.arange(100), 0.1, 0.1)
+    assert share.split == "valid"
+    assert share.chosen.all()

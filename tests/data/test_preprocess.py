@@ -1,0 +1,242 @@
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.folder import DataFolder
+from toolkit.data.preprocess import preprocess
+
+TEXT = "the old house.\nthe river\n\nunder the red house\n"
+
+
+def items(folder, split="train"):
+    found = []
+    for part in folder.split(split).column("tokens").parts:
+        found += [ids.tolist() for ids in np.split(part.values, part.offsets[1:-1])]
+    return found
+
+
+def run(tmp_path, **options):
+    options = {"destdir": str(tmp_path / "out"), "workers": 1, "vocab_size": 60, **options}
+    preprocess(PreprocessConfig(**options))
+    return DataFolder.open(options["destdir"])
+
+
+def test_text_comes_back_from_the_folder_item_by_item(make_folder):
+    folder = make_folder(TEXT)
+    decoded = [folder.codec.decode(ids) for ids in items(folder)]
+    assert decoded == ["the old house.", "the river", "under the red house"]
+    assert folder.split("train").column("tokens").parts[0].document_items.tolist() == [0, 2]
+
+
+def test_a_model_is_trained_on_the_text_unless_one_is_given(tmp_path, text_file, random_prose):
+    folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=45)
+    assert len(folder.vocabulary) == 49
+    assert folder.codec.decode(items(folder)[0]) in random_prose(300)
+
+
+def test_a_vocabulary_that_the_text_cannot_fill_is_smaller(
+    tmp_path, text_file, random_prose, capsys
+):
+    folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=20000)
+    assert len(folder.vocabulary) < 2000
+    assert "instead of 20000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("units", ["lines", "sentences"])
+def test_the_folder_does_not_depend_on_the_number_of_workers(
+    tmp_path, text_file, monkeypatch, random_prose, units
+):
+    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 4000)
+    text = str(text_file(random_prose(600).replace(". ", ". A ").replace("\n\n", "\n\n\n")))
+    folders = []
+    for workers in (1, 2, 3):
+        options = {"destdir": str(tmp_path / f"{workers}"), "units": units, "valid_share": 0.3}
+        folders.append(run(tmp_path, trainpref=text, workers=workers, **options))
+    assert len(folders[0].split("train").column("tokens").parts) > 5
+    assert len({folder.fingerprint for folder in folders}) == 1
+
+
+def test_parts_hold_what_one_part_holds(make_folder, monkeypatch, random_prose):
+    whole = make_folder(random_prose(300), "whole")
+    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 1000)
+    cut = make_folder(random_prose(300), "cut")
+    assert items(cut) == items(whole)
+    columns = [folder.split("train").column("tokens") for folder in (whole, cut)]
+    assert columns[0].documents == columns[1].documents
+
+
+def test_held_out_items_are_missing_from_the_training_split(make_folder):
+    text = "".join(f"{number}\n" for number in range(2000))
+    folder = make_folder(text, valid_share=0.1, test_share=0.05)
+    numbers = {
+        split: [int(folder.codec.decode(ids)) for ids in items(folder, split)]
+        for split in folder.splits
+    }
+    assert sorted(chain.from_iterable(numbers.values())) == list(range(2000))
+    assert [len(numbers[split]) for split in ("valid", "test")] == [208, 96]
+    part = folder.split("train").column("tokens").parts[0]
+    begins = np.array(numbers["train"])[part.document_items]
+    assert set(begins.tolist()) == {0, *(b for b in begins if b - 1 not in numbers["train"])}
+
+
+def test_packed_texts_and_folders_of_texts_are_taken(tmp_path, text_file, model_file):
+    text_file(TEXT, "a.txt")
+    text_file(gzip.compress(TEXT.encode()), "b.txt.gz")
+    folder = run(tmp_path, trainpref=str(tmp_path), sentencepiece_model=str(model_file))
+    assert items(folder)[:3] == items(folder)[3:]
+
+
+def test_lower_case_is_kept_in_the_codec(make_folder):
+    folder = make_folder("THE OLD Café\n", lowercase=True)
+    assert folder.codec.decode(items(folder)[0]) == "the old cafe"
+    assert folder.codec.encode("THE") == folder.codec.encode("the")
+
+
+def test_lines_of_which_nothing_is_left_are_dropped(make_folder):
+    folder = make_folder("\u200b\nthe old\n\n\u0301\nhouse\n", lowercase=True)
+    column = folder.split("train").column("tokens")
+    assert (column.items, column.documents) == (2, 2)
+
+
+def refusal(tmp_path, **options):
+    with pytest.raises(ToolkitError) as caught:
+        run(tmp_path, **options)
+    assert [p.name for p in tmp_path.glob("out*")] == []
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bad_line_ends_the_run_names_it_and_leaves_nothing_behind(
+    tmp_path, text_file, model_file, monkeypatch, workers
+):
+    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 100)
+    path = text_file(b"good line\n" * 100 + b"b\xffd\n")
+    options = {"sentencepiece_model": str(model_file), "workers": workers}
+    assert refusal(tmp_path, trainpref=str(path), **options).startswith(f"{path}:101 must be UTF-8")
+
+
+def test_blank_text_is_refused(tmp_path, text_file, model_file):
+    path = str(text_file("\n \n"))
+    found = refusal(tmp_path, trainpref=path, sentencepiece_model=str(model_file))
+    assert found == f"trainpref must hold text, but {path} has only blank lines. Give other files."
+
+
+def test_text_too_short_to_hold_out_of_is_refused(tmp_path, text_file, model_file):
+    options = {"sentencepiece_model": str(model_file), "valid_share": 0.01}
+    found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
+    assert found.startswith("valid_share must hold out something, but the text is too short")
+
+
+def test_text_too_poor_for_a_model_is_refused(tmp_path, text_file):
+    found = refusal(tmp_path, trainpref=str(text_file("a b c\n")), vocab_size=4)
+    assert "Give more text, a smaller --vocab-size, or a --sentencepiece-model." in found
+
+
+def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
+    path = str(text_file(TEXT))
+    found = refusal(tmp_path, trainpref=path, sentencepiece_model="nowhere.model")
+    assert found.startswith("sentencepiece_model must name a readable file, but nowhere.model is")
+    found = refusal(tmp_path, trainpref=path, sentencepiece_model=path)
+    assert found.startswith("a SentencePiece model must be readable by sentencepiece")
+
+
+def test_a_model_cannot_be_trained_without_training_text(tmp_path, text_file):
+    found = refusal(tmp_path, validpref=str(text_file(TEXT)))
+    assert found.startswith("a SentencePiece model must be trained on --trainpref")
+
+
+def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
+    before = make_folder(TEXT)
+    with pytest.raises(ToolkitError, match=r"holds a data folder already.* with --overwrite"):
+        make_folder(TEXT + "more\n")
+    assert DataFolder.open(before.path).fingerprint == before.fingerprint
+    after = make_folder(TEXT + "more\n", overwrite=True)
+    assert len(items(after)) == 4
+    assert [p.name for p in before.path.parent.glob("data?*") if p.is_dir()] == []
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path, make_folder):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.tex").write_text("")
+    with pytest.raises(ToolkitError, match="holds something else than a data folder"):
+        make_folder(TEXT, overwrite=True)
+
+
+def test_a_failed_replacement_leaves_the_old_folder(make_folder):
+    before = make_folder(TEXT)
+    with pytest.raises(ToolkitError, match="NUL"):
+        make_folder("\0", overwrite=True)
+    assert DataFolder.open(before.path).fingerprint == before.fingerprint
+
+
+def test_a_killed_run_never_looks_complete_and_the_next_one_tidies_up(
+    tmp_path, text_file, model_file, random_prose
+):
+    text = text_file(random_prose(1000) * 40)
+    code = (
+        "from toolkit.config.preprocess import PreprocessConfig\n"
+        "from toolkit.data.preprocess import preprocess\n"
+        f"preprocess(PreprocessConfig(trainpref={str(text)!r}, workers=1, "
+        f"destdir={str(tmp_path / 'out')!r}, sentencepiece_model={str(model_file)!r}))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("out.partial-*/*.bin")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "out").exists()
+    run(tmp_path, trainpref=str(text_file(TEXT)), sentencepiece_model=str(model_file))
+    assert [p.name for p in tmp_path.glob("out*")] == ["out"]
+
+
+def test_a_table_closes_the_run(make_folder, capsys):
+    make_folder(TEXT, validpref="")
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("documents", "unknown", "tokens/s", "with 1 worker"))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({}, "one of --trainpref, --validpref and --testpref must name text"),
+        ({"units": "words"}, "units must be one of lines, paragraphs, sentences, but is 'words'"),
+        ({"valid_share": 1.0}, "valid_share must lie in 0 .. 1, 1 excluded, but is 1.0"),
+        ({"valid_share": 0.6, "test_share": 0.4}, "must leave text to train on"),
+        ({"valid_share": 0.1, "validpref": "b"}, "must not be given together"),
+        ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
+        ({"sentencepiece_type": "word"}, "must be unigram or bpe, but is 'word'"),
+        ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
+        ({"workers": -1}, "workers must not be negative, but is -1"),
+        ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    options = {"trainpref": "a", **options} if options else {}
+    with pytest.raises(ToolkitError, match=message):
+        PreprocessConfig(**options)
+
+
+@pytest.mark.realdata
+def test_novels_with_bom_crlf_and_gz_become_a_folder(tmp_path, real_data, model_file):
+    novels = real_data / "text" / "english_novels"
+    packed = sorted((real_data / "text" / "english_novels_gz").glob("*.gz"))[0]
+    folder = run(
+        tmp_path,
+        trainpref=f"{novels},{packed}",
+        units="sentences",
+        sentencepiece_model=str(model_file),
+        workers=2,
+    )
+    column = folder.split("train").column("tokens")
+    assert column.documents == 7
+    assert column.items > 20_000

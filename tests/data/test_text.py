@@ -1,0 +1,115 @@
+import gzip
+import lzma
+import re
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.text import Piece, list_files, read_lines
+
+TEXT = "first line\n  second \n\nthird"
+
+
+def lines(path, begin=0, end=None, most=1000):
+    piece = Piece(path, begin, path.stat().st_size if end is None else end, True)
+    return [line for chunk in read_lines(piece, most) for line in chunk.lines]
+
+
+@pytest.fixture(params=[7, 1 << 20])
+def chunk_bytes(request, monkeypatch):
+    monkeypatch.setattr("toolkit.data.text.CHUNK_BYTES", request.param)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+@pytest.mark.parametrize("change", ["\n", "\r\n", "\ufeff"])
+def test_packing_line_ends_and_bom_change_nothing(text_file, chunk_bytes, pack, change):
+    text = change + TEXT if change == "\ufeff" else TEXT.replace("\n", change)
+    ending = {gzip.compress: ".gz", lzma.compress: ".xz"}.get(pack, "")
+    path = text_file(pack(text.encode()), "a.txt" + ending)
+    assert lines(path) == ["first line", "second", "", "third"]
+
+
+def test_unicode_line_separators_end_no_line(text_file):
+    assert lines(text_file("a\u2028b\x0cc\x85d\n")) == ["a\u2028b\x0cc\x85d"]
+
+
+def test_a_piece_reads_only_its_bytes(text_file, chunk_bytes):
+    path = text_file(TEXT)
+    assert lines(path, 11, 22) == ["second", ""]
+
+
+def test_reading_tells_how_far_it_has_come(text_file, chunk_bytes):
+    path = text_file(TEXT)
+    piece = Piece(path, 0, path.stat().st_size, True)
+    assert [*read_lines(piece, 1000)][-1].read_bytes == len(TEXT)
+
+
+def refusal(path, **options):
+    with pytest.raises(ToolkitError) as caught:
+        lines(path, **options)
+    return str(caught.value)
+
+
+def test_bytes_that_are_not_utf8_are_named_by_line_and_column(text_file, chunk_bytes):
+    path = text_file(b"fine\nna\xc3\xafve\nna\xefve\n")
+    assert refusal(path) == (
+        f"{path}:3 must be UTF-8 text, but has byte 0xef at column 3. Convert the file, for "
+        f"instance with iconv -f latin1 -t utf-8."
+    )
+
+
+def test_a_nul_byte_is_named_by_line(text_file, chunk_bytes):
+    path = text_file("fine\nfine\nn\0l\n")
+    assert refusal(path).startswith(f"{path}:3 must be text, but has a NUL byte.")
+
+
+def test_utf16_is_refused_with_a_hint(text_file):
+    assert "convert" in refusal(text_file("text".encode("utf-16"))).lower()
+
+
+@pytest.mark.parametrize("tail", ["", "\n", "\nmore\n"])
+def test_a_line_of_a_megabyte_is_named_and_the_option_too(text_file, tail):
+    path = text_file("short\n" + "x" * 1_000_000 + tail)
+    found = refusal(path, most=500_000)
+    assert found.startswith(f"{path}:2 must have at most 500000 bytes, but has 1000000 or more.")
+    assert found.endswith("Break the line into sentences, or raise --max-line-bytes.")
+    assert len(lines(path, most=1_000_000)[1]) == 1_000_000
+
+
+def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
+    assert "at most 100 bytes, but has 120" in refusal(text_file("é" * 60), most=100)
+
+
+def test_lines_are_counted_from_the_beginning_of_the_file_also_in_a_later_piece(text_file):
+    path = text_file(b"one\ntwo\nthree\nf\xffur\n")
+    assert refusal(path, begin=8).startswith(f"{path}:4 must be UTF-8 text")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_truncated_archive_is_an_error(text_file, pack):
+    packed = pack(TEXT.encode() * 1000)
+    ending = ".gz" if pack is gzip.compress else ".xz"
+    path = text_file(packed[: len(packed) // 2], "a.txt" + ending)
+    assert refusal(path).startswith(f"{path} must be readable to its end, but is not")
+
+
+def test_a_folder_stands_for_the_texts_in_it_in_order(text_file, tmp_path):
+    for name in ("b.txt", "a.txt.gz", "c.md"):
+        text_file("x", name)
+    assert [path.name for path in list_files("trainpref", str(tmp_path))] == ["a.txt.gz", "b.txt"]
+
+
+def test_files_are_separated_by_commas(text_file):
+    a, b = text_file("x", "a"), text_file("y", "b")
+    assert list_files("trainpref", f"{b},{a}") == [b, a]
+
+
+def test_missing_and_empty_files_and_folders_are_named(text_file, tmp_path):
+    with pytest.raises(ToolkitError, match=r"testpref must name existing files, but \S*nowhere"):
+        list_files("testpref", str(tmp_path / "nowhere"))
+    empty = text_file("", "empty.txt")
+    with pytest.raises(ToolkitError, match=re.escape(f"{empty} must hold text, but is empty")):
+        list_files("trainpref", str(empty))
+    empty.rename(tmp_path / "empty.md")
+    with pytest.raises(ToolkitError, match=r"must hold files ending in .txt, .txt.gz, .txt.xz"):
+        list_files("trainpref", str(tmp_path))
