@@ -11,6 +11,7 @@ from rich.console import Console as Terminal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.hashing import seed_of
+from toolkit.common.memory import keep_freed_memory
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
 from toolkit.config.sections import TrainingConfig
@@ -36,6 +37,7 @@ from toolkit.training.validate import validate
 
 def run(config: RunConfig) -> Result:
     """Train, validate and save as the config says, going on from where the save folder stands."""
+    keep_freed_memory()
     with launch(config.training.device) as world:
         return Run(config, world).fit()
 

@@ -34,13 +34,27 @@ def attend(
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + bias)) v."""
     if q.device.type == "cpu":
-        context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
-        return context
+        return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
         hidden = padding[:, None, None, :].to(q.dtype) * HIDDEN
         mask = hidden if mask is None else mask + hidden
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+
+
+def batched_products(
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+    v: Float[Tensor, "B H T K"],
+    bias: Float[Tensor, "#B H S T"] | None,
+    padding: Bool[Tensor, "B T"] | None,
+    *,
+    scale: float,
+    dropout: float,
+) -> Float[Tensor, "B H S K"]:
+    """The same on the CPU, as plain products with everything between them in place."""
+    context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
+    return context
 
 
 def product(a: Tensor, b: Tensor, scale: float) -> Tensor:
