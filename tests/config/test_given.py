@@ -47,11 +47,16 @@ def test_nothing_nested_is_a_value(value):
         read(OPTIONS["title"], value)
 
 
-def test_sections_become_paths_and_a_component_may_be_named_alone():
+def test_sections_become_paths_and_a_component_may_be_named_alone(train):
     tree = {"arch": {"name": "taco", "layers": "2"}, "task": "mlm", "odd": None}
-    assert flattened(tree, {"arch": 0, "task": 0}, "f") == {
+    assert flattened(tree, train, "f") == {
         "arch.name": Given("taco", "f"),
         "arch.layers": Given("2", "f"),
         "task.name": Given("mlm", "f"),
         "odd": Given(None, "f"),
     }
+
+
+def test_an_empty_section_sets_nothing_but_an_empty_field_does(train, flat):
+    assert flattened({"data": None, "arch": None}, train, "f") == {}
+    assert flattened({"title": None}, flat, "f") == {"title": Given(None, "f")}

@@ -14,7 +14,6 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +64,8 @@ def load_folder(folder: str) -> Plugin:
 
 def load_installed() -> None:
     """Import what installed distributions offer as entry points of the group toolkit.plugins."""
+    from importlib.metadata import entry_points  # here, for it slows --help down
+
     for point in entry_points(group=GROUP):
         module = importlib.import_module(point.module)
         if module.__name__ not in _loaded:

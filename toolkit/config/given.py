@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.command import Command
 from toolkit.config.options import Option
 
 
@@ -51,16 +52,19 @@ def parted(option: Option, text: str) -> list[str]:
     return text.split(option.separator) if option.separator else [text]
 
 
-def flattened(nested: Mapping[str, Any], components: Mapping[str, Any], origin: str) -> Values:
-    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` names it alone."""
+def flattened(nested: Mapping[str, Any], command: Command, origin: str) -> Values:
+    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` names it alone.
+
+    A section in which nothing is written sets nothing.
+    """
+    sections = {*command.components, *command.plain_sections()} - {""}
     found: Values = {}
     for section, value in nested.items():
         if isinstance(value, Mapping):
             found |= {f"{section}.{key}": Given(item, origin) for key, item in value.items()}
-        elif section in components:
-            found[f"{section}.name"] = Given(value, origin)
-        else:
-            found[str(section)] = Given(value, origin)
+        elif value is not None or section not in sections:
+            path = f"{section}.name" if section in command.components else str(section)
+            found[path] = Given(value, origin)
     for path, given in found.items():
         plain(path, given.value)
     return found

@@ -86,7 +86,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     first = scan(argv, early(command))
     values: Values = {}
     for file in given(first, "config", []):
-        values |= flattened(read_yaml(file), command.components, file)
+        values |= flattened(read_yaml(file), command, file)
     for folder in given(first, "user_dir", []):
         plugins.load_folder(folder)
     named = {path: value for path, value in first.items() if path.endswith(".name")}

@@ -30,7 +30,7 @@ def to_dict(run: RunConfig) -> dict[str, Any]:
 
 def from_dict(saved: Mapping[str, Any]) -> RunConfig:
     """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
-    settled = settle(flattened(saved, COMPONENTS, "saved configuration"), RUN)
+    settled = settle(flattened(saved, RUN, "saved configuration"), RUN)
     return run_of(settled, settled.built())
 
 
