@@ -11,6 +11,8 @@ from toolkit.training.run import Run, run
 
 CLOCKS = {"seconds", "tokens_per_second", "updates_per_second", "data_wait_rate", "mfu"}
 CLOCKS |= {"peak_memory_gib"}
+REPORTED = (7, 10)
+"""Updates at which a whole run reports: a multiple of the interval, and the last."""
 
 
 def without_clocks(value):
@@ -23,7 +25,10 @@ def end_of(folder):
     """Everything that must be equal: tensors as bytes, the rest without what clocks measure."""
     last = folder / "checkpoint_last"
     tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
-    return tensors, without_clocks(strict_json.loads((last / "state.json").read_text()))
+    records = [strict_json.loads(r) for r in (folder / "metrics.jsonl").read_text().splitlines()]
+    figures = [without_clocks(r) for r in records if r["event"] in ("train", "valid")]
+    state = without_clocks(strict_json.loads((last / "state.json").read_text()))
+    return tensors, [r for r in figures if r["update"] in REPORTED or r["event"] == "valid"], state
 
 
 def stopped(config, at):
@@ -46,7 +51,7 @@ def options(folder, accumulation=1, workers=0, precision="fp32"):
         "update_freq": accumulation,
         "num_workers": workers,
         "precision": precision,
-        "log_interval": 3,
+        "log_interval": 7,
         "validate_interval_updates": 2,
         "patience": 5,
         "lr": 0.01,
@@ -86,6 +91,12 @@ def test_a_run_cut_after_every_update_ends_as_if_it_had_not_been(config, tmp_pat
         stopped(config(**options(tmp_path / "cuts")), cut)
     run(config(**options(tmp_path / "cuts")))
     assert end_of(tmp_path / "cuts") == end_of(tmp_path / "whole")
+
+
+def test_patience_goes_on_where_it_was(config):
+    how = {"lr": 0.0, "patience": 3, "max_epoch": 50}
+    stopped(config(**how), 16)  # behind the third validation, two of them without gain
+    assert run(config(**how)).epochs == 4
 
 
 def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path):
