@@ -93,10 +93,11 @@ class Part:
 
     def check(self, begins: Places, ends: Places) -> None:
         """Compare the checksums of the blocks that these ranges of elements touch."""
-        size = self.values.itemsize
-        self._values.blocks.check(
-            begins * size, ends * size, partial(self._damaged_values, begins, ends)
-        )
+        if self._values.blocks.unseen:
+            size = self.values.itemsize
+            self._values.blocks.check(
+                begins * size, ends * size, partial(self._damaged_values, begins, ends)
+            )
 
     def check_all(self) -> None:
         self._values.blocks.check_all(
@@ -140,16 +141,16 @@ class Column:
 
         No row crosses a part; the blocks of the rows are checked before anything is read.
         """
-        if len(self.parts) == 1:
-            return self._take(0, places, begins, ends)
         owners = np.searchsorted(self.first_elements, begins, side="right") - 1
-        values = np.empty(places.shape, np.int64)
-        for part in np.unique(owners).tolist():
-            rows = np.flatnonzero(owners == part)
-            values[rows] = self._take(part, places[rows], begins[rows], ends[rows])
+        order = np.argsort(owners, kind="stable")
+        firsts = self.first_elements[owners[order]]
+        local, begins, ends = places[order] - firsts[:, None], begins[order], ends[order]
+        found = np.empty(places.shape, np.int64)
+        parts, edges = np.unique(firsts, return_index=True)
+        for first, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
+            part = self.parts[owners[order[low]]]
+            part.check(begins[low:high] - first, ends[low:high] - first)
+            found[low:high] = part.values.take(local[low:high])
+        values = np.empty_like(found)
+        values[order] = found
         return values
-
-    def _take(self, part: int, places: Places, begins: Places, ends: Places) -> Places:
-        first = self.first_elements[part]
-        self.parts[part].check(begins - first, ends - first)
-        return self.parts[part].values.take(places - first).astype(np.int64)

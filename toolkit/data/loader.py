@@ -95,6 +95,7 @@ class Loader:
         self._batches: DataLoader[Any] = DataLoader(
             _Collated(examples),
             batch_size=None,
+            collate_fn=_as_it_is,
             sampler=self._orders,
             num_workers=workers,
             prefetch_factor=AHEAD if workers else None,
@@ -154,6 +155,10 @@ class Loader:
                 raise ToolkitError(batch.message)
             yield batch
             begin = time.perf_counter()
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
 
 
 def _guarded(batches: Iterable[Any]) -> Iterator[Any]:
