@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.nn.attention.fused import attend, hide_keys
+from toolkit.nn.attention import fused
+from toolkit.nn.attention.fused import attend, batched_products, hide_keys, products_are_faster
 from toolkit.nn.dropout import keep, masked, rounded
 
 B, H, S, K = 2, 3, 5, 4
@@ -70,6 +71,24 @@ def test_bf16_stays_within_its_rounding_of_fp32():
         results.append([context, *torch.autograd.grad(context.float().square().sum(), parts)])
     for want, got in zip(*results, strict=True):
         torch.testing.assert_close(got.float(), want, atol=0.05 * want.abs().max().item(), rtol=0)
+
+
+@pytest.mark.parametrize("padding", [None, PADDING])
+@pytest.mark.parametrize("biased", [False, True])
+def test_torchs_own_attention_equals_the_products(monkeypatch, padding, biased):
+    q, k, v, bias = (part.detach() for part in inputs())
+    parts = q, k, v, bias if biased else None, padding
+    want = batched_products(*parts, scale=SCALE, dropout=0.0)
+    monkeypatch.setattr(fused, "products_are_faster", lambda *_: False)
+    torch.testing.assert_close(attend(*parts, scale=SCALE, dropout=0.0), want)
+
+
+def test_only_inference_without_a_bias_in_single_precision_leaves_the_products():
+    q, _, _, bias = inputs(torch.float32)
+    assert products_are_faster(q, None, 0.0)
+    with torch.no_grad():
+        assert not products_are_faster(q, None, 0.0)
+        assert products_are_faster(q, bias, 0.0) and products_are_faster(q.bfloat16(), None, 0.0)
 
 
 def test_masked_keeps_numbers_and_drops_infinities():

@@ -1,4 +1,10 @@
-"""The one place that chooses how dropout(softmax(scores)) V is computed."""
+"""The one place that chooses how dropout(softmax(scores)) V is computed.
+
+Measured by benchmarks/attention_paths.py on a CPU with AVX512_BF16, lengths 64 to 2048: products
+beat torch's scaled_dot_product_attention 2 to 6 times in bf16 training, with and without bias and
+dropout, 1.2 to 1.7 times in fp32 training with dropout, and 2 times in bf16 inference; in fp32
+inference without a bias SDPA is 1.1 to 1.4 times faster. On GPUs SDPA is taken unmeasured.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +39,18 @@ def attend(
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """dropout(softmax(scale q k^T + bias)) v."""
-    if q.device.type == "cpu":
+    if products_are_faster(q, bias, dropout):
         return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
         hidden = padding[:, None, None, :].to(q.dtype) * HIDDEN
         mask = hidden if mask is None else mask + hidden
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+
+
+def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
+    learning = dropout > 0 or torch.is_grad_enabled()
+    return q.device.type == "cpu" and (learning or bias is not None or q.dtype == torch.bfloat16)
 
 
 def batched_products(
