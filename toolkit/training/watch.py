@@ -22,13 +22,20 @@ TAIL_BYTES = 8192
 class Watch:
     """Called by run_all at every turn; looks into the logs once a second."""
 
-    def __init__(self, jobs: Sequence[Job], *, total: int, updates: int | None) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        total: int,
+        updates: int | None,
+        terminal: Terminal | None = None,
+    ) -> None:
         self.total, self.left, self.updates = total, len(jobs), updates
-        self.terminal = Terminal(stderr=True)
+        self.terminal = terminal or Terminal(stderr=True)
         self.bars = bars_of(self.terminal) if self.terminal.is_terminal else None
         self.shown: dict[str, TaskID] = {}
         self.told: set[str] = set()
-        self.looked = 0.0
+        self.looked = -LOOK_SECONDS
 
     def __enter__(self) -> Watch:
         if self.left < self.total:
@@ -59,6 +66,7 @@ class Watch:
             self.looked = time.monotonic()
             for job in running:
                 self.move(job)
+            self.bars.refresh()
 
     def tell_start(self, job: Job) -> None:
         if job.name in self.shown:
@@ -82,7 +90,8 @@ class Watch:
         latest = latest_record(job.folder / "metrics.jsonl")
         if self.bars and latest:
             loss = latest.get("loss")
-            text = f"{latest['update']}" + (f"  loss {loss:.3f}" if isinstance(loss, float) else "")
+            text = f"{latest['update']}" + (f"/{self.updates}" if self.updates else "")
+            text += f"  loss {loss:.3f}" if isinstance(loss, float) else ""
             self.bars.update(self.shown[job.name], completed=latest["update"], text=text)
 
 
@@ -111,4 +120,5 @@ def bars_of(terminal: Terminal) -> Progress:
         TextColumn("{task.fields[text]}"),
         console=terminal,
         transient=True,
+        refresh_per_second=2,
     )

@@ -1,0 +1,52 @@
+import pytest
+from torch import nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.tasks.task import Learner, Task
+
+
+class Silent(Task):
+    """Has no idea of masks."""
+
+    @classmethod
+    def examples(cls, config, folder, split, *, seed, training, fixed_shapes):
+        raise NotImplementedError
+
+    def predict(self, encoder, batch):
+        return {}
+
+    def measure(self, predictions):
+        return {}
+
+
+class Fills(Silent):
+    def fill_mask(self, encoder, codec, sentences, top):
+        assert not encoder.training, "dropout must be off"
+        return [[[(codec, 1.0)] * top] for _ in sentences]
+
+
+def learner(task, codec="word"):
+    found = Learner(nn.Linear(1, 1), task)
+    found.codec = codec
+    return found
+
+
+def test_one_sentence_is_answered_by_its_gaps_and_a_list_by_a_list():
+    assert learner(Fills()).fill_mask("The [MASK].", top=2) == [[("word", 1.0)] * 2]
+    assert learner(Fills()).fill_mask(["[MASK]", "[MASK]"], top=1) == [[[("word", 1.0)]]] * 2
+
+
+def test_filling_masks_leaves_a_learner_in_training_as_it_was():
+    training = learner(Fills()).train()
+    training.fill_mask("[MASK]")
+    assert training.training and training.encoder.training
+
+
+def test_a_task_that_does_not_learn_to_fill_masks_says_so():
+    with pytest.raises(ToolkitError, match=r"a task that learns to, such as mlm, but .* is Silent"):
+        learner(Silent()).fill_mask("[MASK]")
+
+
+def test_a_learner_without_vocabulary_says_how_to_get_one():
+    with pytest.raises(ToolkitError, match=r"has no codec. Load it with load_checkpoint"):
+        learner(Fills(), codec=None).fill_mask("[MASK]")
