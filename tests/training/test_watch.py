@@ -42,6 +42,13 @@ def test_a_terminal_shows_how_far_each_run_is(tmp_path):
     assert "failed    b after 0:05: no such folder" in shown
 
 
+def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
+    out = io.StringIO()
+    with Watch([job(tmp_path, "a")], total=1, updates=10, terminal=Terminal(file=out)) as watch:
+        watch([], {"a": Ended(143, 3.0, "save  update 5")})
+    assert out.getvalue() == "stopped   a after 0:03\n"
+
+
 def test_the_latest_record_is_found_behind_a_torn_line(tmp_path):
     (tmp_path / "log").write_text(RECORDS)
     assert latest_record(tmp_path / "log")["update"] == 5

@@ -35,6 +35,11 @@ class Ended:
     reason: str
     """Last line of its log where it failed; empty where it did not."""
 
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal ended it: at once, or after it had saved."""
+        return self.exit_code < 0 or self.exit_code - 128 in SIGNALS
+
 
 @dataclass
 class Running:

@@ -81,7 +81,9 @@ class Watch:
     def tell_end(self, name: str, ended: Ended) -> None:
         if self.bars and name in self.shown:
             self.bars.remove_task(self.shown[name])
-        if ended.exit_code:
+        if ended.signalled:
+            self.tell(f"stopped   {name} after {clock(ended.seconds)}")
+        elif ended.exit_code:
             self.tell(f"failed    {name} after {clock(ended.seconds)}: {ended.reason}")
         else:
             self.tell(f"finished  {name} in {clock(ended.seconds)}")
