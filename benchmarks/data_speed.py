@@ -1,0 +1,213 @@
+"""How fast text becomes a data folder, a folder opens, and batches are made.
+
+    python benchmarks/data_speed.py [--text FOLDER,FOLDER] [--rounds 5] [--report]
+
+Wall seconds; what is compared takes turns and medians are kept. Preprocessing runs as the command
+does, with a SentencePiece model trained beforehand (16,000 pieces, lower case, sentences of running
+text); "binarizing" is its own figure, without starting Python. On a busy machine look at the
+processor seconds: the bound is the parent's plus half of the workers', what two idle cores allow.
+Batches are made in one process, masks and all, of 4,096 tokens; waiting is what a consumer that
+computes for 50 ms per micro-batch waits for one worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.batching import Planner
+from toolkit.data.column_writer import ColumnWriter
+from toolkit.data.columns import Part
+from toolkit.data.folder import DataFolder
+from toolkit.data.loader import Loader
+from toolkit.data.masking import LAWS
+from toolkit.data.preprocess import preprocess
+from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+NOVELS = ROOT.parent / "shared" / "data" / "text"
+Row = tuple[str, str]
+
+
+def rows_of(found: list[Row]) -> str:
+    return "\n".join(f"| {what} | {figure} |" for what, figure in found)
+
+
+def preprocess_once(text: str, folder: Path, workers: int, model: Path) -> dict[str, float]:
+    """Wall, binarizing and processor seconds of one run of the command."""
+    command = [
+        *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
+        *["--destdir", str(folder), "--workers", str(workers), "--units", "sentences"],
+        *["--lowercase", "--valid-share", "0.02", "--sentencepiece-model", str(model)],
+    ]
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    shown = subprocess.run(command, check=True, text=True, **pipes).stdout
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    match = re.search(r"binarized ([\d,]+) tokens in ([\d.]+) s", shown)
+    assert match, shown
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    tokens = float(match[1].replace(",", ""))
+    return {"wall": wall, "binarizing": float(match[2]), "cpu": cpu, "tokens": tokens}
+
+
+def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
+    model = scratch / "model" / "sentencepiece.model"
+    options = {"units": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
+    begin = time.perf_counter()
+    preprocess(PreprocessConfig(trainpref=text, destdir=str(model.parent), **options))
+    whole = time.perf_counter() - begin
+    found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    for _ in range(rounds):
+        for workers, runs in found.items():
+            runs.append(preprocess_once(text, scratch / "data", workers, model))
+    middle = {
+        (workers, what): statistics.median(run[what] for run in runs)
+        for workers, runs in found.items()
+        for what in runs[0]
+    }
+    # what does not run in the workers: the command on almost no text
+    few = scratch / "few.txt"
+    few.write_text("Some words.\n\n" * 1000)
+    parent = preprocess_once(str(few), scratch / "few", 2, model)["cpu"]
+    bound = parent + (middle[2, "cpu"] - parent) / 2
+    return [
+        (f"tokens, {cores()} cores", f"{middle[1, 'tokens']:,.0f}"),
+        *(
+            (
+                f"{workers} worker{'s' * (workers > 1)}: command, binarizing, processor",
+                f"{middle[workers, 'wall']:.2f} s, {middle[workers, 'binarizing']:.1f} s "
+                f"({middle[workers, 'tokens'] / middle[workers, 'binarizing']:,.0f} tokens/s), "
+                f"{middle[workers, 'cpu']:.2f} s",
+            )
+            for workers in found
+        ),
+        (
+            "2 workers faster by: command, binarizing, bound by processor time",
+            f"{middle[1, 'wall'] / middle[2, 'wall']:.2f}, "
+            f"{middle[1, 'binarizing'] / middle[2, 'binarizing']:.2f}, "
+            f"{middle[1, 'cpu'] / bound:.2f}",
+        ),
+        ("with training SentencePiece on 20 MB of it, all cores", f"{whole:.1f} s"),
+    ]
+
+
+def opening(scratch: Path) -> list[Row]:
+    def seconds(items: int) -> Callable[[], float]:
+        writer = ColumnWriter(scratch / f"opening.{items}", "<u2")
+        writer.add(np.zeros(items, np.int64), np.ones(items, np.int64), np.ones(items, bool))
+        writer.finish()
+
+        def once() -> float:
+            begin = time.perf_counter()
+            Part(writer.stem, "train", "tokens")
+            return time.perf_counter() - begin
+
+        return once
+
+    few, many = seconds(1_000), seconds(10_000_000)
+    times = [(few(), many()) for _ in range(200)]
+    return [
+        (f"opening {name} items", f"{1e6 * statistics.median(column):.0f} us")
+        for name, column in zip(("1e3", "1e7"), zip(*times, strict=True), strict=True)
+    ]
+
+
+def batches(folder: DataFolder, rounds: int) -> list[Row]:
+    found = []
+    for samples in ("blocks", "pairs"):
+        for law in LAWS:
+            config = MaskingConfig(masking=law, samples=samples)
+            examples = MaskedExamples(
+                config, folder, "train", seed=1, training=True, fixed_shapes=False
+            )
+            loader = Loader(examples, max_tokens=4096, batch_size=None, seed=1)
+            rates = [tokens_a_second(loader, epoch) for epoch in range(rounds + 1)][1:]
+            rate = f"{statistics.median(rates) / 1e6:.1f}, at best {max(rates) / 1e6:.1f}"
+            found.append((f"M tokens/s, T=128, {samples}, {law}", rate))
+    return found
+
+
+def tokens_a_second(loader: Loader, epoch: int, most: int = 500) -> float:
+    tokens, begin = 0, time.perf_counter()
+    for (batch,), _ in zip(loader.updates(epoch), range(most), strict=False):
+        tokens += batch.tokens
+    return tokens / (time.perf_counter() - begin)
+
+
+def waiting(folder: DataFolder) -> list[Row]:
+    examples = MaskedExamples(
+        MaskingConfig(), folder, "train", seed=1, training=True, fixed_shapes=False
+    )
+    loader = Loader(examples, max_tokens=4096, batch_size=None, seed=1, workers=1)
+    updates = loader.updates(1)
+    next(updates)
+    begin, before = time.perf_counter(), loader.waited_seconds
+    for _ in range(100):
+        time.sleep(0.05)
+        next(updates)
+    share = (loader.waited_seconds - before) / (time.perf_counter() - begin)
+    loader.close()
+    return [("share of time waited for data, 1 worker", f"{share:.2%}")]
+
+
+def planning() -> list[Row]:
+    lengths = np.random.default_rng(0).integers(4, 129, 5_000_000)
+    begin = time.perf_counter()
+    planner = Planner(lengths, max_tokens=4096, batch_size=None, seed=1, fingerprint="")
+    built = time.perf_counter() - begin
+    begin = time.perf_counter()
+    planner.epoch(1)
+    epoch = time.perf_counter() - begin
+    what = f"5e6 examples into {len(planner):,} micro-batches: once, each epoch"
+    return [(what, f"{built:.2f} s, {epoch:.2f} s")]
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    novels = [str(NOVELS / name) for name in ("english_novels", "english_novels_gz")]
+    parser.add_argument("--text", default=",".join(novels), help="as --trainpref takes it")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = Path(temporary)
+        found = preprocessing(asked.text, scratch, asked.rounds)
+        folder = DataFolder.open(scratch / "data")
+        found += opening(scratch) + batches(folder, asked.rounds) + planning() + waiting(folder)
+    load = os.getloadavg()[0]
+    text = (
+        f"{platform.processor() or platform.machine()}, {cores()} cores, load {load:.1f} at the "
+        f"end, Python {platform.python_version()}, NumPy {np.__version__}.\n\n"
+        f"| what | figure |\n|---|---|\n{rows_of(found)}\n"
+    )
+    print(text)
+    if asked.report:
+        day = datetime.date.today().isoformat()
+        path = Path(__file__).parent / "reports" / f"{day}-data-speed.md"
+        path.parent.mkdir(exist_ok=True)
+        words = (__doc__ or "").split("\n", 2)[2]
+        path.write_text(f"# Data speed, {day}\n\n{words}\n{text}")
+        print(f"Written to {path}.")
+
+
+if __name__ == "__main__":
+    main()
