@@ -83,6 +83,8 @@ def test_an_error_in_the_code_of_a_plugin_keeps_its_own_type(folder):
     with pytest.raises(ZeroDivisionError):
         load_folder(str(folder))
     assert plugins.loaded() == []
+    (folder / "__init__.py").write_text("MENDED = True\n")
+    assert sys.modules[load_folder(str(folder)).module].MENDED
 
 
 def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):

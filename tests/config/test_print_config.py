@@ -45,10 +45,11 @@ def test_text_is_spelled_so_that_it_is_read_back(text):
 
 
 def test_numbers_and_none_are_spelled_plainly():
-    assert [spelled(x) for x in (None, True, 3, 1e-5, math.inf, [])] == [
+    assert [spelled(x) for x in (None, True, 3, 0.1 + 0.2, 1e-5, math.inf, [])] == [
         "null",
         "true",
         "3",
+        "0.30000000000000004",
         "1e-05",
         "inf",
         "[]",
