@@ -138,6 +138,7 @@ def add(axes: Any, found: Curve, index: int, name: str) -> None:
 def finish(axes: Any, c: PlotConfig, what: str) -> None:
     """Labels, and nothing that is not needed."""
     axes.set_xlabel("update")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(what)
     axes.set_title(c.title)
     if c.log_scale:

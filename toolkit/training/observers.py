@@ -211,16 +211,16 @@ class Saving:
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
         """Save, unless this update is saved already; then only point at it."""
+        name = f"checkpoint_e{epoch}_u{update}"
         if self.saved_at != update:
             begun = perf_counter()
             self.write(update, epoch, reasons)
             self.saved_at = update
             if self.sink:
-                values: dict[str, Value] = {"update": update, "epoch": epoch}
+                values: dict[str, Value] = {"update": update, "epoch": epoch, "path": name}
                 self.sink.write("save", {**values, "seconds": perf_counter() - begun})
         if not self.trainer.world.first:
             return
-        name = f"checkpoint_e{epoch}_u{update}"
         self.folder.link(LAST, name)
         if self.validation.improved_at == update:
             self.folder.link(BEST, name)
