@@ -6,11 +6,13 @@ import dataclasses
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder
 from toolkit.models.inputs import Inputs, Sizes
+from toolkit.nn.attention import Offsets, Places
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "max_positions": 12}
 VARIANTS = {
@@ -125,6 +127,26 @@ def test_two_runs_give_the_same_gradients_bit_for_bit(name, positions):
 
     for one, other in zip(gradients(), gradients(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("name", ["composite + key", "convolutions"])
+def test_activation_checkpointing_recomputes_what_was_computed(name, reentrant):
+    model = encoder(name, torch.float32).train()
+    layer, x = model.layers[0], torch.randn(4, 9, 16, requires_grad=True)
+    places = Places(Offsets(None, 9, x.device))
+
+    def gradients(forward) -> list[torch.Tensor]:
+        torch.manual_seed(1)
+        model.zero_grad()
+        forward(x, places).square().sum().backward()
+        return [p.grad.clone() for p in layer.parameters()]
+
+    plain = gradients(layer)
+    for got, want in zip(
+        gradients(lambda *a: checkpoint(layer, *a, use_reentrant=reentrant)), plain, strict=True
+    ):
+        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)  # other kernels, same masks
 
 
 def test_linear_maps_and_tables_start_normal_and_biases_at_zero():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 def hide(x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None) -> Float[Tensor, "B S D"]:
@@ -19,4 +20,10 @@ class DepthwiseConvolution(nn.Module):
         self.convolution = nn.Conv1d(width, width, 2 * radius + 1, padding=radius, groups=width)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return self.convolution(x.mT).mT  # (B, S, D) -> (B, D, S) -> (B, S, D)
+        weight, bias = self.convolution.weight.unsqueeze(2), self.convolution.bias
+        radius, width = weight.shape[-1] // 2, len(weight)
+        # As an image one row high, channels last as they lie in memory: on a CPU conv1d is 2.5 times
+        # slower, since it moves them first.
+        image = x.mT.unsqueeze(2)  # (B, S, D) -> (B, D, 1, S)
+        y = F.conv2d(image, weight, bias, padding=(0, radius), groups=width)
+        return y.squeeze(2).mT  # (B, D, 1, S) -> (B, S, D)

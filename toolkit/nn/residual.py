@@ -20,7 +20,7 @@ def add_norm(
     rate: float,
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
-    if x.device.type == "cpu" and torch.is_grad_enabled():
+    if x.device.type == "cpu":
         normed: Tensor = _AddNorm.apply(x.to(y.dtype), y, weight, bias, eps, rate)
         return normed
     return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
