@@ -32,9 +32,9 @@ class CompositeBertConfig(EncoderConfig):
     absolute_positions: bool = False
     """Add a learned vector for each position to the words; bounds the length of sentences."""
     fixed: bool = True
-    """Add a number for each head and offset to the scores (Chang et al. 2021, eq. 5)."""
+    """Add a number for each head and offset to the scores (Chang et al. 2021, eq. 4)."""
     dynamic: bool = True
-    """Add the query's product with a vector for each offset to the scores (eq. 6)."""
+    """Add the query's product with a vector for each offset to the scores (eq. 5)."""
     key_dynamic: bool = False
     """Add the key's product with a vector for each offset to the scores."""
     depthwise: bool = False

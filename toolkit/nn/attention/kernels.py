@@ -24,7 +24,7 @@ class Kernel(nn.Module, ABC):
 
 
 class FixedKernel(Kernel):
-    """beta_{h, j-i}, the same at every place (Chang et al. 2021, eq. 5)."""
+    """beta_{h, j-i}, the same at every place (Chang et al. 2021, eq. 4)."""
 
     def __init__(self, heads: int, radius: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class FixedKernel(Kernel):
 
 
 class QueryKernel(Kernel):
-    """q_i . w_{j-i} / sqrt(K), one w for all heads (Chang et al. 2021, eq. 6; Shaw et al. 2018)."""
+    """q_i . w_{j-i} / sqrt(K), one w for all heads (Chang et al. 2021, eq. 5; Shaw et al. 2018)."""
 
     def __init__(self, head_width: int, radius: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class QueryKernel(Kernel):
 
 
 class KeyKernel(Kernel):
-    """k_j . w_{i-j} / sqrt(K), taps of the key, laid from its side (spec of key-based kernels)."""
+    """k_j . w_{i-j} / sqrt(K), taps of the key (Chang et al. 2021, section 3.2)."""
 
     def __init__(self, head_width: int, radius: int) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class Content(ScoreTerm):
 
 
 class Relative(ScoreTerm):
-    """sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 5 and 6).
+    """sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 4 to 6).
 
     The taps of all kernels are added before they are laid along the diagonals, once.
     """
