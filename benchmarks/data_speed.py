@@ -2,12 +2,14 @@
 
     python benchmarks/data_speed.py [--text FOLDER,FOLDER] [--rounds 5] [--report]
 
-Wall seconds; what is compared takes turns and medians are kept. Preprocessing runs as the command
-does, with a SentencePiece model trained beforehand (16,000 pieces, lower case, sentences of running
-text); "binarizing" is its own figure, without starting Python. On a busy machine look at the
-processor seconds: the bound is the parent's plus half of the workers', what two idle cores allow.
-Batches are made in one process, masks and all, of 4,096 tokens; waiting is what a consumer that
-computes for 50 ms per micro-batch waits for one worker.
+Wall seconds unless said otherwise; what is compared takes turns and medians are kept. Preprocessing
+runs as the command does, with a SentencePiece model trained beforehand (16,000 pieces, lower case,
+sentences of running text); "binarizing" is its own figure, without starting Python. On a busy
+machine look at the processor seconds: the bound is the parent's plus half of the workers', what two
+idle cores allow.
+Batches of 4,096 tokens are made in one process, read, masked and collated: tokens per second of
+that process's time. Waiting is what a consumer that computes for 50 ms per micro-batch waits for
+one worker, in wall time.
 """
 
 from __future__ import annotations
@@ -143,10 +145,10 @@ def batches(folder: DataFolder, rounds: int) -> list[Row]:
 
 
 def tokens_a_second(loader: Loader, epoch: int, most: int = 500) -> float:
-    tokens, begin = 0, time.perf_counter()
+    tokens, begin = 0, time.process_time()
     for (batch,), _ in zip(loader.updates(epoch), range(most), strict=False):
         tokens += batch.tokens
-    return tokens / (time.perf_counter() - begin)
+    return tokens / (time.process_time() - begin)
 
 
 def waiting(folder: DataFolder) -> list[Row]:

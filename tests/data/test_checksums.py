@@ -56,6 +56,15 @@ def test_a_range_over_many_blocks_checks_those_in_the_middle(payload):
         check(blocks, 5, len(payload))
 
 
+def test_a_range_between_good_ends_checks_those_in_the_middle(payload):
+    blocks = blocks_of(payload)
+    payload[BLOCK_BYTES] ^= 1
+    check(blocks, 0, 10)
+    check(blocks, 2 * BLOCK_BYTES, len(payload))
+    with pytest.raises(ValueError, match="block 1"):
+        check(blocks, 0, len(payload))
+
+
 def test_empty_ranges_touch_nothing(payload):
     blocks = blocks_of(payload)
     payload[:] ^= 1

@@ -67,6 +67,18 @@ def test_lower_case_drops_accents_as_albert_does(codec):
     assert lower.encode("Café RIVER ﬁve Ǻ") == codec.encode("cafe river five a")
 
 
+def test_commas_behind_digits_are_cut_off_as_albert_does():
+    lines = ["it is 1999, he said", "9, 99, 1999,", "in 1999, or 9, ok"] * 30
+    model = trained(lines, vocab_size=45)
+    plain, split = (Codec(model, lowercase=False, split_digit_commas=s) for s in (False, True))
+    symbols = plain.vocabulary.symbols
+    assert any(s[-1] == "," and s[-2:-1].isdigit() for s in symbols)
+    for text in ("in 1999, he", "9,", "99,9, 9,9"):
+        found = [symbols[i] for i in split.encode(text)]
+        assert not any(s[-1] == "," and s[-2:-1].isdigit() for s in found)
+        assert split.decode(split.encode(text)) == plain.decode(plain.encode(text)) == text
+
+
 def test_text_survives_encoding_and_decoding(codec):
     text = "the small house was under 1,234 Café."
     assert codec.decode(codec.encode(text)) == text

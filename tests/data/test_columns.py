@@ -34,8 +34,8 @@ def test_items_are_read_as_they_were_written(column):
 def test_parts_are_numbered_through(column):
     found = column(([[1, 2], [3]], [0]), ([[4], [5, 6]], [1]))
     assert (found.items, found.elements, found.documents) == (4, 6, 2)
-    rows = found.take(np.array([[0, 1], [4, 5], [3, 3]]), np.array([0, 4, 3]), np.array([2, 6, 4]))
-    assert rows.tolist() == [[1, 2], [5, 6], [4, 4]]
+    rows = found.take(np.array([[4, 5], [0, 1], [3, 3]]), np.array([4, 0, 3]), np.array([6, 2, 4]))
+    assert rows.tolist() == [[5, 6], [1, 2], [4, 4]]
 
 
 def test_ids_above_65535_survive(column):

@@ -44,6 +44,8 @@ class PreprocessConfig:
     """Share of the characters' occurrences that the pieces cover; 1.0 for small alphabets."""
     lowercase: bool = False
     """Lower the case and strip accents, as Chang et al. and ALBERT: NFKD, no combining marks."""
+    split_digit_commas: bool = False
+    """Cut the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
     workers: int = 0
     """Processes that binarize in parallel; 0 for one on each core this process may use."""
     max_line_bytes: int = 500000

@@ -56,9 +56,8 @@ class Planner:
             batch_size = 32
         _refuse_long(lengths, max_tokens)
         self._seed = int(mix(seed, int(fingerprint_of(fingerprint)[:16], 16)))
-        self._bucket, tops = _buckets(lengths)
-        in_order = np.sort(self._bucket, kind="stable")
-        self._begins = _cut(tops[in_order], max_tokens, batch_size)
+        self._bucket, costs = _buckets(lengths)
+        self._begins = _cut(costs, max_tokens, batch_size)
 
     def __len__(self) -> int:
         return len(self._begins) - 1
@@ -95,12 +94,17 @@ def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:
 
 
 def _buckets(lengths: Numbers) -> tuple[npt.NDArray[np.uint16], Numbers]:
-    """Each example's bucket, a sixteenth of a doubling wide, and each bucket's longest length."""
-    scale = np.log2(np.maximum(lengths, 1)) * BUCKETS_PER_DOUBLING
-    _, bucket = np.unique(np.floor(scale).astype(np.int64), return_inverse=True)
-    tops = np.zeros(int(bucket.max()) + 1, np.int64)
-    np.maximum.at(tops, bucket, lengths)
-    return bucket.astype(np.uint16), tops
+    """Each example's bucket, a sixteenth of a doubling wide; and the longest length in the bucket
+    of the first, second, ... example in order of buckets.
+    """
+    counts = np.bincount(lengths)
+    present = np.flatnonzero(counts)
+    wide = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)
+    first = np.flatnonzero(np.diff(wide, prepend=-1.0))  # of each bucket, in `present`
+    tops = present[np.append(first[1:], len(present)) - 1]
+    bucket_of = np.zeros(len(counts), np.uint16)
+    bucket_of[present] = np.searchsorted(first, np.arange(len(present)), side="right") - 1
+    return bucket_of[lengths], np.repeat(tops, np.add.reduceat(counts[present], first))
 
 
 def _permutation(count: int, seed: int) -> Numbers:

@@ -30,6 +30,7 @@ from toolkit.data.vocabulary import (
 
 MODEL_FILE, CODEC_FILE, SYMBOLS_FILE = "sentencepiece.model", "codec.json", "dict.txt"
 FILES = (SYMBOLS_FILE, CODEC_FILE, MODEL_FILE)
+OPTIONS = ("lowercase", "split_digit_commas")
 CACHED_WORDS = 1 << 20
 
 Ids = npt.NDArray[np.int64]
@@ -71,8 +72,9 @@ class Codec:
     is asked sentence by sentence.
     """
 
-    def __init__(self, model: bytes, *, lowercase: bool) -> None:
+    def __init__(self, model: bytes, *, lowercase: bool, split_digit_commas: bool = False) -> None:
         self.model, self.lowercase = model, lowercase
+        self.split_digit_commas = split_digit_commas
         try:
             self._pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
         except Exception as error:  # the binding raises RuntimeError or its own class by version
@@ -82,6 +84,7 @@ class Codec:
             ) from error
         pieces = [self._pieces.id_to_piece(i) for i in range(self._pieces.get_piece_size())]
         self.vocabulary: Vocabulary = append_special(pieces, self._pieces.unk_id())
+        self._apart = self._digit_commas(pieces) if split_digit_commas else {}
         self._forget()
 
     def encode(self, text: str) -> list[int]:
@@ -123,7 +126,7 @@ class Codec:
         return ids, np.diff(totals, prepend=0)
 
     def _encode_whole(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        split = self._pieces.encode([self._plain(line) for line in lines], num_threads=1)
+        split = self._segment(lines)
         lengths = np.array([len(ids) for ids in split], np.int64)
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
         return ids, lengths
@@ -134,10 +137,27 @@ class Codec:
 
     def _learn(self, words: Sequence[str]) -> None:
         with _no_collection():
-            split = self._pieces.encode([self._plain(word) for word in words], num_threads=1)
+            split = self._segment(words)
         begin = self._begins.pop()
         self._ids.extend(chain.from_iterable(split))
         self._begins.extend(accumulate(map(len, split), initial=begin))
+
+    def _segment(self, texts: Sequence[str]) -> list[list[int]]:
+        split = self._pieces.encode([self._plain(text) for text in texts], num_threads=1)
+        if not self._apart:
+            return split
+        return [[j for i in ids for j in self._apart.get(i, (i,))] for ids in split]
+
+    def _digit_commas(self, pieces: Sequence[str]) -> dict[int, list[int]]:
+        """Pieces such as 9, -> those of 9 and the comma (Lan et al. 2020, released code)."""
+        apart = {}
+        for number, piece in enumerate(pieces):
+            if piece[-1:] == "," and piece[-2:-1].isdigit():
+                inside = self._pieces.encode(piece[:-1].replace(WORD_START, ""), out_type=str)
+                if not piece.startswith(WORD_START):
+                    inside = [inside[0].removeprefix(WORD_START), *inside[1:]]
+                apart[number] = [self._pieces.piece_to_id(p) for p in [*inside, ","] if p]
+        return apart
 
     def _plain(self, text: str) -> str:
         return lower_without_accents(text) if self.lowercase else text
@@ -154,6 +174,7 @@ class Codec:
         return {
             "kind": "sentencepiece",
             "lowercase": self.lowercase,
+            "split_digit_commas": self.split_digit_commas,
             "special": self.vocabulary.roles,
         }
 
@@ -173,13 +194,14 @@ class Codec:
             settings = json.loads((folder / CODEC_FILE).read_text(encoding="utf-8"))
             symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
             model = (folder / MODEL_FILE).read_bytes()
-            lowercase, special = bool(settings["lowercase"]), dict(settings["special"])
+            options = {name: bool(settings[name]) for name in OPTIONS}
+            special = dict(settings["special"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ToolkitError(
                 f"{folder} must hold a readable {', '.join(FILES)}, but does not ({error}). "
                 f"Run toolkit-preprocess again."
             ) from error
-        codec = cls(model, lowercase=lowercase)
+        codec = cls(model, **options)
         found = codec.vocabulary
         if symbols != found.symbols or special != {role: found.roles[role] for role in ROLES}:
             raise ToolkitError(

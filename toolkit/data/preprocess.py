@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -13,22 +14,22 @@ from typing import Any
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import COLUMN, PartTask
-from toolkit.data.codec import Codec
+from toolkit.data.codec import OPTIONS, Codec
 from toolkit.data.destination import destination
 from toolkit.data.folder import FORMAT, META_FILE, VERSION, codec_files, digest
 from toolkit.data.parts import plan_parts
 from toolkit.data.pieces import train
-from toolkit.data.report import Progress, summary, trained
+from toolkit.data.report import Progress, summary, trained, training
 from toolkit.data.text import Piece, list_files
 from toolkit.data.workers import Workers
 
-SETTINGS = ("units", "valid_share", "test_share", "lowercase")
+SETTINGS = ("units", "valid_share", "test_share", *OPTIONS)
 
 
 def preprocess(config: PreprocessConfig) -> None:
     """Train or take the SentencePiece model, binarize every split, write meta.json last."""
     tasks = _plan(config)
-    workers = config.workers or len(os.sched_getaffinity(0))
+    workers = config.workers or _cores()
     with (
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
         Workers(min(workers, len(tasks)), config) as pool,
@@ -60,12 +61,18 @@ def _plan(config: PreprocessConfig) -> list[PartTask]:
     return tasks
 
 
+def _cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
 def _bytes(tasks: list[PartTask]) -> int:
     return sum(piece.end - piece.begin for task in tasks for piece in task.pieces)
 
 
 def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
     """With the model that the user gives, or one trained on the training text."""
+    options = {name: getattr(config, name) for name in OPTIONS}
     if config.sentencepiece_model is not None:
         try:
             model = Path(config.sentencepiece_model).read_bytes()
@@ -74,7 +81,7 @@ def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Co
                 f"sentencepiece_model must name a readable file, but {config.sentencepiece_model} "
                 f"is not: {error.strerror}. Correct the path, or leave it out to train one."
             ) from error
-        return Codec(model, lowercase=config.lowercase)
+        return Codec(model, **options)
     parts: list[list[Piece]] = [list(task.pieces) for task in tasks if task.split == "train"]
     if not parts:
         raise ToolkitError(
@@ -82,7 +89,9 @@ def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Co
             "to train on, or a --sentencepiece-model."
         )
     begin = time.perf_counter()
-    codec = Codec(train(pool.sample(parts), config), lowercase=config.lowercase)
+    items = pool.sample(parts)
+    training(items)
+    codec = Codec(train(items, config), **options)
     trained(codec, config, time.perf_counter() - begin)
     return codec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -68,6 +68,15 @@ class Progress:
                 f"{self._what} {share:4.0%}, {rate:,.0f} tokens/s, {left:.0f} s left",
                 file=sys.stderr,
             )
+
+
+def training(items: Sequence[str]) -> None:
+    """What SentencePiece starts on; it does not tell how far it is."""
+    characters = sum(map(len, items))
+    print(
+        f"training SentencePiece on {len(items):,} items, {characters / 1e6:.1f} M characters",
+        file=sys.stderr,
+    )
 
 
 def trained(codec: Codec, config: PreprocessConfig, seconds: float) -> None:
