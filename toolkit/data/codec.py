@@ -194,9 +194,9 @@ class Codec:
             settings = json.loads((folder / CODEC_FILE).read_text(encoding="utf-8"))
             symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
             model = (folder / MODEL_FILE).read_bytes()
-            options = {name: bool(settings[name]) for name in OPTIONS}
+            options = {name: bool(settings.get(name, False)) for name in OPTIONS}
             special = dict(settings["special"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolkitError(
                 f"{folder} must hold a readable {', '.join(FILES)}, but does not ({error}). "
                 f"Run toolkit-preprocess again."
