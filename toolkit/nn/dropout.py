@@ -10,7 +10,7 @@ restores, so recomputed layers drop the same units.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import torch
 from jaxtyping import Float, Int, Int16
@@ -81,11 +81,16 @@ def random_bits(count: int) -> Int[Tensor, " words"]:
     return z.bitwise_xor_(shifted)
 
 
-@lru_cache(maxsize=16)
 def counter(words: int) -> Int[Tensor, " words"]:
     """golden, 2 golden, 3 golden, ... modulo 2^64."""
+    return _counter((words - 1).bit_length())[:words]
+
+
+@cache
+def _counter(size: int) -> Int[Tensor, " words"]:
+    """Kept by powers of two: all together at most twice the longest."""
     with torch.inference_mode(False):
-        return torch.arange(1, words + 1).mul_(_signed(0x9E3779B97F4A7C15))
+        return torch.arange(1, 2**size + 1).mul_(_signed(0x9E3779B97F4A7C15))
 
 
 def _signed(word: int) -> int:

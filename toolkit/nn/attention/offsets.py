@@ -12,15 +12,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+KEPT = 8
+"""Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
 
-@lru_cache(maxsize=64)
+
+@lru_cache(maxsize=KEPT)
 def plain_taps(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
     """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
     with torch.inference_mode(False):  # a kept inference tensor could not serve training later
         return clipped(torch.arange(length, device=device)[None], radius)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def plain_one_hot(
     length: int, radius: int, device: torch.device, dtype: torch.dtype
 ) -> Float[Tensor, "S T R"]:
