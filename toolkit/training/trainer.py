@@ -16,7 +16,7 @@ from toolkit.criteria import Criterion
 from toolkit.distributed import World, without_exchange, wrap
 from toolkit.optim.precision import Precision
 from toolkit.optim.schedules import Schedule
-from toolkit.optim.update import update
+from toolkit.optim.update import Update, update
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
 from toolkit.training.device import to_device
@@ -108,25 +108,9 @@ class Trainer:
         weights, stops = self.agree(micro_batches)
         if stops:
             return None
-        self.learner.train()
         rate = self.set_rate(self.schedule(self.place.update + 1))
-        losses: dict[str, Tensor] = {}
-        learned = micro_batches if any(weights.values()) else []  # nothing to predict anywhere
-        for index, batch in enumerate(learned):
-            last = index == len(learned) - 1
-            with nullcontext() if last else without_exchange(self.wrapped):
-                for name, total in self.backpropagate(batch, index, weights).items():
-                    losses[name] = losses[name] + total if name in losses else total
-        scale = self.precision.loss_scale
-        outcome = update(
-            self.optimizer,
-            self.parameters,
-            clip_norm=self.clip_norm,
-            loss_scale=scale.scale if scale else None,
-        )
-        if scale:
-            scale.update(outcome.skipped)
-        self.optimizer.zero_grad()
+        losses = self.backpropagate(micro_batches, weights) if any(weights.values()) else {}
+        outcome = self.update()
         epoch = self.place.epoch
         self.place = self.place.after(len(micro_batches) * self.world.size, in_epoch)
         return Step(
@@ -149,6 +133,19 @@ class Trainer:
         return dict(zip(names, weights, strict=True)), stops > 0
 
     def backpropagate(
+        self, micro_batches: Sequence[Batch], weights: Mapping[str, float]
+    ) -> dict[str, Tensor]:
+        """Add up the gradients, exchanged with the last micro-batch; gives the summed losses."""
+        self.learner.train()
+        losses: dict[str, Tensor] = {}
+        for index, batch in enumerate(micro_batches):
+            last = index == len(micro_batches) - 1
+            with nullcontext() if last else without_exchange(self.wrapped):
+                for name, total in self.add_gradient(batch, index, weights).items():
+                    losses[name] = losses[name] + total if name in losses else total
+        return losses
+
+    def add_gradient(
         self, batch: Batch, index: int, weights: Mapping[str, float]
     ) -> dict[str, Tensor]:
         """Add one micro-batch's gradient, times the world's size since DDP averages over ranks.
@@ -171,6 +168,20 @@ class Trainer:
         """Objective -> world x coefficient / W; 0 where nothing was to predict."""
         size, coefficients = self.world.size, self.learner.task.coefficients
         return {o: size * coefficients[o] / w if w else 0.0 for o, w in weights.items()}
+
+    def update(self) -> Update:
+        """Move the parameters by the gradients, and let go of these."""
+        scale = self.precision.loss_scale
+        outcome = update(
+            self.optimizer,
+            self.parameters,
+            clip_norm=self.clip_norm,
+            loss_scale=scale.scale if scale else None,
+        )
+        if scale:
+            scale.update(outcome.skipped)
+        self.optimizer.zero_grad()
+        return outcome
 
     def set_rate(self, factor: float) -> float:
         """Give every parameter group its peak times the schedule's factor."""

@@ -1,0 +1,76 @@
+import math
+
+import pytest
+
+from toolkit.training.observers import Validation, improves
+
+
+class Recorder:
+    def __init__(self):
+        self.records = []
+
+    def write(self, event, values):
+        self.records.append((event, dict(values)))
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "best", "better"),
+    [
+        ("loss", 1.0, None, True),
+        ("loss", 1.0, 2.0, True),
+        ("mlm_loss", 2.0, 2.0, False),
+        ("ppl", 3.0, 2.0, False),
+        ("accuracy", 3.0, 2.0, True),
+        ("accuracy", 1.0, 2.0, False),
+        ("loss", math.nan, None, False),
+    ],
+)
+def test_losses_are_better_lower_and_the_rest_higher(metric, value, best, better):
+    assert improves(metric, value, best) == better
+
+
+def validation(trainer, values, **options):
+    values = iter(values)
+    subsets = {"valid": lambda: {"loss": next(values)}, "test": lambda: {"loss": 0.0}}
+    return Validation(trainer, subsets, Recorder(), **options)
+
+
+def test_every_subset_is_reported_and_the_first_decides(make_trainer):
+    watch = validation(make_trainer(), [2.0, 3.0])
+    for update in (1, 2):
+        watch.validate(update, 1)
+    assert [(e, v["subset"], v["update"]) for e, v in watch.sink.records] == [
+        ("valid", "valid", 1), ("valid", "test", 1), ("valid", "valid", 2), ("valid", "test", 2)
+    ]  # fmt: skip
+    assert watch.best == {"metric": "loss", "value": 2.0, "update": 1} and watch.stale == 1
+
+
+def test_an_update_is_validated_once(make_trainer):
+    watch = validation(make_trainer(), [2.0, 1.0])
+    watch.validate(5, 1)
+    watch.validate(5, 1)
+    assert watch.best["value"] == 2.0
+
+
+def test_training_ends_after_as_many_stale_validations_as_patience_allows(make_trainer):
+    trainer = make_trainer()
+    watch = validation(trainer, [2.0, 2.5, 1.0, 1.5, 1.2], patience=2)
+    ended = []
+    for update in range(1, 6):
+        watch.validate(update, 1)
+        ended.append(trainer.finished)
+    assert ended == [False, False, False, False, True]
+
+
+def test_another_metric_starts_afresh_after_a_resume(make_trainer):
+    first = validation(make_trainer(), [2.0])
+    first.validate(1, 1)
+    same, other = (
+        validation(make_trainer(), [3.0], metric=metric) for metric in ("loss", "accuracy")
+    )
+    same.restore(first.state())
+    other.restore(first.state())
+    assert same.best == first.best and other.best is None and other.stale == 0
