@@ -29,10 +29,10 @@ SETTINGS = ("units", "valid_share", "test_share", *OPTIONS)
 def preprocess(config: PreprocessConfig) -> None:
     """Train or take the SentencePiece model, binarize every split, write meta.json last."""
     tasks = _plan(config)
-    workers = config.workers or _cores()
+    workers = min(config.workers or _cores(), len(tasks))
     with (
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
-        Workers(min(workers, len(tasks)), config) as pool,
+        Workers(workers, config) as pool,
     ):
         try:
             codec = _codec(config, tasks, pool)

@@ -82,8 +82,12 @@ def training(items: Sequence[str]) -> None:
 def trained(codec: Codec, config: PreprocessConfig, seconds: float) -> None:
     """How long SentencePiece took, and whether the text filled the vocabulary that was asked."""
     pieces = len(codec.vocabulary) - len(codec.vocabulary.special)
-    short = f" instead of {config.vocab_size}: the text has no more" * (pieces < config.vocab_size)
-    print(f"trained {pieces} SentencePiece pieces{short} in {seconds:.1f} s", file=sys.stderr)
+    short = f"; the text has no more, {config.vocab_size} were asked for"
+    print(
+        f"trained {pieces} SentencePiece pieces in {seconds:.1f} s"
+        f"{short if pieces < config.vocab_size else ''}",
+        file=sys.stderr,
+    )
 
 
 def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: int) -> None:
