@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -143,3 +145,10 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
 def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ToolkitError, match=message):
         MaskingConfig(**options)
+
+
+def test_examples_travel_to_a_worker_that_shares_no_memory(folder):
+    found = examples(folder, masking="span")
+    again = pickle.loads(pickle.dumps(found))
+    ids = np.arange(9)
+    assert torch.equal(again.collate(ids, 1).inputs.tokens, found.collate(ids, 1).inputs.tokens)
