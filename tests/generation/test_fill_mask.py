@@ -45,8 +45,9 @@ def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_siz
 
 
 def test_lines_of_similar_length_go_through_together_within_the_bound():
-    _, batches = answered(b"a_", b"bbbbbbbbb_", b"c_", b"ddddddddd_", b"e_", max_tokens=20)
-    assert batches == [["a_", "c_", "e_"], ["bbbbbbbbb_", "ddddddddd_"]]
+    lines = [b"a_", b"bbbbbbbbb_", b"c_", b"ddddddddd_", b"e_", b"fffffffff_"]
+    _, batches = answered(*lines, max_tokens=20)
+    assert batches == [["a_", "c_", "e_"], ["bbbbbbbbb_", "ddddddddd_"], ["fffffffff_"]]
 
 
 def test_a_line_that_is_too_long_is_answered_with_a_note():

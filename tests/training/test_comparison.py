@@ -32,6 +32,7 @@ def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
     assert list(found.columns) == ["arch.fixed", "mean", "deviation", "n", "minimum", "maximum"]
     assert found.rows == [["true", 4.0, 2.0**0.5, 2, 3.0, 5.0], ["false", 2.0, None, 1, 2.0, 2.0]]
     assert found.best == 1
+    assert table(OUTCOMES[::-1], subset="valid", metric="loss", failed={}).best == 0
 
 
 def test_an_accuracy_is_better_when_higher():

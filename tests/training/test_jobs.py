@@ -43,6 +43,11 @@ def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):
     assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
 
 
+def test_a_job_is_out_of_reach_of_the_terminal(tmp_path):
+    ended([job(tmp_path, "a", f"{sys.executable} -c 'import os; print(os.getsid(0))'")])
+    assert int((tmp_path / "a" / "log.txt").read_text()) != os.getsid(0)
+
+
 def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
     (tmp_path / "a").mkdir()
     with open(tmp_path / "a" / "lock", "w") as lock:
