@@ -46,7 +46,7 @@ class Relative(ScoreTerm):
         total = self.kernels[0](p)
         for kernel in self.kernels[1:]:
             total = total + kernel(p)
-        return total.expand(-1, -1, p.q.shape[2], -1)
+        return total.to(p.q.dtype).expand(-1, -1, p.q.shape[2], -1)
 
     def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]:
         return lay(self.taps(p), p.places.offsets)
