@@ -111,7 +111,7 @@ class Codec:
         """All ids back to back, and how many each line has."""
         if not self._word_by_word:
             return self._encode_whole(lines)
-        if len(self._rows) > CACHED_WORDS:
+        if len(self._rows) > CACHED_WORDS or len(self._ids) > 8 * CACHED_WORDS:
             self._forget()
         words = " ".join(lines).split(" ") if lines else []
         rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))

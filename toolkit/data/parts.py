@@ -18,7 +18,7 @@ _FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # one that is surely not blank
 
 def plan_parts(files: Sequence[Path], units: str) -> list[list[Piece]]:
     """Files in order, big ones cut at line ends, gathered to parts of about equal size."""
-    total = sum(_weight(path) for path in files)
+    total = sum(weight(_whole(path)) for path in files)
     wanted = max(PART_BYTES, -(-total // MOST_PARTS))
     parts: list[list[Piece]] = [[]]
     filled = 0
@@ -28,18 +28,23 @@ def plan_parts(files: Sequence[Path], units: str) -> list[list[Piece]]:
                 parts.append([])
                 filled = 0
             parts[-1].append(piece)
-            filled += (piece.end - piece.begin) * (EXPANSION if is_compressed(path) else 1)
+            filled += weight(piece)
     return parts
 
 
-def _weight(path: Path) -> int:
-    return path.stat().st_size * (EXPANSION if is_compressed(path) else 1)
+def weight(piece: Piece) -> int:
+    """About how many bytes of text it holds."""
+    return piece.size * (EXPANSION if is_compressed(piece.path) else 1)
+
+
+def _whole(path: Path) -> Piece:
+    return Piece(path, 0, path.stat().st_size, True)
 
 
 def _cut(path: Path, wanted: int, units: str) -> list[Piece]:
     size = path.stat().st_size
     if is_compressed(path) or size < 2 * wanted:
-        return [Piece(path, 0, size, True)]
+        return [_whole(path)]
     pieces, begin, fresh = [], 0, True
     while begin < size:
         end, next_fresh = _boundary(path, begin + wanted, size, units)

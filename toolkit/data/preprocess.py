@@ -67,7 +67,7 @@ def _cores() -> int:
 
 
 def _bytes(tasks: list[PartTask]) -> int:
-    return sum(piece.end - piece.begin for task in tasks for piece in task.pieces)
+    return sum(piece.size for task in tasks for piece in task.pieces)
 
 
 def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:

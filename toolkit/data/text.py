@@ -30,6 +30,11 @@ class Piece(NamedTuple):
     fresh: bool
     """Whether its first line begins a document."""
 
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self.end - self.begin
+
 
 class Lines(NamedTuple):
     """Consecutive lines of a piece, stripped, and how far in the file reading has come."""
@@ -81,7 +86,7 @@ def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
         if len(rest) > max_line_bytes:
             _refuse_long(piece, number, len(rest), max_line_bytes)
     if rest:
-        yield Lines(_decode(piece, rest, number, max_line_bytes), piece.end - piece.begin)
+        yield Lines(_decode(piece, rest, number, max_line_bytes), piece.size)
 
 
 @contextmanager

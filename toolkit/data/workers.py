@@ -15,9 +15,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import PartTask, Report, binarize
 from toolkit.data.codec import Codec
-from toolkit.data.parts import EXPANSION
+from toolkit.data.parts import weight
 from toolkit.data.pieces import sample
-from toolkit.data.text import Piece, is_compressed
+from toolkit.data.text import Piece
 
 POLL_SECONDS = 0.05
 STOP = 2
@@ -58,11 +58,7 @@ class Workers:
     def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
         """Items to train a SentencePiece model on, spread evenly over the text."""
         config = self._config
-        size = sum(
-            (p.end - p.begin) * (EXPANSION if is_compressed(p.path) else 1)
-            for part in parts
-            for p in part
-        )
+        size = sum(weight(piece) for part in parts for piece in part)
         wanted = config.sentencepiece_megabytes * 1e6
         share = min(1.0, wanted / size) if wanted else 1.0
         if self._pool is None:
@@ -76,7 +72,7 @@ class Workers:
         if self._pool is None:
             codec = Codec.load(folder)
             return [(task, binarize(task, config, codec, folder, report)) for task in tasks]
-        order = sorted(tasks, key=lambda t: -sum(p.end - p.begin for p in t.pieces))
+        order = sorted(tasks, key=lambda task: -sum(map(weight, task.pieces)))
         futures = [self._pool.submit(_binarize, task, config, folder) for task in order]
         self._watch(futures, report)
         results = dict(
