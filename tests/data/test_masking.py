@@ -232,6 +232,8 @@ def test_shown_tokens_follow_80_10_10(words, batch):
     counts = [(seen == MASK).sum(), ((seen != MASK) & (seen != true)).sum(), (seen == true).sum()]
     law = np.array([0.8 + 0.1 / 1004, 0.1 - 0.2 / 1004, 0.1 + 0.1 / 1004])
     assert stats.chisquare(counts, law * len(seen)).pvalue > 1e-3
+    drawn = seen[(seen != MASK) & (seen != true) & (seen < 1000)]
+    assert stats.chisquare(np.bincount(drawn // 100)).pvalue > 1e-3
 
 
 def test_random_tokens_are_uniform_over_all_ids_special_ones_too(words, batch):
