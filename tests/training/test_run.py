@@ -38,7 +38,7 @@ def test_a_run_leaves_its_result_behind(config, tmp_path):
 
 
 def test_training_lowers_the_validation_loss(config):
-    result = run(config(max_epoch=30, lr=0.01))
+    result = run(config(max_epoch=12, lr=0.03))
     assert result.valid["valid"]["loss"] < 3.3  # log of 45 symbols is 3.8
 
 

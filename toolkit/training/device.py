@@ -1,4 +1,4 @@
-"""Moving a batch to where the learner is."""
+"""What happens where the learner is: batches arrive there, and chance is seeded there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T")
+
+
+def seed_device(number: int, device: torch.device) -> None:
+    """torch.manual_seed for the default generators that a learner on this device draws from.
+
+    Without a stack trace for every device that torch might still find: those cost more than all
+    else around an update.
+    """
+    torch.default_generator.manual_seed(number)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(number)
 
 
 def to_device(batch: T, device: torch.device) -> T:

@@ -19,7 +19,7 @@ from toolkit.optim.schedules import Schedule
 from toolkit.optim.update import Update, update
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
-from toolkit.training.device import to_device
+from toolkit.training.device import seed_device, to_device
 from toolkit.training.step import Observer, Place, Step
 
 
@@ -155,7 +155,7 @@ class Trainer:
         """
         place = self.place
         micro_batch = place.consumed + index * self.world.size + self.world.rank
-        torch.manual_seed(seed_of(self.seed, place.epoch, micro_batch))
+        seed_device(seed_of(self.seed, place.epoch, micro_batch), self.world.device)
         with self.precision.autocast():
             totals = self.criterion(self.wrapped(to_device(batch, self.world.device)))
         factors = self.factors(weights)
