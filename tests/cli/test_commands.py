@@ -36,12 +36,13 @@ def test_the_words_of_a_command_reach_its_config(monkeypatch):
     assert (seen[0].folders, seen[0].path) == (["data"], ["one", "two"])
 
 
-def test_seeds_and_grids_start_a_set_of_runs(monkeypatch):
+@pytest.mark.parametrize("several", [["--seeds", "0,1"], ["--grid", "arch.layers=1,2"]])
+def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     seen = []
     monkeypatch.setattr("toolkit.training.sweep.sweep", lambda *given: seen.append(given) or 3)
-    words = [*WORDS["train"], "--seeds", "0,1", "--grid", "arch.layers=1,2"]
+    words = [*WORDS["train"], *several]
     assert importlib.import_module("toolkit.cli.train").main(words) == 3
-    assert seen[0][0] == words and seen[0][1].seeds == [0, 1]
+    assert seen[0][0] == words and seen[0][1].asked
 
 
 def test_inspecting_what_is_not_there_is_a_users_mistake(capsys):
