@@ -65,12 +65,13 @@ def test_training_ends_after_as_many_stale_validations_as_patience_allows(make_t
     assert ended == [False, False, False, False, True]
 
 
-def test_another_metric_starts_afresh_after_a_resume(make_trainer):
+def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
     first = validation(make_trainer(), [2.0])
     first.validate(1, 1)
-    same, other = (
-        validation(make_trainer(), [3.0], metric=metric) for metric in ("loss", "accuracy")
-    )
+    same = validation(make_trainer(), [])
     same.restore(first.state())
-    other.restore(first.state())
-    assert same.best == first.best and other.best is None and other.stale == 0
+    assert same.best == first.best
+    for change in ({"metric": "accuracy"}, {"examples": "of another split"}):
+        other = validation(make_trainer(), [], **change)
+        other.restore(first.state())
+        assert other.best is None and other.stale == 0 and other.validated_at == -1

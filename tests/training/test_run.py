@@ -8,8 +8,7 @@ import pytest
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.run import Run, run, total_updates
-from toolkit.training.step import Place
+from toolkit.training.run import Run, run
 
 
 def records(folder):
@@ -45,26 +44,6 @@ def test_training_lowers_the_validation_loss(config):
 def test_a_run_without_an_end_is_refused(config):
     with pytest.raises(ToolkitError, match=r"Pass --max-update or --max-epoch"):
         run(config(max_epoch=None))
-
-
-@pytest.mark.parametrize(
-    ("limits", "wanted"),
-    [
-        ({"max_update": 7, "max_epoch": None}, 7),
-        ({"max_update": 7, "max_epoch": 1}, 3),
-        ({"max_update": 7, "max_epoch": 9}, 7),
-        ({"max_update": None, "max_epoch": 3}, 9),
-    ],
-)
-def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
-    training = config(update_freq=4, **limits).training
-    assert total_updates(training, memory([None] * 11), World(), Place()) == wanted
-
-
-def test_updates_already_taken_count_as_they_were(config, memory):
-    training = config(update_freq=4, max_epoch=2).training
-    place = Place(update=5, epoch=1, consumed=5)
-    assert total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -149,3 +128,13 @@ def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     assert first == second
     assert first[0] == pytest.approx(alone[0], abs=1e-6)
     assert first[1] == pytest.approx(alone[1], abs=1e-6)
+
+
+def test_ranks_with_other_options_are_refused(config, tmp_path, ranks):
+    def start(world):
+        c = config(save_dir=str(tmp_path / "one"), lr=0.1 * (1 + world.rank))
+        with pytest.raises(ToolkitError, match=r"all ranks must have the same options and data"):
+            Run(c, world)
+        return "refused"
+
+    assert ranks(start) == ["refused"] * 2

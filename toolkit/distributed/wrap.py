@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -17,7 +19,10 @@ def wrap(learner: nn.Module, world: World) -> nn.Module:
     """
     if world.size == 1:
         return learner
-    return DistributedDataParallel(learner, broadcast_buffers=False, gradient_as_bucket_view=True)
+    known = inspect.signature(DistributedDataParallel.__init__).parameters
+    buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    options: dict[str, Any] = {buffers: False, "gradient_as_bucket_view": True}
+    return DistributedDataParallel(learner, **options)
 
 
 def without_exchange(wrapped: nn.Module) -> AbstractContextManager[object]:

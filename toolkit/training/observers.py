@@ -106,9 +106,12 @@ class Validation:
         interval: int = 0,
         patience: int = 0,
         metric: str = "loss",
+        examples: str = "",
     ) -> None:
         self.trainer, self.subsets, self.sink = trainer, subsets, sink
         self.interval, self.patience, self.metric = interval, patience, metric
+        self.examples = examples
+        """Fingerprint of those that decide: figures of others are no measure for them."""
         self.best: dict[str, Any] | None = None
         self.stale = 0
         """Validations in a row that did not improve the best."""
@@ -155,14 +158,16 @@ class Validation:
     def state(self) -> State:
         return {
             "best": self.best,
+            "examples": self.examples,
             "stale": self.stale,
             "validated_at": self.validated_at,
             "latest": self.latest,
         }
 
     def restore(self, state: State) -> None:
-        """Another metric starts afresh; the rest goes on counting."""
-        if state["best"] is None or state["best"]["metric"] == self.metric:
+        """Another metric, or other examples to judge by, start afresh."""
+        same = state["best"] is None or state["best"]["metric"] == self.metric
+        if same and state["examples"] == self.examples:
             self.best, self.stale = state["best"], state["stale"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
 

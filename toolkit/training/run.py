@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from toolkit.common.hashing import seed_of
 from toolkit.common.memory import keep_freed_memory
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
-from toolkit.config.sections import TrainingConfig
+from toolkit.config.save import to_dict
 from toolkit.data.folder import DataFolder
 from toolkit.distributed import World, launch
 from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
@@ -25,13 +24,14 @@ from toolkit.training.build import build_learner
 from toolkit.training.contents import Contents
 from toolkit.training.data import Split, names, sizes_of, split_of
 from toolkit.training.diagnosis import NonFinite
+from toolkit.training.limits import total_updates
 from toolkit.training.observers import Log, Saving, Validation
 from toolkit.training.report import print_end, print_start
-from toolkit.training.result import Result
+from toolkit.training.result import Result, digest
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
 from toolkit.training.step import Observer, Place, Step
-from toolkit.training.trainer import Loader, Trainer
+from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
 
 
@@ -39,7 +39,11 @@ def run(config: RunConfig) -> Result:
     """Train, validate and save as the config says, going on from where the save folder stands."""
     keep_freed_memory()
     with launch(config.training.device) as world:
-        return Run(config, world).fit()
+        training = Run(config, world)
+        try:
+            return training.fit()
+        finally:
+            training.close()
 
 
 class Run:
@@ -54,6 +58,7 @@ class Run:
         self.folder = DataFolder.open(*config.data.folders)
         self.train = self.split(config.data.train_subset, training=True)
         self.valid = [self.split(name, training=False) for name in names(config.data.valid_subset)]
+        self.refuse_strangers()
         place = self.saved.place if self.saved else Place()
         self.total = total_updates(config.training, self.train.loader, world, place)
         self.trainer = self.make_trainer()
@@ -67,6 +72,17 @@ class Run:
     def tell(self, text: str) -> None:
         if self.world.first:
             self.terminal.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def refuse_strangers(self) -> None:
+        """All ranks must have the same examples and options, or they would learn nonsense."""
+        mine = digest({"run": to_dict(self.config), **self.fingerprints})
+        others = [rank for rank, it in enumerate(self.world.gather(mine)) if it != mine]
+        if others:
+            raise ToolkitError(
+                f"all ranks must have the same options and data, but those of rank "
+                f"{self.world.rank} differ from those of {others}. Start all with one command "
+                f"line, on copies of one data folder."
+            )
 
     def split(self, name: str, *, training: bool) -> Split:
         c = self.config
@@ -145,6 +161,7 @@ class Run:
             interval=c.validate_interval_updates,
             patience=c.patience,
             metric=c.best_metric,
+            examples=self.valid[0].examples.fingerprint if self.valid else "",
         )
 
     @property
@@ -183,35 +200,43 @@ class Run:
         )
 
     def fit(self) -> Result:
-        c = self.config
+        """Train to the end, or until a signal; then report, validate and save what is not yet."""
         if self.world.first:
-            print_start(c, self.trainer, self.train, total=self.total, terminal=self.terminal)
+            print_start(
+                self.config, self.trainer, self.train, total=self.total, terminal=self.terminal
+            )
         observers: list[Observer] = [self.advance, NonFinite(self.trainer)]
         observers += [self.log, self.validation]
-        saves = not c.checkpoint.no_save
+        observers += [] if self.config.checkpoint.no_save else [self.saving]
         with listening(self.trainer.ask_to_stop) as received:
             self.trainer.fit(
                 lambda epoch: self.train.loader,
                 max_update=self.total,
-                max_epoch=c.training.max_epoch,
-                observers=[*observers, self.saving] if saves else observers,
+                max_epoch=self.config.training.max_epoch,
+                observers=observers,
             )
-            signal = max(int(n) for n in self.world.gather(str(received[0] if received else 0)))
-            place = self.trainer.place
-            if self.trainer.latest and self.log.latest.get("update") != place.update:
-                self.log.report(self.trainer.latest)
-            if not signal:
-                self.validation.validate(place.update, place.latest_epoch)
-            if saves:
-                self.saving.save(place.update, place.latest_epoch, ["signal" if signal else "end"])
+            mine = str(received[0] if received else 0)
+            signal = max(int(number) for number in self.world.gather(mine))
+            self.complete(stopped=signal > 0)
         return self.conclude(signal or None)
+
+    def complete(self, *, stopped: bool) -> None:
+        """The report, validation and checkpoint of the last update, where they are missing."""
+        place = self.trainer.place
+        if self.trainer.latest and self.log.latest.get("update") != place.update:
+            self.log.report(self.trainer.latest)
+        if not stopped:
+            self.validation.validate(place.update, place.latest_epoch)
+        if not self.config.checkpoint.no_save:
+            reason = "signal" if stopped else "end"
+            self.saving.save(place.update, place.latest_epoch, [reason])
 
     def advance(self, step: Step) -> None:
         if self.world.first:
             self.console.advance(step.update)
 
     def conclude(self, signal: int | None) -> Result:
-        """End the workers, and write and show the result."""
+        """Write and show the result."""
         place = self.trainer.place
         result = Result(
             updates=place.update,
@@ -222,30 +247,16 @@ class Run:
             best=self.validation.best,
             signal=signal,
         )
-        for split in (self.train, *self.valid):
-            split.loader.close()
-        if self.world.first and self.sink:
+        if self.sink:
             result.write(self.saves.path, self.config)
             self.sink.write("end", {"update": result.updates, "seconds": result.seconds})
             self.sink.close()
             print_end(result, self.terminal)
         return result
 
-
-def total_updates(c: TrainingConfig, loader: Loader, world: World, place: Place) -> int:
-    """The updates that max_update and max_epoch allow, whichever is reached first.
-
-    Those behind are counted as they were taken, perhaps by other ranks or accumulating otherwise.
-    """
-    if c.max_update is None and c.max_epoch is None:
-        raise ToolkitError(
-            "a run must have an end, but neither training.max_update nor training.max_epoch is "
-            "given. Pass --max-update or --max-epoch."
-        )
-    if c.max_epoch is None:
-        return int(c.max_update or 0)
-    total, consumed = place.update, place.consumed
-    for epoch in range(place.epoch, c.max_epoch + 1):
-        left = loader.micro_batches(epoch) - consumed
-        total, consumed = total + math.ceil(left / (world.size * c.update_freq)), 0
-    return total if c.max_update is None else min(total, c.max_update)
+    def close(self) -> None:
+        """End the workers and the progress bar."""
+        for split in (self.train, *self.valid):
+            split.loader.close()
+        if self.sink:
+            self.sink.close()
