@@ -1,0 +1,71 @@
+"""The recipe: which parts a config asks for, and what it refuses."""
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.models.composite_bert import CompositeBertConfig, projections, scores, values
+from toolkit.models.inputs import Sizes
+from toolkit.nn.attention import (
+    ConvolvedProjections,
+    DepthwiseValues,
+    FixedKernel,
+    LinearProjections,
+    PlainValues,
+    QueryKernel,
+    RelativeToKey,
+)
+
+SHAPE = {"layers": 1, "width": 8, "heads": 2, "radius": 2}
+
+
+def config(**changes):
+    return CompositeBertConfig(**SHAPE, **changes)
+
+
+def test_composite_attention_adds_a_fixed_and_a_query_kernel_in_one_term():
+    (term,) = scores(config()).terms
+    assert [type(kernel) for kernel in term.kernels] == [FixedKernel, QueryKernel]
+
+
+def test_without_kernels_nothing_is_added_to_the_scores():
+    assert len(scores(config(fixed=False, dynamic=False)).terms) == 0
+
+
+def test_the_kernel_of_the_key_is_a_term_of_its_own():
+    assert type(scores(config(key_dynamic=True)).terms[1]) is RelativeToKey
+
+
+def test_convolutions_are_of_the_projections_or_of_the_values():
+    assert type(projections(config())) is LinearProjections
+    assert type(projections(config(convolve=["value"]))) is ConvolvedProjections
+    assert type(values(config())) is PlainValues
+    assert type(values(config(depthwise=True))) is DepthwiseValues
+
+
+@pytest.mark.parametrize(
+    ("changes", "takes"),
+    [
+        ({}, True),
+        ({"fixed": False, "dynamic": False}, False),
+        ({"fixed": False, "dynamic": False, "absolute_positions": True}, True),
+        ({"depthwise": True}, False),
+        ({"convolve": ["key"]}, False),
+    ],
+)
+def test_positions_can_be_given_where_only_kernels_and_tables_read_them(changes, takes):
+    model = ARCHITECTURES["composite_bert"].build(config(**changes), Sizes(tokens=9))
+    assert model.takes_positions is takes
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"radius": 0}, "arch.radius must be at least 1, but is 0"),
+        ({"convolve": ["query", "keys"]}, "must name any of query, key, value, but holds 'keys'"),
+        ({"convolve": ["key"], "heads": 1}, "arch.heads must be even where arch.convolve is set"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(changes, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        CompositeBertConfig(**{**SHAPE, **changes})
