@@ -93,6 +93,6 @@ def test_no_examples_are_an_error():
 @pytest.mark.slow
 def test_five_million_examples_are_planned_within_seconds():
     lengths = np.random.default_rng(0).integers(1, 513, 5_000_000)
-    begin = time.perf_counter()
+    begin = time.process_time()
     planner(lengths, max_tokens=16384).epoch(1)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5

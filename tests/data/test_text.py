@@ -33,6 +33,10 @@ def test_unicode_line_separators_end_no_line(text_file):
     assert lines(text_file("a\u2028b\x0cc\x85d\n")) == ["a\u2028b\x0cc\x85d"]
 
 
+def test_only_the_beginning_of_a_file_is_a_byte_order_mark(text_file, chunk_bytes):
+    assert lines(text_file("1234567\ufeffx\n")) == ["1234567\ufeffx"]
+
+
 def test_a_piece_reads_only_its_bytes(text_file, chunk_bytes):
     path = text_file(TEXT)
     assert lines(path, 11, 22) == ["second", ""]
@@ -77,7 +81,7 @@ def test_a_line_of_a_megabyte_is_named_and_the_option_too(text_file, tail):
 
 
 def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
-    assert "at most 100 bytes, but has 120" in refusal(text_file("é" * 60), most=100)
+    assert "at most 100 bytes, but has 120" in refusal(text_file("é" * 60 + "\n"), most=100)
 
 
 def test_lines_are_counted_from_the_beginning_of_the_file_also_in_a_later_piece(text_file):
