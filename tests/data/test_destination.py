@@ -1,0 +1,54 @@
+import os
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.destination import destination
+
+
+def filled(folder, text):
+    (folder / "meta.json").write_text(text)
+
+
+def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
+    with destination(tmp_path / "new" / "data", overwrite=False) as partial:
+        filled(partial, "1")
+        assert not (tmp_path / "new" / "data").exists()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["data"]
+    assert (tmp_path / "new" / "data" / "meta.json").read_text() == "1"
+
+
+def test_nothing_appears_where_the_writing_fails(tmp_path):
+    with (
+        pytest.raises(ZeroDivisionError),
+        destination(tmp_path / "data", overwrite=False) as partial,
+    ):
+        filled(partial, str(1 // 0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path):
+    with destination(tmp_path / "data", overwrite=False) as partial:
+        filled(partial, "old")
+    with destination(tmp_path / "data", overwrite=True) as partial:
+        filled(partial, "new")
+        assert (tmp_path / "data" / "meta.json").read_text() == "old"
+    assert (tmp_path / "data" / "meta.json").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
+    dead, alive = (tmp_path / f"data.partial-{n}" for n in (2**22 + 1, os.getppid()))
+    dead.mkdir(), alive.mkdir()
+    with destination(tmp_path / "data", overwrite=False) as partial:
+        filled(partial, "1")
+    assert not dead.exists() and alive.exists()
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ToolkitError, match=r"destdir must be a folder that can be made, but"),
+        destination(tmp_path / "file" / "data", overwrite=False),
+    ):
+        pytest.fail("entered")

@@ -1,0 +1,49 @@
+import os
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data import workers as module
+from toolkit.data.binarize import PartTask
+from toolkit.data.text import Piece
+from toolkit.data.workers import Workers
+
+CONFIG = PreprocessConfig(trainpref="x", sentencepiece_megabytes=0.0)
+
+
+@pytest.fixture
+def tasks(text_file, codec, tmp_path):
+    codec.save(tmp_path)
+    paths = [text_file("the river\n" * n, f"{n}.txt") for n in (1, 9, 4)]
+    pieces = [Piece(path, 0, path.stat().st_size, True) for path in paths]
+    return [PartTask("train", number, [piece]) for number, piece in enumerate(pieces)]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_results_come_in_the_order_of_the_tasks(number, tasks, tmp_path):
+    seen = []
+    with Workers(number, CONFIG) as workers:
+        found = workers.binarize(tasks, tmp_path, lambda *now: seen.append(now))
+    assert [task.number for task, _ in found] == [0, 1, 2]
+    assert [result["train"]["part"]["items"] for _, result in found] == [1, 9, 4]
+    assert sum(read for read, _ in seen) == 14 * len("the river\n")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_sample_without_bound_is_all_of_the_text(number, tasks):
+    with Workers(number, CONFIG) as workers:
+        assert workers.sample([task.pieces for task in tasks]) == ["the river"] * 14
+
+
+def test_a_worker_that_is_killed_is_told_and_what_to_do(tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "binarize", lambda *_: os._exit(9))
+    expected = r"one was killed, most often for want of memory. Use fewer --workers"
+    with pytest.raises(ToolkitError, match=expected), Workers(2, CONFIG) as workers:
+        workers.binarize(tasks, tmp_path, lambda *_: None)
+
+
+def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(tasks, tmp_path):
+    (tmp_path / "4.txt").write_bytes(b"\xff\n")
+    with pytest.raises(ToolkitError, match=r"4.txt"), Workers(2, CONFIG) as workers:
+        workers.binarize(tasks, tmp_path, lambda *_: None)
