@@ -31,9 +31,9 @@ def end_of(folder):
     return tensors, [r for r in figures if r["update"] in REPORTED or r["event"] == "valid"], state
 
 
-def stopped(config, at):
+def stopped(config, at, world=None):
     """Train until that update, as a signal would have it."""
-    training = Run(config, World())
+    training = Run(config, world or World())
 
     def advance(step):
         if step.update == at:
@@ -91,6 +91,17 @@ def test_a_run_cut_after_every_update_ends_as_if_it_had_not_been(config, tmp_pat
         stopped(config(**options(tmp_path / "cuts")), cut)
     run(config(**options(tmp_path / "cuts")))
     assert end_of(tmp_path / "cuts") == end_of(tmp_path / "whole")
+
+
+def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks):
+    def how(folder, update_freq):
+        return config(save_dir=str(tmp_path / folder), batch_size=4, update_freq=update_freq)
+
+    whole = run(how("whole", 2))
+    ranks(lambda world: stopped(how("cut", 1), 3, world))
+    again = run(how("cut", 2))
+    assert again.updates == whole.updates and again.best["update"] == whole.best["update"]
+    assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
 
 
 def test_patience_goes_on_where_it_was(config):
