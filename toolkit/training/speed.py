@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
@@ -48,6 +48,14 @@ def measured_rate(precision: str, size: int = 1024, seconds: float = 0.1) -> flo
     return 2.0 * size**3 / fastest
 
 
+def attention_on_cpu(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
+    return sdpa_flop_count(q.shape, k.shape, v.shape)
+
+
+CPU_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+FORMULAS = {**flop_registry, CPU_ATTENTION: attention_on_cpu}  # torch leaves this one out
+
+
 class Operations(TorchDispatchMode):
     """Adds up the operations inside by torch's own formulas, one per matrix product."""
 
@@ -58,7 +66,7 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         found = func(*args, **kwargs)
-        if count := flop_registry.get(func.overloadpacket):
+        if count := FORMULAS.get(func.overloadpacket):
             self.total += count(*args, **kwargs, out_val=found)
         return found
 
