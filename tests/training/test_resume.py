@@ -10,7 +10,7 @@ from toolkit.distributed import World
 from toolkit.training.run import Run, run
 
 CLOCKS = {"seconds", "tokens_per_second", "updates_per_second", "data_wait_rate", "mfu"}
-CLOCKS |= {"peak_memory_gib"}
+CLOCKS |= {"peak_memory_gib", "since_report_seconds"}
 REPORTED = (7, 10)
 """Updates at which a whole run reports: a multiple of the interval, and the last."""
 

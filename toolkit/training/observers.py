@@ -29,7 +29,8 @@ class Log:
         self.meters = Meters()
         self.seconds_before = 0.0
         """Training time of the runs that this one goes on from."""
-        self.mark = 0.0, 0.0
+        self.reported_at = 0.0, 0.0
+        """The trainer's busy and waiting time at the last report."""
         self.latest: Figures = {}
         self.operations_per_token: float | None = None
         self.peak: float | None = None
@@ -41,15 +42,14 @@ class Log:
             self.report(step)
         if due:
             self.meters.reset()
-            self.mark = self.trainer.busy_seconds, self.trainer.waited_seconds
+            self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
 
     def report(self, step: Step) -> None:
         """All ranks sum up, the first one writes."""
         trainer = self.trainer
         sums = self.meters.read().over_ranks(trainer.world)
         values: Figures = sums.means(trainer.learner.task.coefficients)
-        busy = trainer.busy_seconds - self.mark[0]
-        waited = trainer.waited_seconds - self.mark[1]
+        busy, waited = self.since_report
         seconds = max(busy + waited, 1e-9)
         values |= {
             "tokens_per_second": sums.tokens / seconds,
@@ -66,6 +66,12 @@ class Log:
         self.latest = {"update": step.update, "epoch": step.epoch, **values}
         if self.sink:
             self.sink.write("train", self.latest)
+
+    @property
+    def since_report(self) -> tuple[float, float]:
+        """Time spent training and waiting for data since the last report."""
+        busy, waited = self.reported_at
+        return self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
 
     @property
     def seconds(self) -> float:
@@ -87,10 +93,17 @@ class Log:
 
     def state(self) -> State:
         meters = self.meters.state(self.trainer.world)
-        return {"meters": meters, "seconds": self.seconds, "latest": self.latest}
+        return {
+            "meters": meters,
+            "since_report_seconds": list(self.since_report),
+            "seconds": self.seconds,
+            "latest": self.latest,
+        }
 
     def restore(self, state: State) -> None:
         self.meters.restore(state["meters"], self.trainer.world)
+        busy, waited = state["since_report_seconds"]
+        self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
         self.seconds_before, self.latest = state["seconds"], state["latest"]
 
 
