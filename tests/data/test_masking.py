@@ -175,7 +175,8 @@ def spans_by_loop(words, batch, row, law):
     budget, taken, attempt = int(np.ceil(law.rate * len(candidates))), set(), 0
     edges = np.cumsum(span_law(law.span_p, law.span_max))
     while len(taken) < budget:
-        anchor, size = noise().grid(3 + attempt, 2)[row]
+        numbers = noise().grid(3 + attempt // 16, 32)[row]
+        anchor, size = numbers[attempt % 16], numbers[16 + attempt % 16]
         place, attempt = candidates[int(anchor * len(candidates))], attempt + 1
         if place in taken:
             continue

@@ -6,7 +6,8 @@ the batch around a sentence, nor on padding, nor on the process that makes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from toolkit.data.vocabulary import Vocabulary
 Reals = npt.NDArray[np.float64]
 EVALUATION = -1  # stands for the epoch where masks must be the same every time
 SELECT, DECIDE, REPLACE, SPANS = range(4)  # draws that must not share their randomness
+ATTEMPTS = 16  # spans drawn at a time
 
 
 @dataclass(frozen=True)
@@ -152,30 +154,38 @@ def span(c: Context) -> Chosen:
     of 80/10/10. Replacements are uniform over the vocabulary, not over the corpus as there.
     """
     candidates = c.sentences.candidates
-    batch, width = candidates.shape
-    words = np.cumsum(c.starts_word, 1)
-    segments = np.cumsum(~candidates, 1)
-    places = np.argsort(~candidates, 1, kind="stable")  # the candidates' places come first
-    counts, every = candidates.sum(1), np.arange(batch)
-    left = np.ceil(c.options.rate * counts).astype(np.int64)
-    taken = np.zeros((batch, width), bool)
-    attempt = 0
-    while (left > 0).any():
-        draws = c.noise.grid(SPANS + attempt, 2)
-        attempt += 1
-        anchor = places[every, (draws[:, 0] * counts).astype(np.int64)]
-        length = span_lengths(draws[:, 1], c.options.span_p, c.options.span_max)
-        first = words[every, anchor]
-        inside = (words >= first[:, None]) & (words < (first + length)[:, None]) & candidates
-        inside &= segments == segments[every, anchor][:, None]
-        new = inside & ~taken & ~taken[every, anchor][:, None]
-        new &= np.cumsum(new, 1) <= left[:, None]
-        taken |= new
-        left -= new.sum(1)
+    words, segments = np.cumsum(c.starts_word, 1), np.cumsum(~candidates, 1)
+    taken = np.zeros(candidates.shape, bool)
+    left = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)
+    for anchors, lengths in _attempts(c):
+        open_ = np.flatnonzero(left > 0)
+        if len(open_) == 0:
+            break
+        anchor, first = anchors[open_], words[open_, anchors[open_]]
+        here, fresh = words[open_], ~taken[open_, anchor]
+        inside = (here >= first[:, None]) & (here < (first + lengths[open_])[:, None])
+        inside &= candidates[open_] & (segments[open_] == segments[open_, anchor][:, None])
+        new = inside & ~taken[open_] & fresh[:, None]
+        new &= np.cumsum(new, 1) <= left[open_][:, None]
+        taken[open_] |= new
+        left[open_] -= new.sum(1)
     begins = taken & ~np.pad(taken, ((0, 0), (1, 0)))[:, :-1]
-    runs = np.maximum.accumulate(np.where(begins, np.arange(width), 0), 1)
-    rows, selected = np.nonzero(taken)
-    return Chosen(rows, selected, runs[rows, selected])
+    runs = np.maximum.accumulate(np.where(begins, np.arange(taken.shape[1]), 0), 1)
+    rows, places = np.nonzero(taken)
+    return Chosen(rows, places, runs[rows, places])
+
+
+def _attempts(c: Context) -> Iterator[tuple[Numbers, Numbers]]:
+    """Anchors and lengths in words, one for every sentence, without end."""
+    candidates = c.sentences.candidates
+    places = np.argsort(~candidates, 1, kind="stable")  # the candidates' places come first
+    counts = candidates.sum(1)[:, None]
+    for draw in itertools.count(SPANS):
+        numbers = c.noise.grid(draw, 2 * ATTEMPTS)
+        which = (numbers[:, :ATTEMPTS] * counts).astype(np.int64)
+        anchors = np.take_along_axis(places, which, 1)
+        lengths = span_lengths(numbers[:, ATTEMPTS:], c.options.span_p, c.options.span_max)
+        yield from zip(anchors.T, lengths.T, strict=True)
 
 
 def span_law(p: float, longest: int) -> Reals:
