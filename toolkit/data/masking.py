@@ -161,15 +161,18 @@ def span(c: Context) -> Chosen:
         open_ = np.flatnonzero(left > 0)
         if len(open_) == 0:
             break
-        anchor, first = anchors[open_], words[open_, anchors[open_]]
-        here, fresh = words[open_], ~taken[open_, anchor]
-        inside = (here >= first[:, None]) & (here < (first + lengths[open_])[:, None])
-        inside &= candidates[open_] & (segments[open_] == segments[open_, anchor][:, None])
-        new = inside & ~taken[open_] & fresh[:, None]
+        anchor, here = anchors[open_][:, None], words[open_]
+        first = np.take_along_axis(here, anchor, 1)
+        fresh = ~np.take_along_axis(taken[open_], anchor, 1)
+        inside = (here >= first) & (here < first + lengths[open_][:, None])
+        whole = segments[open_]
+        inside &= candidates[open_] & (whole == np.take_along_axis(whole, anchor, 1))
+        new = inside & ~taken[open_] & fresh
         new &= np.cumsum(new, 1) <= left[open_][:, None]
         taken[open_] |= new
         left[open_] -= new.sum(1)
-    begins = taken & ~np.pad(taken, ((0, 0), (1, 0)))[:, :-1]
+    begins = taken.copy()
+    begins[:, 1:] &= ~taken[:, :-1]
     runs = np.maximum.accumulate(np.where(begins, np.arange(taken.shape[1]), 0), 1)
     rows, places = np.nonzero(taken)
     return Chosen(rows, places, runs[rows, places])
