@@ -173,7 +173,8 @@ def span(c: Context) -> Chosen:
         left[open_] -= new.sum(1)
     begins = taken.copy()
     begins[:, 1:] &= ~taken[:, :-1]
-    runs = np.maximum.accumulate(np.where(begins, np.arange(taken.shape[1]), 0), 1)
+    _, width = candidates.shape
+    runs = np.maximum.accumulate(begins * np.arange(width), 1)
     rows, places = np.nonzero(taken)
     return Chosen(rows, places, runs[rows, places])
 
