@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.encoder import Encoder
+from toolkit.models.encoder import Encoder, states_at
 from toolkit.models.inputs import Inputs, Sizes
 from toolkit.nn.attention import Offsets, Places
 
@@ -64,6 +64,15 @@ def test_plain_positions_spelt_out_change_nothing(name):
     model, tokens = encoder(name), torch.randint(30, (3, 9))
     positions = torch.arange(9).expand(3, 9)
     close(states(model, tokens, positions=positions), states(model, tokens))
+
+
+def test_states_of_chosen_places_are_those_among_the_states_of_all():
+    model, tokens = encoder("composite"), torch.randint(30, (3, 9))
+    chosen = torch.tensor([20, 3, 3, 0])
+    want = states(model, tokens).flatten(0, 1)[chosen]
+    close(states_at(model, Inputs(tokens=tokens), chosen), want)
+    another = torch.nn.Sequential(model)  # an encoder that knows nothing of chosen places
+    close(states_at(another, Inputs(tokens=tokens), chosen), want)
 
 
 @pytest.mark.parametrize("name", ["absolute", "composite", "composite + key"])

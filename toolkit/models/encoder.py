@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import nn
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.inputs import Encoded, Inputs, Sizes
@@ -100,10 +101,24 @@ class Encoder(nn.Module):
         """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
 
-    def forward(self, inputs: Inputs) -> Encoded:
+    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+        """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
+
+        The last layer's feed-forward network then sees no others.
+        """
         tokens = inputs.tokens
         places = Places(Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        for layer in self.layers:
+        *others, last = self.layers
+        for layer in others:
             x = layer(x, places)
-        return Encoded(x)
+        return Encoded(last(x, places, chosen))
+
+
+def states_at(
+    encoder: nn.Module, inputs: Inputs, chosen: Int[Tensor, " N"]
+) -> Float[Tensor, "N D"]:
+    """States of the chosen places, flat indices into B x S, from any architecture's encoder."""
+    if isinstance(encoder, Encoder):
+        return encoder(inputs, chosen).states[0]
+    return encoder(inputs).states.flatten(0, 1).index_select(0, chosen)  # (B, S, D) -> (N, D)

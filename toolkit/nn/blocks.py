@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.nn.attention import Attention, Places
@@ -36,6 +36,14 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(width, inner)
         self.after_feed_forward = AddNorm(width, dropout)
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Float[Tensor, "B S D"]:
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        places: Places,
+        chosen: Int[Tensor, " N"] | None = None,
+    ) -> Float[Tensor, "C N D"]:
+        """With `chosen`, flat indices into B x S, only their states go on after the attention."""
         x = self.after_attention(x, self.attention(x, places))
+        if chosen is not None:
+            x = x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
         return self.after_feed_forward(x, self.feed_forward(x))

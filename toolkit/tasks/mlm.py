@@ -12,6 +12,7 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.data.examples import Examples
 from toolkit.generation.fill_mask import Filling
+from toolkit.models.encoder import states_at
 from toolkit.models.heads import TiedTokenHead
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.batch import MaskedBatch
@@ -46,9 +47,8 @@ class MaskedLanguageModel(Task):
         )
 
     def predict(self, encoder: Any, batch: MaskedBatch) -> dict[str, Prediction]:
-        states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
-        chosen = states.index_select(0, batch.places)  # (N, D), selected places only
-        return {"mlm": Classes(self.head(chosen, encoder.words.weight), batch.targets)}
+        states = states_at(encoder, batch.inputs, batch.places)  # (N, D), selected places only
+        return {"mlm": Classes(self.head(states, encoder.words.weight), batch.targets)}
 
     def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
         """accuracy: share of the selected places whose most probable token is the true one."""
