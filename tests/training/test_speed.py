@@ -21,17 +21,21 @@ def masked(sentences, length, places):
 
 
 def test_operations_are_those_of_the_matrix_products():
-    """2 m n k each: projections, scores and values, feed-forward, and the head's two maps."""
+    """2 m n k each: projections, scores and values, feed-forward, and the head's two maps.
+
+    The last feed-forward network sees the selected places only.
+    """
     width, layers, length, vocabulary, places = 64, 2, 32, 100, 10
     learner = build_model(
         "bert_tiny", vocabulary_size=vocabulary, task="mlm", layers=layers, width=width, heads=2,
         embedding_width=width,
     )  # fmt: skip
     tokens = 4 * length
-    layer = 2 * tokens * (4 * width * width + 8 * width * width + 2 * length * width)
+    attention = 2 * tokens * (4 * width * width + 2 * length * width)
+    feed_forward = 2 * (tokens * (layers - 1) + places) * 8 * width * width
     head = 2 * places * (width * width + width * vocabulary)
     found = operations(learner, masked(4, length, places), CPU)
-    assert found == pytest.approx(3 * (layers * layer + head), rel=0.01)
+    assert found == pytest.approx(3 * (layers * attention + feed_forward + head), rel=0.01)
 
 
 def test_attention_in_one_call_counts_both_of_its_products():
