@@ -217,12 +217,12 @@ class Run:
             )
             mine = str(received[0] if received else 0)
             signal = max(int(number) for number in self.world.gather(mine))
-            self.complete(stopped=signal > 0)
-        return self.conclude(signal or None)
+            self.complete()
+        return self.conclude(signal if self.trainer.stopped and signal else None)
 
-    def complete(self, *, stopped: bool) -> None:
+    def complete(self) -> None:
         """The report, validation and checkpoint of the last update, where they are missing."""
-        place = self.trainer.place
+        place, stopped = self.trainer.place, self.trainer.stopped
         if self.trainer.latest and self.log.latest.get("update") != place.update:
             self.log.report(self.trainer.latest)
         if not stopped:

@@ -56,6 +56,8 @@ class Trainer:
         self.place = Place()
         self.latest: Step | None = None
         self.finished = self.asked_to_stop = False
+        self.stopped = False
+        """Whether some rank's asking ended training early."""
         self.waited_seconds = self.busy_seconds = 0.0
 
     def finish(self) -> None:
@@ -84,6 +86,7 @@ class Trainer:
                 begun = perf_counter()
                 step = self.step(micro_batches, in_epoch)
                 if step is None:
+                    self.stopped = True
                     return
                 self.waited_seconds += begun - mark
                 self.busy_seconds += perf_counter() - begun
