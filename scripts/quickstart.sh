@@ -30,7 +30,7 @@ toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --units "$units" -
 say "3/6 Learn: composite_bert_tiny, masked language modelling, $updates updates"
 toolkit-train quickstart/data --arch composite_bert_tiny --task mlm --save-dir quickstart/run \
   --max-update "$updates" --lr 2e-3 --warmup-updates 100 --batch-size 64 \
-  --task.tokens-per-sample 64 --log-interval 100 --validate-interval-updates 250
+  --task.tokens-per-sample 64 --log-interval 100 --keep-last-epochs 1
 
 say "4/6 Validate the best checkpoint: every held-out example once"
 toolkit-validate quickstart/data --path quickstart/run/checkpoint_best \

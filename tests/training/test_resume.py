@@ -40,7 +40,10 @@ def stopped(config, at, world=None):
             training.trainer.ask_to_stop()
 
     training.advance = advance
-    training.fit()
+    try:
+        training.fit()
+    finally:
+        training.close()
     assert training.trainer.place.update == at
 
 
