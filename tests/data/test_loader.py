@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loader import Loader
+from toolkit.data.loader import Loader, _leave_signals_to_the_trainer
 
 
 class Echo:
@@ -144,3 +144,14 @@ def test_the_fingerprint_tells_whether_the_micro_batches_are_the_same():
     assert loader(workers=1, ranks=2).fingerprint == want
     others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
     assert want not in {loader(**other).fingerprint for other in others}
+
+
+def test_workers_leave_the_signals_of_their_process_group_to_the_trainer():
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(name) for name in names]
+    try:
+        _leave_signals_to_the_trainer(0)
+        assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
+    finally:
+        for name, handler in zip(names, before, strict=True):
+            signal.signal(name, handler)

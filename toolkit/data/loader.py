@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -100,6 +101,7 @@ class Loader:
             num_workers=workers,
             prefetch_factor=AHEAD if workers else None,
             persistent_workers=workers > 0,
+            worker_init_fn=_leave_signals_to_the_trainer,
             pin_memory=pin_memory,
             generator=torch.Generator(),  # its own, so that the model's is left alone
         )
@@ -159,6 +161,15 @@ class Loader:
 
 def _as_it_is(batch: Any) -> Any:
     return batch
+
+
+def _leave_signals_to_the_trainer(worker: int) -> None:
+    """Ctrl-C and Slurm signal the whole process group; the trainer still needs its next batches.
+
+    A worker ends when the trainer tells it to, or is gone.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def _guarded(batches: Iterable[Any]) -> Iterator[Any]:
