@@ -6,11 +6,11 @@ from toolkit.common.errors import ToolkitError
 from toolkit.metrics.runs import grouped, read_runs
 
 
-def make_run(folder, *, fixed=True, seed=1, result="result.json"):
+def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert"):
     folder.mkdir(parents=True)
     (folder / "metrics.jsonl").write_text('{"event": "train", "update": 1, "loss": 2.0}\n')
     config = {
-        "arch": {"name": "bert", "fixed": fixed},
+        "arch": {"name": arch, "fixed": fixed},
         "training": {"seed": seed},
         "checkpoint": {"save_dir": str(folder), "finetune_from": None},
     }
@@ -28,6 +28,12 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group_named_by_what_differ
     make_run(tmp_path / "b", fixed=True, seed=2, result="options.yaml")
     make_run(tmp_path / "c", fixed=False)
     assert names(tmp_path) == {"fixed=true": 2, "fixed=false": 1}
+
+
+def test_architectures_of_different_names_need_no_more_than_these(tmp_path):
+    make_run(tmp_path / "a", arch="plain", fixed=False)
+    make_run(tmp_path / "b", arch="kernels", fixed=True)
+    assert names(tmp_path) == {"plain": 1, "kernels": 1}
 
 
 def test_a_single_configuration_is_named_by_its_folder(tmp_path):

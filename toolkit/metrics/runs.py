@@ -85,6 +85,10 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
     firsts = [group[0].options for group in groups.values()]
     keys = dict.fromkeys(key for options in firsts for key in options)
     differing = [k for k in keys if len({strict_json.dumps(o.get(k)) for o in firsts}) > 1]
+    for key in differing:
+        if key.endswith(".name") and len({o.get(key) for o in firsts}) == len(firsts):
+            differing = [key]  # the name says it all
+            break
     named: dict[str, list[Run]] = {}
     for group in groups.values():
         named[label(group[0], differing)] = group
