@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The five rows of Chang et al. 2021, Table 1, learnt from novels: examples/composite_bert/novels.sh TEXT...
-# TEXT: files or folders of plain text (.txt, .gz, .xz). 15 runs of about 5 minutes each on two free
-# cores; stop it whenever you like, it goes on where it was. Results are in RUNS (novels-runs).
+# TEXT: files or folders of plain text (.txt, .gz, .xz). 15 runs, two at a time, of 6 minutes or more
+# each on two cores; stop it whenever you like, it goes on where it was. Results are in RUNS (novels-runs).
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 runs="${RUNS:-novels-runs}"
