@@ -1,10 +1,11 @@
-"""kill -9 while a checkpoint is being written, and going on from what is there."""
+"""kill -9 at every step of saving checkpoints, and going on from what is there."""
+
+from __future__ import annotations
 
 import multiprocessing
 import os
-import random
 import signal
-import time
+import sys
 
 import pytest
 import torch
@@ -14,44 +15,57 @@ from toolkit.training.resume import newest_good
 from toolkit.training.run import Run
 from toolkit.training.save_folder import SaveFolder, update_of
 
+STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
+"""Python's audit events of what changes a folder; opening a folder to sync it is one too."""
 
-def train(config, answers):
+
+def die_at(step: int, folder: str) -> None:
+    """Kill this process in front of its so-manieth step in the folder, without a warning."""
+    seen = 0
+
+    def count(event, arguments):
+        nonlocal seen
+        if event in STEPS and folder in str(arguments[0]) and "checkpoint" in str(arguments[0]):
+            seen += 1
+            if seen == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def train(config, answers, step, folder):
     torch.set_num_threads(1)
     run = Run(config, World())
     answers.put(run.trainer.place.update)
+    die_at(step, folder)
     run.fit()
 
 
-def killed_while_saving(config, folder, context, longest_wait):
-    """Train in a process of its own; where it went on from, and whether a save was cut short."""
+def went_on_from(config, folder, context, step):
+    """Train in a process of its own until it is killed; the update that it went on from."""
     answers = context.Queue()
-    process = context.Process(target=train, args=(config, answers))
+    process = context.Process(target=train, args=(config, answers, step, str(folder)))
     process.start()
-    went_on_from = answers.get(timeout=60)
-    newest = {path.name for path in folder.glob("checkpoint_e*")}
-    while {path.name for path in folder.glob("checkpoint_e*")} == newest:
-        time.sleep(0.001)  # one whole checkpoint, so that the runs come forward
-    while not list(folder.glob(".checkpoint*.tmp")):
-        time.sleep(0.0002)
-    time.sleep(random.uniform(0, longest_wait))
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    return went_on_from, bool(list(folder.glob(".checkpoint*.tmp")))
+    update = answers.get(timeout=60)
+    process.join(timeout=60)
+    assert process.exitcode == -signal.SIGKILL
+    return update
 
 
 @pytest.mark.slow
 def test_fifty_of_fifty_kills_during_saves_are_survived(config, tmp_path):
-    random.seed(1)
     how = {"save_interval_updates": 1, "keep_interval_updates": 2, "max_epoch": 500}
     c = config(**how, arch__width=128)
     context, folder = multiprocessing.get_context("fork"), tmp_path / "run"
     before, cut_short = 0, 0
-    for _ in range(50):
-        went_on_from, during = killed_while_saving(c, folder, context, longest_wait=0.03)
-        assert went_on_from >= before
-        told = []
-        before = update_of(newest_good(SaveFolder(folder), told.append))
+    for step in range(1, 51):
+        assert went_on_from(c, folder, context, step) == before
+        told: list[str] = []
+        newest = newest_good(SaveFolder(folder), told.append)
         assert not told, "a checkpoint under its final name is never damaged"
-        assert before > went_on_from
-        cut_short += during
+        now = update_of(newest) if newest else 0
+        assert now >= before
+        before = now
+        cut_short += bool(list(folder.glob(".checkpoint*.tmp")))
     assert cut_short >= 25
+    assert before >= 25
