@@ -13,7 +13,7 @@ from toolkit.metrics.runs import RESULT, important
 from toolkit.metrics.summary import Summary, summary
 from toolkit.metrics.tables import Cell, Table
 from toolkit.training.grid import Point
-from toolkit.training.observers import improves
+from toolkit.training.validation import improves
 
 
 @dataclass(frozen=True)

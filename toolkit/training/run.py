@@ -25,14 +25,16 @@ from toolkit.training.contents import Contents
 from toolkit.training.data import Split, names, sizes_of, split_of
 from toolkit.training.diagnosis import NonFinite
 from toolkit.training.limits import total_updates
-from toolkit.training.observers import Log, Saving, Validation
+from toolkit.training.log import Log
 from toolkit.training.report import print_end, print_start
 from toolkit.training.result import Result, digest
 from toolkit.training.save_folder import SaveFolder
+from toolkit.training.saving import Saving
 from toolkit.training.signals import listening
 from toolkit.training.step import Observer, Place, Step
 from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
+from toolkit.training.validation import Validation
 
 
 def run(config: RunConfig) -> Result:

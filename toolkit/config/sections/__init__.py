@@ -1,0 +1,7 @@
+"""The sections of a training run that are not components: one field, one option, one help text."""
+
+from toolkit.config.sections.checkpoint import CheckpointConfig as CheckpointConfig
+from toolkit.config.sections.data import DataConfig as DataConfig
+from toolkit.config.sections.logging import LoggingConfig as LoggingConfig
+from toolkit.config.sections.require import require as require
+from toolkit.config.sections.training import TrainingConfig as TrainingConfig

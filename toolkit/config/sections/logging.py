@@ -1,0 +1,27 @@
+"""What a run reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.config.sections.require import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggingConfig:
+    log_interval: int = 100
+    """Report training figures every so many updates."""
+    progress: str = "auto"
+    """auto, bar or lines. auto draws a bar on a terminal and prints lines elsewhere."""
+    tensorboard_logdir: str | None = None
+    """Folder to write TensorBoard events to."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.log_interval > 0,
+            f"logging.log_interval must be at least 1, but is {self.log_interval}.",
+        )
+        require(
+            self.progress in ("auto", "bar", "lines"),
+            f"logging.progress must be auto, bar or lines, but is {self.progress!r}.",
+        )

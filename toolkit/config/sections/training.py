@@ -1,0 +1,66 @@
+"""How long and how a run learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.config.sections.require import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    max_update: int | None = None
+    """Stop after this many updates."""
+    max_epoch: int | None = None
+    """Stop after this many passes over the data."""
+    update_freq: int = 1
+    """Micro-batches that each rank accumulates for one update."""
+    clip_norm: float = 1.0
+    """Largest norm of the gradient; larger ones are scaled down to it. 0 for no bound."""
+    seed: int = 1
+    """Seed of everything random: first weights, order of the data, masking, dropout."""
+    precision: str = "auto"
+    """auto, fp32, bf16 or fp16. auto is bf16 where the hardware is fast at it, else fp32."""
+    fp16: bool = False
+    """Short for precision=fp16."""
+    bf16: bool = False
+    """Short for precision=bf16."""
+    device: str = "auto"
+    """auto, cpu or cuda. auto is cuda where there is one."""
+    validate_interval_updates: int = 0
+    """Validate every so many updates, besides at the end of each epoch; 0 for only there."""
+    patience: int = 0
+    """Stop after so many validations in a row that did not improve the best; 0 for never."""
+    best_metric: str = "loss"
+    """Validation figure that decides which checkpoint is best (of the first validation split)."""
+
+    def __post_init__(self) -> None:
+        known = ("auto", "fp32", "bf16", "fp16")
+        require(
+            self.precision in known,
+            f"training.precision must be one of {', '.join(known)}, but is {self.precision!r}.",
+        )
+        require(not (self.fp16 and self.bf16), "--fp16 and --bf16 exclude each other; give one.")
+        asked = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
+        require(
+            self.precision in ("auto", asked),
+            f"training.precision is {self.precision}, but --{asked} was given too; give one.",
+        )
+        require(
+            self.device in ("auto", "cpu", "cuda"),
+            f"training.device must be auto, cpu or cuda, but is {self.device!r}.",
+        )
+        require(
+            self.update_freq > 0,
+            f"training.update_freq must be at least 1, but is {self.update_freq}.",
+        )
+        require(
+            self.clip_norm >= 0,
+            f"training.clip_norm must not be negative, but is {self.clip_norm}. 0 is no bound.",
+        )
+        for name in ("max_update", "max_epoch"):
+            value = getattr(self, name)
+            require(
+                value is None or value >= 0,
+                f"training.{name} must not be negative, but is {value}.",
+            )
