@@ -1,4 +1,8 @@
-"""What every test may use: the repository, and the real data where it is at hand."""
+"""What every test may use: the repository, ranks, a small run, real data where they are at hand.
+
+The toolkit is imported inside the fixtures: pytest reads this file before it installs the hook that
+checks shapes.
+"""
 
 from __future__ import annotations
 
@@ -70,3 +74,59 @@ def ranks():
         return [value for _, value, _ in found]
 
     return call
+
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "dogs", "run", "far"]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """A data folder of 38 training and 9 validation examples of a few words each."""
+    import torch
+
+    from toolkit.config.preprocess import PreprocessConfig
+    from toolkit.data.preprocess import preprocess
+
+    folder = tmp_path_factory.mktemp("data")
+    for name, lines in (("train", 76), ("valid", 18)):
+        random = torch.Generator().manual_seed(lines)
+        draws = torch.randint(len(WORDS), (lines, 9), generator=random).tolist()
+        text = "\n".join(" ".join(WORDS[i] for i in row[: 4 + row[0] % 6]) for row in draws)
+        (folder / f"{name}.txt").write_text(text + "\n")
+    preprocess(
+        PreprocessConfig(
+            trainpref=str(folder / "train.txt"),
+            validpref=str(folder / "valid.txt"),
+            destdir=str(folder / "bin"),
+            vocab_size=40,
+            workers=1,
+        )
+    )
+    return folder / "bin"
+
+
+@pytest.fixture
+def config(data, tmp_path):
+    """A small run: two epochs of five updates, unless options say otherwise."""
+    from toolkit.config.load import compose
+
+    def make(**options):
+        options = {key.replace("__", "."): value for key, value in options.items()}
+        shape = {"arch.layers": 1, "arch.width": 16, "arch.heads": 2, "arch.embedding_width": 8}
+        return compose(
+            {
+                "arch": "composite_bert_tiny",
+                **shape,
+                "task": "mlm",
+                "data.folders": [str(data)],
+                "data.batch_size": 8,
+                "data.num_workers": 0,
+                "training.max_epoch": 2,
+                "training.precision": "fp32",
+                "logging.progress": "lines",
+                "checkpoint.save_dir": str(tmp_path / "run"),
+                **options,
+            }
+        )
+
+    return make
