@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.codec import Codec
 from toolkit.data.column_writer import ColumnWriter
 from toolkit.data.columns import Column, Part
 from toolkit.data.folder import DataFolder
 from toolkit.data.pieces import train
 from toolkit.data.preprocess import preprocess
+from toolkit.data.sentence_pieces import SentencePieces
 from toolkit.data.vocabulary import append_special
 
 WORDS = [
@@ -53,7 +53,7 @@ def random_prose():
 def codec():
     config = PreprocessConfig(trainpref="x", vocab_size=75, character_coverage=1.0)
     text = [*prose(300).split("\n"), *["cafe five 0123456789 8765430"] * 9]
-    return Codec(train(text, config), lowercase=False)
+    return SentencePieces(train(text, config), lowercase=False)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,10 @@ class Words:
             ids += [WORD_START + word] if known else [WORD_START, *word]
         return [SYMBOLS.index(i) if i in SYMBOLS else 4 for i in ids]
 
+    def continue_word(self, text: str) -> list[int]:
+        ids = self.encode(text)
+        return ids[1:] if ids and SYMBOLS[ids[0]] == WORD_START else ids
+
 
 def learned(name: str = "composite_bert_tiny"):
     torch.manual_seed(0)

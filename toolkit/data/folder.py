@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.codec import FILES, Codec
+from toolkit.data.codec import Codec
 from toolkit.data.columns import Column, Part
 from toolkit.data.vocabulary import Vocabulary
 
@@ -188,8 +188,3 @@ def _check_file(path: Path, expected: str) -> None:
             f"{path} must match its digest in {META_FILE}, but was damaged or replaced. "
             f"Copy the folder again, or run toolkit-preprocess again."
         )
-
-
-def codec_files() -> tuple[str, ...]:
-    """Names of the codec's files, listed with their digests in meta.json."""
-    return FILES

@@ -14,12 +14,13 @@ from typing import Any
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import COLUMN, PartTask
-from toolkit.data.codec import OPTIONS, Codec
+from toolkit.data.codec import Codec
 from toolkit.data.destination import destination
-from toolkit.data.folder import FORMAT, META_FILE, VERSION, codec_files, digest
+from toolkit.data.folder import FORMAT, META_FILE, VERSION, digest
 from toolkit.data.parts import plan_parts
 from toolkit.data.pieces import train
 from toolkit.data.report import Progress, summary, trained, training
+from toolkit.data.sentence_pieces import OPTIONS, SentencePieces
 from toolkit.data.text import Piece, list_files
 from toolkit.data.workers import Workers
 
@@ -81,7 +82,7 @@ def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Co
                 f"sentencepiece_model must name a readable file, but {config.sentencepiece_model} "
                 f"is not: {error.strerror}. Correct the path, or leave it out to train one."
             ) from error
-        return Codec(model, **options)
+        return SentencePieces(model, **options)
     parts: list[list[Piece]] = [list(task.pieces) for task in tasks if task.split == "train"]
     if not parts:
         raise ToolkitError(
@@ -91,7 +92,7 @@ def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Co
     begin = time.perf_counter()
     items = pool.sample(parts)
     training(items)
-    codec = Codec(train(items, config), **options)
+    codec = SentencePieces(train(items, config), **options)
     trained(codec, config, time.perf_counter() - begin)
     return codec
 
@@ -117,7 +118,7 @@ def _meta(
         "kind": "text",
         "vocabulary": {"symbols": len(words), "fingerprint": words.fingerprint},
         "files": {
-            name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in codec_files()
+            name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in codec.files
         },
         "settings": {name: getattr(config, name) for name in SETTINGS},
         "splits": {

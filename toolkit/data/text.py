@@ -89,6 +89,17 @@ def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
         yield Lines(_decode(piece, rest, number, max_line_bytes), piece.size)
 
 
+def read_whole(path: Path) -> str:
+    """A short file such as a dictionary, checked as text is; without BOM."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
+    if not data:
+        raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
+    return _text(Piece(path, 0, len(data), True), data.removeprefix(_BOM), 0)
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
     """The text, and the file itself, whose position says how far reading has come."""
@@ -127,7 +138,7 @@ def _read(text: BufferedIOBase, most: int, path: Path) -> bytes:
         ) from error
 
 
-def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list[str]:
+def _text(piece: Piece, data: bytes, number: int) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -145,6 +156,11 @@ def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list
             number + data.count(b"\n", 0, data.index(b"\0")),
             "be text, but has a NUL byte. The file is binary or UTF-16: convert it to UTF-8",
         )
+    return text
+
+
+def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list[str]:
+    text = _text(piece, data, number)
     lines = text.split("\n")
     if len(max(lines, key=len)) * 4 > max_line_bytes:
         for place, line in enumerate(lines):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,16 +13,40 @@ import numpy.typing as npt
 from toolkit.common.errors import ToolkitError
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
+WORD_REST = "##"  # WordPiece's mark of all pieces but the first
 ROLES = ("pad", "cls", "sep", "mask", "unk")
+
+
+def first_marked(symbol: str) -> bool:
+    """Whether a piece begins a word, where the first piece of a word is marked."""
+    return symbol.startswith(WORD_START)
+
+
+def rest_marked(symbol: str) -> bool:
+    """Whether a piece begins a word, where all pieces but the first are marked."""
+    return not symbol.startswith(WORD_REST)
+
+
+def whole_words(symbol: str) -> bool:
+    """Every symbol is a word."""
+    return True
 
 
 class Vocabulary:
     """Symbols in the order of their ids, and the ids that play a special role."""
 
     def __init__(
-        self, symbols: Sequence[str], *, pad: int, cls: int, sep: int, mask: int, unk: int
+        self,
+        symbols: Sequence[str],
+        *,
+        pad: int,
+        cls: int,
+        sep: int,
+        mask: int,
+        unk: int,
+        begins: Callable[[str], bool] = first_marked,
     ) -> None:
-        self.symbols = list(symbols)
+        self.symbols, self._begins = list(symbols), begins
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
         for role in ROLES:
             if not 0 <= self.roles[role] < len(self.symbols):
@@ -50,8 +74,10 @@ class Vocabulary:
 
     @cached_property
     def starts_word(self) -> npt.NDArray[np.bool_]:
-        """Whether each symbol is the first piece of a word."""
-        return np.array([symbol.startswith(WORD_START) for symbol in self.symbols])
+        """Whether each symbol is the first piece of a word; special ones are not."""
+        starts = np.array([self._begins(symbol) for symbol in self.symbols])
+        starts[list(self.special)] = False
+        return starts
 
     @cached_property
     def dtype(self) -> str:

@@ -10,12 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.vocabulary import WORD_START
+from toolkit.data.codec import MASK as MASK
 from toolkit.generation.fill_mask import Filling
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
-MASK = "[MASK]"
 BATCH = 32  # sentences that go through the encoder together
 
 
@@ -50,8 +49,8 @@ def encode(codec: Any, sentence: str, limit: int | None) -> list[int]:
     v = codec.vocabulary
     ids = [v.cls, *codec.encode(pieces[0])]
     for piece in pieces[1:]:
-        found = codec.encode(piece)
-        ids += [v.mask, *(found if piece[:1].isspace() else continued(v, found))]
+        apart = piece[:1].isspace()
+        ids += [v.mask, *(codec.encode(piece) if apart else codec.continue_word(piece))]
     ids.append(v.sep)
     if limit is not None and len(ids) > limit:
         raise ToolkitError(
@@ -59,16 +58,6 @@ def encode(codec: Any, sentence: str, limit: int | None) -> list[int]:
             f"{sentence[:60]!r}... Shorten it."
         )
     return ids
-
-
-def continued(vocabulary: Any, ids: list[int]) -> list[int]:
-    """The ids of text that follows without a space: its first piece starts no word."""
-    if not ids or not (first := vocabulary.symbols[ids[0]]).startswith(WORD_START):
-        return ids
-    bare = first.removeprefix(WORD_START)
-    if not bare:
-        return ids[1:]
-    return [vocabulary.symbols.index(bare), *ids[1:]] if bare in vocabulary.symbols else ids
 
 
 def collate(coded: Sequence[Sequence[int]], vocabulary: Any, device: torch.device) -> MaskedBatch:
