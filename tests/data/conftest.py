@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.checked_part import CheckedPart
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.columns import Column, Part
+from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
 from toolkit.data.pieces import train
 from toolkit.data.preprocess import preprocess
@@ -104,7 +105,7 @@ def column(tmp_path):
             begins = np.isin(np.arange(len(items)), documents)
             writer.add(np.concatenate([np.array(i, np.int64) for i in items]), lengths, begins)
             writer.finish()
-            opened.append(Part(writer.stem, "train", "tokens"))
+            opened.append(CheckedPart(writer.stem, "train", "tokens"))
         return Column("tokens", opened)
 
     return write

@@ -3,7 +3,7 @@ import pytest
 
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import PartTask, binarize
-from toolkit.data.columns import Part
+from toolkit.data.checked_part import CheckedPart
 from toolkit.data.text import Piece
 
 TEXT = "the river\na house\n\nit was near\n"
@@ -19,7 +19,9 @@ def binarized(tmp_path, codec, text_file):
         config, seen = PreprocessConfig(trainpref="x", **options), []
         task = PartTask("train", 3, [piece])
         found = binarize(task, config, codec, tmp_path, lambda *now: seen.append(now))
-        parts = {split: Part(tmp_path / f"{split}.tokens.3", split, "tokens") for split in found}
+        parts = {
+            split: CheckedPart(tmp_path / f"{split}.tokens.3", split, "tokens") for split in found
+        }
         items = {s: np.split(part.values, part.offsets[1:-1]) for s, part in parts.items()}
         return found, items, seen
 

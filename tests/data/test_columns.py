@@ -1,26 +1,9 @@
-import pickle
-import time
-
 import numpy as np
-import pytest
-
-from toolkit.common.errors import ToolkitError
-from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.columns import Column, Part
 
 
 def take(column, begin, end):
     places = np.arange(begin, end)[None]
     return column.take(places, np.array([begin]), np.array([end]))[0].tolist()
-
-
-def written(stem, lengths, seed=0):
-    writer = ColumnWriter(stem, "<u2")
-    lengths = np.array(lengths, np.int64)
-    values = np.random.default_rng(seed).integers(0, 1 << 16, lengths.sum())
-    writer.add(values, lengths, np.arange(len(lengths)) % 3 == 0)
-    writer.finish()
-    return values
 
 
 def test_items_are_read_as_they_were_written(column):
@@ -40,90 +23,3 @@ def test_parts_are_numbered_through(column):
 
 def test_ids_above_65535_survive(column):
     assert take(column(([[70000]], [0]), dtype="<i4"), 0, 1) == [70000]
-
-
-def test_a_part_travels_to_a_worker_as_its_path(column):
-    part = column(([[1, 2], [3]], [0])).parts[0]
-    sent = pickle.dumps(part)
-    assert len(sent) < 500
-    assert pickle.loads(sent).offsets.tolist() == [0, 2, 3]
-
-
-@pytest.mark.parametrize("ending", ["bin", "idx"])
-def test_200_of_200_flipped_bits_are_noticed_before_an_item_is_used(tmp_path, ending):
-    stem = tmp_path / "train.tokens.0"
-    values = written(stem, np.random.default_rng(1).integers(1, 9, 3000))
-    file = stem.with_name(f"{stem.name}.{ending}")
-    whole, draw = file.read_bytes(), np.random.default_rng(2)
-    for bit in draw.integers(0, 8 * len(whole), 200).tolist():
-        damaged = bytearray(whole)
-        damaged[bit // 8] ^= 1 << bit % 8
-        file.write_bytes(damaged)
-        with pytest.raises(ToolkitError, match=r"train.tokens.0"):
-            use_every_item(stem, len(values))
-    file.write_bytes(whole)
-    use_every_item(stem, len(values))
-
-
-def use_every_item(stem, elements):
-    part = Part(stem, "train", "tokens")
-    begins, ends = part.offsets[:-1], part.offsets[1:]
-    Column("tokens", [part]).take(begins[:, None], begins, ends)
-
-
-def test_damage_is_named_by_split_column_and_item_and_only_where_it_is(tmp_path):
-    stem = tmp_path / "valid.tokens.3"
-    values = written(stem, [1000] * 2000)
-    file = stem.with_name(stem.name + ".bin")
-    damaged = bytearray(file.read_bytes())
-    damaged[128 + 2 * 700_000] ^= 4  # in the second MiB
-    file.write_bytes(damaged)
-    column = Column("tokens", [Part(stem, "valid", "tokens")])
-    assert take(column, 100_000, 100_002) == values[100_000:100_002].tolist()
-    with pytest.raises(ToolkitError) as caught:
-        take(column, 900_500, 900_600)
-    assert str(caught.value) == (
-        f"{file} (split 'valid', column 'tokens') must match its checksums, but block 1 is "
-        f"damaged, and with it item 900. Copy the folder again, or run toolkit-preprocess again."
-    )
-
-
-def test_a_bin_and_an_idx_of_different_runs_are_refused(tmp_path):
-    written(tmp_path / "a", [1, 2])
-    written(tmp_path / "b", [1, 2, 3])
-    (tmp_path / "b.idx").rename(tmp_path / "a.idx")
-    with pytest.raises(ToolkitError, match="must agree on items, but say 2 and 3"):
-        Part(tmp_path / "a", "train", "tokens")
-
-
-def test_a_renamed_file_is_refused(tmp_path):
-    written(tmp_path / "a", [1, 2])
-    (tmp_path / "a.idx").rename(tmp_path / "a.bin")
-    with pytest.raises(ToolkitError, match=r"must be a .bin file, but says it is .idx"):
-        Part(tmp_path / "a", "train", "tokens")
-
-
-def test_opening_reads_no_payload(tmp_path):
-    stem = tmp_path / "a"
-    written(stem, [5] * 50)
-    for ending in ("bin", "idx"):
-        file = stem.with_name(f"a.{ending}")
-        content = bytearray(file.read_bytes())
-        content[128:] = b"\xff" * (len(content) - 128)
-        file.write_bytes(content)
-    assert Part(stem, "train", "tokens").header.items == 50
-
-
-@pytest.mark.slow
-def test_opening_takes_as_long_for_ten_million_items_as_for_a_thousand(tmp_path):
-    def seconds(stem):
-        found = []
-        for _ in range(20):
-            begin = time.perf_counter()
-            Part(stem, "train", "tokens")
-            found.append(time.perf_counter() - begin)
-        return min(found)
-
-    written(tmp_path / "few", np.ones(1000))
-    written(tmp_path / "many", np.ones(10_000_000))
-    assert seconds(tmp_path / "many") < 3 * seconds(tmp_path / "few")

@@ -42,13 +42,13 @@ def pairs(part: Part, tokens_per_sample: int) -> Stretches:
 
 def blocks(part: Part, tokens_per_sample: int) -> Stretches:
     """Consecutive blocks of T - 2 tokens, across items and documents; the last may be shorter."""
-    return _chop(np.array([0]), np.array([part.header.elements]), tokens_per_sample - 2)
+    return _chop(np.array([0]), np.array([part.elements]), tokens_per_sample - 2)
 
 
 def documents(part: Part, tokens_per_sample: int) -> Stretches:
     """As `blocks`, but starting anew with each document."""
     begins = np.union1d(0, part.offsets[part.document_items])
-    ends = np.append(begins[1:], part.header.elements)
+    ends = np.append(begins[1:], part.elements)
     return _chop(begins, ends, tokens_per_sample - 2)
 
 

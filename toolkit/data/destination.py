@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.folder import META_FILE
+from toolkit.data.own_folder import META_FILE
 
 
 @contextmanager

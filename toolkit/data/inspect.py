@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.columns import Column
-from toolkit.data.folder import DataFolder, read_meta
+from toolkit.data.folder import DataFolder
+from toolkit.data.own_folder import read_meta
 
 
 def describe(path: Path | str, verify: bool = False) -> Mapping[str, Any]:

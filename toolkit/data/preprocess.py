@@ -16,7 +16,7 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
 from toolkit.data.destination import destination
-from toolkit.data.folder import FORMAT, META_FILE, VERSION, digest
+from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest
 from toolkit.data.parts import plan_parts
 from toolkit.data.pieces import train
 from toolkit.data.report import Progress, summary, trained, training

@@ -1,0 +1,136 @@
+"""A data folder of toolkit-preprocess: meta.json, the codec's files, and checked columns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.checked_part import CheckedPart
+from toolkit.data.codec import Codec
+from toolkit.data.columns import Part
+from toolkit.data.source import Source
+
+META_FILE = "meta.json"
+FORMAT, VERSION = "toolkit data folder", 1
+
+
+def digest(meta: Mapping[str, Any]) -> str:
+    """sha256 of everything meta.json says except the digest itself."""
+    said = {key: value for key, value in meta.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """meta.json, checked: kind of file, version, digest."""
+    path = folder / META_FILE
+    if not folder.is_dir():
+        raise ToolkitError(
+            f"{folder} must be a folder that toolkit-preprocess wrote, but there is none. "
+            f"Run toolkit-preprocess first, or correct the path."
+        )
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ToolkitError(
+            f"{folder} must be a folder that toolkit-preprocess wrote, but has no {META_FILE}. "
+            f"Run toolkit-preprocess to the end, or correct the path."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ToolkitError(
+            f"{path} must be readable JSON, but is not ({error}). Run toolkit-preprocess again."
+        ) from error
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise ToolkitError(f"{path} must be written by toolkit-preprocess, but is another file.")
+    if meta.get("version") != VERSION:
+        raise ToolkitError(
+            f"{path} was written by format {meta.get('version')}, this toolkit reads {VERSION}. "
+            f"Run toolkit-preprocess again, or upgrade."
+        )
+    if meta.get("digest") != digest(meta):
+        raise ToolkitError(
+            f"{path} must match its own digest, but was damaged or edited. "
+            f"Run toolkit-preprocess again."
+        )
+    return meta
+
+
+class OwnFolder(Source):
+    """Opening checks meta.json, the codec's files and every header and size; it reads no token."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.meta = path, read_meta(path)
+        self.kind = str(self.meta["kind"])
+        self.vocabulary = str(self.meta["vocabulary"]["fingerprint"])
+        self.splits = list(self.meta["splits"])
+        for name, expected in self.meta["files"].items():
+            _check_file(path / Path(name).name, expected)
+
+    @property
+    def digest(self) -> str:
+        return str(self.meta["digest"])
+
+    def parts(self, split: str) -> dict[str, list[Part]]:
+        """Column -> its parts, with equal item counts."""
+        columns = self.meta["splits"][split]["columns"]
+        found: dict[str, list[Part]] = {
+            column: [_open_part(self.path, split, column, part, self.meta) for part in e["parts"]]
+            for column, e in columns.items()
+        }
+        counts = {sum(part.items for part in parts) for parts in found.values()}
+        if len(counts) != 1 or 0 in counts:
+            raise ToolkitError(
+                f"the columns of split {split!r} must have equal item counts above 0, but have "
+                f"{sorted(counts)}. Run toolkit-preprocess again."
+            )
+        return found
+
+    def codec(self) -> Codec:
+        codec = Codec.load(self.path)
+        if codec.vocabulary.fingerprint != self.vocabulary:
+            raise ToolkitError(
+                f"the vocabulary in {self.path} must be the one its data was written with, but is "
+                f"another. Run toolkit-preprocess again."
+            )
+        return codec
+
+
+def _open_part(
+    folder: Path, split: str, column: str, entry: Mapping[str, Any], meta: Mapping[str, Any]
+) -> CheckedPart:
+    part = CheckedPart(folder / Path(entry["stem"]).name, split, column)
+    found = {
+        "items": part.header.items,
+        "elements": part.header.elements,
+        "documents": part.header.documents,
+        "checksums": list(part.checksums),
+    }
+    for name, value in found.items():
+        if value != entry[name]:
+            raise ToolkitError(
+                f"{part.stem}.bin and .idx must be those that meta.json lists, but their {name} "
+                f"are {value}, not {entry[name]}. They come from another run: preprocess again."
+            )
+    if part.header.fingerprint not in ("0" * 64, meta["vocabulary"]["fingerprint"]):
+        raise ToolkitError(
+            f"{part.stem}.bin must be written with the vocabulary beside it, but was written with "
+            f"another one. Run toolkit-preprocess again."
+        )
+    return part
+
+
+def _check_file(path: Path, expected: str) -> None:
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ToolkitError(
+            f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."
+        ) from error
+    if found != expected:
+        raise ToolkitError(
+            f"{path} must match its digest in {META_FILE}, but was damaged or replaced. "
+            f"Copy the folder again, or run toolkit-preprocess again."
+        )
