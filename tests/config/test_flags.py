@@ -41,9 +41,22 @@ def test_everything_behind_two_dashes_is_positional(parsed):
     assert parsed("--shout -- --limit true") == {"shout": "true", "files": ["--limit", "true"]}
 
 
-def test_a_repeated_flag_wins_or_is_gathered_where_it_is_a_list(parsed):
+def test_the_last_of_repeated_flags_counts_also_where_it_is_a_list(parsed):
     assert parsed("--limit 1 --limit 2") == {"limit": "2"}
-    assert parsed("--parts 1,2 --parts 3") == {"parts": ["1", "2", "3"]}
+    assert parsed("--parts 1,2 --parts 3") == {"parts": ["3"]}
+
+
+def test_repeated_flags_of_a_list_that_is_not_parted_at_commas_add_up(parsed, train):
+    options = by_path(train.command_line)
+    found = parse(["--config", "a,b", "--config=c"], options.__getitem__, None)
+    assert found["config"].value == ["a,b", "c"]
+
+
+def test_words_and_the_flag_of_one_option_are_not_guessed_at(parsed):
+    with pytest.raises(
+        ToolkitError, match=r"files must be given once, but is .* --files and"
+    ):
+        parsed("a --files b")
 
 
 def test_a_greedy_list_takes_every_word_up_to_the_next_flag(parsed):

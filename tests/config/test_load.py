@@ -149,3 +149,17 @@ def test_a_schedule_without_warm_up_says_so(run, monkeypatch):
     monkeypatch.setitem(LR_SCHEDULERS._entries, "constant", bare)
     with pytest.raises(ToolkitError, match=r"that has no lr_scheduler.warmup_updates. Leave it"):
         run("--lr-scheduler", "constant", "--warmup-updates", "3")
+
+
+def test_a_component_that_only_the_sweep_names_needs_no_other_name(train, file):
+    grid = ["--grid", "arch=bert_tiny,composite_bert_tiny"]
+    assert load([*grid, "--task", "mlm"], train).config.arch.name == "bert_tiny"
+    assert load([*grid, *NAMED], train).config.arch.name == "composite_bert_small"
+    path = file("sweep: {grid: ['arch=bert_tiny;bert_small']}\ntask: mlm\n")
+    assert load(["--config", path], train).config.arch.name == "bert_tiny"
+
+
+def test_a_later_list_replaces_an_earlier_one_as_a_sweep_needs(run):
+    assert run("--arch.convolve", "query,key", "--arch.convolve=value").arch.config.convolve == [
+        "value"
+    ]

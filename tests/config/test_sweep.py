@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sweep import SweepConfig
+from toolkit.config.sweep import SweepConfig, first_values
 
 
 def test_a_grid_names_options_and_their_values():
@@ -35,3 +35,10 @@ def test_a_seed_that_comes_twice_is_refused():
 def test_what_the_sweep_itself_sets_cannot_be_varied(key):
     with pytest.raises(ToolkitError, match=r"sweep.grid must not vary"):
         SweepConfig(grid=[f"{key}=1,2"])
+
+
+def test_the_first_values_of_a_grid_are_known_before_it_is_checked():
+    assert first_values(["arch=bert,taco", "lr", "--task.name=x;y", "a="]) == {
+        "arch": "bert",
+        "task.name": "x",
+    }

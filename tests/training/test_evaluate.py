@@ -1,13 +1,15 @@
 import json
 
+import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.config.validate import ValidateConfig
 from toolkit.data.preprocess import preprocess
+from toolkit.distributed import World
 from toolkit.training.evaluate import evaluate
-from toolkit.training.run import run
+from toolkit.training.run import Run, run
 
 
 def asked(data, *paths, **options):
@@ -24,6 +26,16 @@ def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_p
         assert subsets["valid"] == pytest.approx(result.valid["valid"], rel=1e-5)
         assert subsets["train"]["examples"] == 38
     assert "checkpoint_last train" in capsys.readouterr().out
+
+
+def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_path):
+    runs = [Run(config(seed=s, save_dir=str(tmp_path / f"{s}")), World()) for s in (1, 2)]
+    shown = [
+        [split.examples.collate(np.arange(4), epoch).inputs.tokens for split, epoch in splits]
+        for splits in ([(r.train, 1), (r.valid[0], None)] for r in runs)
+    ]
+    (train, valid), (other_train, other_valid) = shown
+    assert valid.equal(other_valid) and not train.equal(other_train)
 
 
 def test_the_results_are_written_as_json(config, data, tmp_path):

@@ -16,7 +16,8 @@ TRUTHS = ("true", "false")
 def parse(argv: Sequence[str], find: Callable[[str], Option], positional: Option | None) -> Values:
     """`--a.b-c 1` and `--a.b-c=1` set a.b_c; words without a flag fill the positional option.
 
-    A flag without value is true where its field is a bool. Lists gather what repeated flags give.
+    A flag without value is true where its field is a bool. Of repeated flags the last one counts,
+    but those of a list that is not parted at commas, such as --config, add up.
     """
     found: Values = {}
     rest: list[str] = []
@@ -36,8 +37,18 @@ def parse(argv: Sequence[str], find: Callable[[str], Option], positional: Option
         texts = [value] if equals else following(option, f"--{name}", words)
         put(found, option, texts, f"--{name}")
     if rest:
+        refuse_twice(found, positional)
         found |= without_flag(rest, positional)
     return found
+
+
+def refuse_twice(found: Values, positional: Option | None) -> None:
+    """Words without a flag would silently win over the flag of the same option."""
+    if positional and positional.path in found:
+        raise ToolkitError(
+            f"{positional.path} must be given once, but is given both by {positional.flag} and by "
+            f"words without a flag. Leave one of them out."
+        )
 
 
 def scan(argv: Sequence[str], options: Mapping[str, Option]) -> Values:
@@ -69,7 +80,7 @@ def put(found: Values, option: Option, texts: list[str], flag: str) -> None:
         found[option.path] = Given(texts[-1], flag)
         return
     items = [item for text in texts for item in parted(option, text)]
-    before = found[option.path].value if option.path in found else []
+    before = found[option.path].value if option.path in found and option.adds_up else []
     found[option.path] = Given([*before, *items], flag)
 
 

@@ -14,6 +14,7 @@ from toolkit.config.flags import parse, scan
 from toolkit.config.given import Given, Values, flattened, plain
 from toolkit.config.options import Option, options_of
 from toolkit.config.run import Chosen, RunConfig
+from toolkit.config.sweep import first_values
 from toolkit.config.yaml_file import read_yaml
 
 DEFAULT_NAMES = {"optimizer": "adamw", "lr_scheduler": "linear"}
@@ -90,12 +91,25 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     for folder in given(first, "user_dir", []):
         plugins.load_folder(folder)
     named = {path: value for path, value in first.items() if path.endswith(".name")}
-    settled = settle(values | named, command)
+    settled = settle(tried_first(argv, values, command) | values | named, command)
     options = by_path([*command.command_line, *settled.options])
     flags = parse(argv, lambda name: names.find(name, options), options.get(command.positional))
     for option in command.command_line:
         flags.pop(option.path, None)
     return settled._replace(values=settled.values | flags)
+
+
+def tried_first(argv: Sequence[str], values: Values, command: Command) -> Values:
+    """Components that only a sweep names: the first of its values stands in for them."""
+    if "sweep" not in command.sections:
+        return {}
+    grid = by_path(o for o in command.plain_options() if o.path == "sweep.grid")
+    flags = scan(argv, {**grid, "grid": grid["sweep.grid"]})
+    tried = first_values(given({**values, **flags}, "sweep.grid", []))
+    names_ = {
+        name: f"{section}.name" for section in COMPONENTS for name in (section, f"{section}.name")
+    }
+    return {names_[key]: Given(tried[key], "--grid") for key in tried if key in names_}
 
 
 def early(command: Command) -> dict[str, Option]:

@@ -40,6 +40,11 @@ class Option:
         return "--" + self.path.replace("_", "-")
 
     @property
+    def adds_up(self) -> bool:
+        """Whether repeated flags add to a list: where its items are not parted at commas."""
+        return self.many and self.separator is None
+
+    @property
     def rule(self) -> str:
         """What a value must be, for error messages."""
         one = SCALARS[self.scalar]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from toolkit.common.errors import ToolkitError
@@ -48,9 +49,7 @@ class SweepConfig:
         """Option -> the values to try, all still text."""
         found: dict[str, list[str]] = {}
         for text in self.grid:
-            key, equals, rest = text.partition("=")
-            key = key.strip().removeprefix("--").replace("-", "_")
-            tried = rest.split(";") if ";" in rest else rest.split(",")
+            key, equals, tried = parted(text)
             if not key or not equals or not all(tried):
                 raise ToolkitError(
                     f"sweep.grid must be an option and its values, but is {text!r}. {EXAMPLE}"
@@ -64,3 +63,15 @@ class SweepConfig:
                 )
             found[key] = tried
         return found
+
+
+def parted(text: str) -> tuple[str, str, list[str]]:
+    """`arch.fixed=true,false` -> the option, the equals sign if there is one, the values."""
+    key, equals, rest = text.partition("=")
+    key = key.strip().removeprefix("--").replace("-", "_")
+    return key, equals, rest.split(";") if ";" in rest else rest.split(",")
+
+
+def first_values(grid: Iterable[str]) -> dict[str, str]:
+    """Option -> the first value to try, where there is one."""
+    return {key: tried[0] for key, _, tried in map(parted, grid) if tried[0]}

@@ -50,7 +50,7 @@ def figures_of(
     found = {}
     for name in names(config.valid_subset):
         split = split_of(
-            name, folder, run.task, data, world=world, seed=run.training.seed, training=False
+            name, folder, run.task, data, world=world, seed=run.data.evaluation_seed, training=False
         )
         found[name] = validate(
             learner,

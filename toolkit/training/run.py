@@ -94,7 +94,7 @@ class Run:
             c.task,
             c.data,
             world=self.world,
-            seed=c.training.seed,
+            seed=c.training.seed if training else c.data.evaluation_seed,
             training=training,
         )
 

@@ -19,6 +19,9 @@ class DataConfig:
     """Most tokens in one micro-batch, padding included."""
     batch_size: int | None = None
     """Most examples in one micro-batch. Without this and max_tokens, 32."""
+    evaluation_seed: int = 0
+    """Seed of what validation draws, such as which tokens it hides. It is apart from the seed of
+    training, so that runs of different seeds are measured on the same examples."""
     num_workers: int = 1
     """Processes that prepare batches ahead of the trainer; 0 prepares them in between."""
 
