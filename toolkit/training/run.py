@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-import torch
 from rich.console import Console as Terminal
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.hashing import seed_of
 from toolkit.common.memory import keep_freed_memory
-from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.folder import DataFolder
 from toolkit.distributed import World, launch
-from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
-from toolkit.optim.precision import Precision, asked_for, resolve
-from toolkit.tasks.task import Learner
+from toolkit.metrics.sinks import Console, Sink
 from toolkit.training import resume
-from toolkit.training.build import build_learner
-from toolkit.training.contents import Contents
-from toolkit.training.data import Split, names, sizes_of, split_of
+from toolkit.training.assembly import make_saving, make_sinks, make_trainer, make_validation
+from toolkit.training.data import Split, names, split_of
 from toolkit.training.diagnosis import NonFinite
 from toolkit.training.limits import total_updates
 from toolkit.training.log import Log
 from toolkit.training.report import print_end, print_start
 from toolkit.training.result import Result, digest
 from toolkit.training.save_folder import SaveFolder
-from toolkit.training.saving import Saving
 from toolkit.training.signals import listening
 from toolkit.training.step import Observer, Place, Step
-from toolkit.training.trainer import Trainer
-from toolkit.training.validate import validate
-from toolkit.training.validation import Validation
 
 
 def run(config: RunConfig) -> Result:
@@ -63,11 +52,25 @@ class Run:
         self.refuse_strangers()
         place = self.saved.place if self.saved else Place()
         self.total = total_updates(config.training, self.train.loader, world, place)
-        self.trainer = self.make_trainer()
-        self.sink = self.make_sink() if world.first else None
+        self.trainer = make_trainer(
+            config, self.folder, world, total=self.total, saved=self.saved, tell=self.tell
+        )
+        self.sink: Sink | None = None
+        if world.first:
+            self.console = Console(config.logging.progress, total_updates=self.total)
+            self.sink = make_sinks(config, self.console, place.update)
         self.log = Log(self.trainer, self.sink, config.logging.log_interval, self.total)
-        self.validation = self.make_validation()
-        self.saving = self.make_saving()
+        self.validation = make_validation(config, self.trainer, self.valid, self.sink)
+        self.observers = {"log": self.log, "validation": self.validation}
+        self.saving = make_saving(
+            config,
+            self.folder,
+            self.trainer,
+            self.observers,
+            saves=self.saves,
+            data=self.fingerprints,
+            sink=self.sink,
+        )
         if self.saved:
             self.go_on(self.saved)
 
@@ -98,102 +101,14 @@ class Run:
             training=training,
         )
 
-    def make_learner(self) -> Learner:
-        """The first weights are the seed's, on every rank and machine."""
-        c = self.config
-        torch.manual_seed(seed_of(c.training.seed))
-        learner = build_learner(c.arch, c.task, sizes_of(self.folder))
-        if c.checkpoint.finetune_from and not self.saved:
-            resume.finetune(c.checkpoint.finetune_from, learner, self.folder.codec, self.tell)
-        return learner.to(self.world.device)
-
-    def make_trainer(self) -> Trainer:
-        c, learner = self.config, self.make_learner()
-        optimizer = OPTIMIZERS[c.optimizer.name].build(
-            c.optimizer.config, list(learner.named_parameters())
-        )
-        return Trainer(
-            learner,
-            CRITERIA[c.criterion.name].build(c.criterion.config),
-            optimizer,
-            LR_SCHEDULERS[c.lr_scheduler.name].build(c.lr_scheduler.config, self.total),
-            world=self.world,
-            precision=Precision(self.precision(), self.world.device),
-            clip_norm=c.training.clip_norm,
-            update_freq=c.training.update_freq,
-            seed=c.training.seed,
-        )
-
-    def precision(self) -> str:
-        """What was asked for; where nothing was, what the run began with."""
-        asked = asked_for(self.config.training)
-        if self.saved and asked == "auto":
-            return str(self.saved.state["precision"])
-        return resolve(asked, self.world.device)
-
-    def make_sink(self) -> Sink:
-        c, at = self.config, self.saved.place.update if self.saved else 0
-        self.console = Console(c.logging.progress, total_updates=self.total)
-        sinks: list[Sink] = [
-            JsonLines(self.saves.path / "metrics.jsonl", resumed_at=at),
-            self.console,
-        ]
-        if c.logging.tensorboard_logdir:
-            sinks.append(TensorBoard(c.logging.tensorboard_logdir, resumed_at=at))
-        return Sinks(sinks)
-
-    def make_validation(self) -> Validation:
-        c = self.config.training
-        subsets = {
-            split.name: partial(
-                validate,
-                self.trainer.learner,
-                self.trainer.criterion,
-                split.loader,
-                examples=len(split.examples.lengths),
-                world=self.world,
-                precision=self.trainer.precision,
-            )
-            for split in self.valid
-        }
-        return Validation(
-            self.trainer,
-            subsets,
-            self.sink,
-            interval=c.validate_interval_updates,
-            patience=c.patience,
-            metric=c.best_metric,
-            examples=self.valid[0].examples.fingerprint if self.valid else "",
-        )
-
     @property
     def fingerprints(self) -> dict[str, str]:
         train = self.train
         return {"examples": train.examples.fingerprint, "order": train.loader.fingerprint}
 
-    def make_saving(self) -> Saving:
-        contents = Contents(
-            self.saves,
-            self.trainer,
-            {"log": self.log, "validation": self.validation},
-            config=self.config,
-            sizes=sizes_of(self.folder),
-            codec=self.folder.codec,
-            data=self.fingerprints,
-        )
-        return Saving(
-            self.trainer,
-            self.saves,
-            contents.save,
-            self.sink,
-            config=self.config.checkpoint,
-            validation=self.validation,
-        )
-
     def go_on(self, saved: resume.Saved) -> None:
         resume.refuse_other_data(saved, self.fingerprints)
-        observers = {"log": self.log, "validation": self.validation}
-        resume.restore(saved, self.trainer, observers)
+        resume.restore(saved, self.trainer, self.observers)
         if saved.folder.parent.samefile(self.saves.path):
             self.saving.saved_at = saved.place.update
         self.tell(
@@ -231,7 +146,7 @@ class Run:
             self.validation.validate(place.update, place.latest_epoch)
         if not self.config.checkpoint.no_save:
             reason = "signal" if stopped else "end"
-            self.saving.save(place.update, place.latest_epoch, [reason])
+            self.saving.finish(place.update, place.latest_epoch, reason)
 
     def advance(self, step: Step) -> None:
         if self.world.first:
@@ -257,8 +172,9 @@ class Run:
         return result
 
     def close(self) -> None:
-        """End the workers and the progress bar."""
+        """End the workers and the progress bar, and let others have the save folder."""
         for split in (self.train, *self.valid):
             split.loader.close()
         if self.sink:
             self.sink.close()
+        self.saves.close()

@@ -1,0 +1,137 @@
+"""The parts of a training run, each made from the config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from toolkit.common.hashing import seed_of
+from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
+from toolkit.config.run import RunConfig
+from toolkit.data.folder import DataFolder
+from toolkit.distributed import World
+from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
+from toolkit.optim.precision import Precision, asked_for, resolve
+from toolkit.tasks.task import Learner
+from toolkit.training import resume
+from toolkit.training.build import build_learner
+from toolkit.training.contents import Contents
+from toolkit.training.data import Split, sizes_of
+from toolkit.training.save_folder import SaveFolder
+from toolkit.training.saving import Saving
+from toolkit.training.trainer import Trainer
+from toolkit.training.validate import validate
+from toolkit.training.validation import Validation
+
+
+def make_learner(
+    c: RunConfig, folder: DataFolder, *, saved: resume.Saved | None, tell: resume.Tell
+) -> Learner:
+    """The first weights are the seed's, on every rank and machine."""
+    torch.manual_seed(seed_of(c.training.seed))
+    learner = build_learner(c.arch, c.task, sizes_of(folder))
+    if c.checkpoint.finetune_from and not saved:
+        resume.finetune(c.checkpoint.finetune_from, learner, folder.codec, tell)
+    return learner
+
+
+def make_trainer(
+    c: RunConfig,
+    folder: DataFolder,
+    world: World,
+    *,
+    total: int,
+    saved: resume.Saved | None,
+    tell: resume.Tell,
+) -> Trainer:
+    learner = make_learner(c, folder, saved=saved, tell=tell).to(world.device)
+    optimizer = OPTIMIZERS[c.optimizer.name].build(
+        c.optimizer.config, list(learner.named_parameters())
+    )
+    return Trainer(
+        learner,
+        CRITERIA[c.criterion.name].build(c.criterion.config),
+        optimizer,
+        LR_SCHEDULERS[c.lr_scheduler.name].build(c.lr_scheduler.config, total),
+        world=world,
+        precision=Precision(precision_of(c, saved, world.device), world.device),
+        clip_norm=c.training.clip_norm,
+        update_freq=c.training.update_freq,
+        seed=c.training.seed,
+    )
+
+
+def precision_of(c: RunConfig, saved: resume.Saved | None, device: torch.device) -> str:
+    """What was asked for; where nothing was, what the run began with."""
+    asked = asked_for(c.training)
+    if saved and asked == "auto":
+        return str(saved.state["precision"])
+    return resolve(asked, device)
+
+
+def make_sinks(c: RunConfig, console: Console, resumed_at: int) -> Sink:
+    file = Path(c.checkpoint.save_dir) / "metrics.jsonl"
+    sinks: list[Sink] = [JsonLines(file, resumed_at=resumed_at), console]
+    if c.logging.tensorboard_logdir:
+        sinks.append(TensorBoard(c.logging.tensorboard_logdir, resumed_at=resumed_at))
+    return Sinks(sinks)
+
+
+def make_validation(
+    config: RunConfig, trainer: Trainer, splits: Sequence[Split], sink: Sink | None
+) -> Validation:
+    c = config.training
+    subsets = {
+        split.name: partial(
+            validate,
+            trainer.learner,
+            trainer.criterion,
+            split.loader,
+            examples=len(split.examples.lengths),
+            world=trainer.world,
+            precision=trainer.precision,
+        )
+        for split in splits
+    }
+    return Validation(
+        trainer,
+        subsets,
+        sink,
+        interval=c.validate_interval_updates,
+        patience=c.patience,
+        metric=c.best_metric,
+        examples=splits[0].examples.fingerprint if splits else "",
+    )
+
+
+def make_saving(
+    c: RunConfig,
+    folder: DataFolder,
+    trainer: Trainer,
+    observers: Mapping[str, Any],
+    *,
+    saves: SaveFolder,
+    data: Mapping[str, str],
+    sink: Sink | None,
+) -> Saving:
+    contents = Contents(
+        saves,
+        trainer,
+        observers,
+        config=c,
+        sizes=sizes_of(folder),
+        codec=folder.codec,
+        data=data,
+    )
+    return Saving(
+        trainer,
+        saves,
+        contents.save,
+        sink,
+        config=c.checkpoint,
+        validation=observers["validation"],
+    )
