@@ -55,22 +55,13 @@ def test_the_last_one_is_tried_first_and_then_the_newest(saves):
     assert [path.name[-1] for path in saves.candidates()] == ["2", "3", "1"]
 
 
-def test_pruning_keeps_the_newest_of_each_kind_and_what_links_point_at(saves):
+def test_what_links_point_at_is_never_dropped(saves):
     for update in (1, 2, 3, 4):
-        write(saves, update, reasons=["epoch"])
-        write(saves, 10 + update)
-    saves.link(BEST, "checkpoint_e1_u1")
-    saves.link(LAST, "checkpoint_e1_u12")
-    saves.prune(keep_epochs=2, keep_others=1)
-    kept = {int(path.name.rpartition("u")[2]) for path in saves.checkpoints()}
-    assert kept == {1, 3, 4, 12, 14}
-
-
-def test_zero_keeps_all_checkpoints(saves):
-    for update in (1, 2, 3):
         write(saves, update)
-    saves.prune(0, 0)
-    assert len(saves.checkpoints()) == 3
+    saves.link(BEST, "checkpoint_e1_u1")
+    saves.link(LAST, "checkpoint_e1_u2")
+    saves.drop(saves.checkpoints())
+    assert names(saves) == [BEST, "checkpoint_e1_u1", "checkpoint_e1_u2", LAST]
 
 
 def test_what_a_crash_left_behind_is_removed_and_what_it_moved_aside_put_back(saves):
@@ -79,6 +70,7 @@ def test_what_a_crash_left_behind_is_removed_and_what_it_moved_aside_put_back(sa
     (saves.path / ".checkpoint_e1_u1.77.tmp" / "half").write_text("")
     (saves.path / ".checkpoint_last.77.tmp").symlink_to("checkpoint_e1_u1")
     saves.prepare()
+    saves.close()
     assert names(saves) == ["checkpoint_e1_u1"]
 
 

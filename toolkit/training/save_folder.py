@@ -1,4 +1,4 @@
-"""The folder of a run's checkpoints: written whole or not at all, linked, pruned.
+"""The folder of a run's checkpoints: written whole or not at all, linked, removed.
 
 A checkpoint is filled under a temporary name, synced to disk and renamed; `checkpoint_last` and
 `checkpoint_best` are relative symbolic links, replaced in one step.
@@ -6,11 +6,12 @@ A checkpoint is filled under a temporary name, synced to disk and renamed; `chec
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from safetensors import SafetensorError
 
 from toolkit.common.errors import ToolkitError
 from toolkit.training import manifest
+from toolkit.training.lock import Lock
 
 NAME = re.compile(r"checkpoint_e(\d+)_u(\d+)")
 LAST, BEST = "checkpoint_last", "checkpoint_best"
@@ -25,6 +27,12 @@ OLD = ".old.tmp"
 """Ends the name of a checkpoint while another of the same name takes its place."""
 PAUSES_SECONDS = (1.0, 4.0)
 """Between the tries to write a checkpoint."""
+
+log = logging.getLogger(__name__)
+
+
+class NotSaved(ToolkitError):
+    """A checkpoint could not be written; the older ones are as they were."""
 
 
 def sync(path: Path) -> None:
@@ -43,15 +51,18 @@ def update_of(folder: Path) -> int:
 
 class SaveFolder:
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.lock = path, Lock(path)
 
     def prepare(self) -> None:
-        """Make the folder, see that it can be written to, and remove what a crash left behind."""
+        """Make the folder, see that it can be written to, take it, and tidy up after a crash."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe.{os.getpid()}.tmp"
-            probe.write_text("")
+            with probe.open("wb") as file:
+                file.write(bytes(4096))
+                os.fsync(file.fileno())
             probe.unlink()
+            self.lock.acquire()
         except OSError as error:
             raise ToolkitError(
                 f"checkpoint.save_dir must be a folder that can be written to, but {self.path} "
@@ -60,8 +71,16 @@ class SaveFolder:
         for old in self.path.glob(f".checkpoint*{OLD}"):
             if not (name := self.path / old.name[1 : -len(OLD)]).exists():
                 old.rename(name)
-        for stale in self.path.glob(".checkpoint*.tmp"):
-            remove(stale)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove what a crash, or a removal that failed, left behind."""
+        for stale in [*self.path.glob(".checkpoint*.tmp"), *self.path.glob(".probe*.tmp")]:
+            discard(stale)
+
+    def close(self) -> None:
+        """Let another run take the folder."""
+        self.lock.release()
 
     def write(self, name: str, fill: Callable[[Path], None], facts: Mapping[str, Any]) -> Path:
         """Write a checkpoint; tried again after a pause, since disks and networks have moods."""
@@ -69,9 +88,9 @@ class SaveFolder:
             try:
                 return self.write_once(name, fill, facts)
             except (OSError, SafetensorError) as error:
-                remove(self.temporary(name))
+                discard(self.temporary(name))
                 if pause is None:
-                    raise ToolkitError(
+                    raise NotSaved(
                         f"checkpoint {self.path / name} must be written to disk, but could not "
                         f"be: {error}. Make room or repair the disk; older checkpoints are whole."
                     ) from error
@@ -90,11 +109,13 @@ class SaveFolder:
         for file in temporary.iterdir():
             sync(file)
         sync(temporary)
+        old = self.path / f".{name}{OLD}"
         if target.exists():
-            target.rename(self.path / f".{name}{OLD}")
+            remove(old)
+            target.rename(old)
         temporary.rename(target)
         sync(self.path)
-        remove(self.path / f".{name}{OLD}")
+        discard(old)
         return target
 
     def link(self, link: str, target: str) -> None:
@@ -122,30 +143,13 @@ class SaveFolder:
         last = self.target(LAST)
         return [*([last] if last else []), *(p for p in self.checkpoints() if p != last)]
 
-    def prune(self, keep_epochs: int, keep_others: int) -> None:
-        """Keep the newest so many of an epoch's end and of those between; 0 keeps all.
-
-        What the links point at stays, and what cannot be read is not ours to judge.
-        """
+    def drop(self, folders: Iterable[Path]) -> None:
+        """Remove checkpoints, but none that a link points at; what fails is tried again later."""
         spared = {self.target(LAST), self.target(BEST)}
-        ends: list[Path] = []
-        others: list[Path] = []
-        for path in self.checkpoints():
-            reasons = reasons_of(path)
-            if reasons is not None:
-                (ends if "epoch" in reasons else others).append(path)
-        for paths, keep in ((ends, keep_epochs), (others, keep_others)):
-            for path in paths[keep:] if keep else []:
-                if path not in spared:
-                    remove(path)
-
-
-def reasons_of(folder: Path) -> Sequence[str] | None:
-    """Why a checkpoint was saved; None where it does not say."""
-    try:
-        return list(manifest.read(folder).get("reasons", []))
-    except (ToolkitError, OSError):
-        return None
+        self.tidy()
+        for folder in folders:
+            if folder not in spared:
+                discard(folder)
 
 
 def remove(path: Path) -> None:
@@ -153,6 +157,14 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         if not path.name.endswith(".tmp"):
             path = path.rename(path.with_name(f".{path.name}.gone.tmp"))
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def discard(path: Path) -> None:
+    """Remove, or tell why not: training goes on, and the next `tidy` tries again."""
+    try:
+        remove(path)
+    except OSError as error:
+        log.warning("%s could not be removed (%s); it is tried again later.", path, error)

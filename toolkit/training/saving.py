@@ -1,21 +1,30 @@
-"""When checkpoints are saved, linked and pruned."""
+"""When checkpoints are saved and linked, which are kept, and what a failed save does: little."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from time import perf_counter
 
 from toolkit.config.sections import CheckpointConfig
 from toolkit.metrics.records import Value
 from toolkit.metrics.sinks import Sink
-from toolkit.training.save_folder import BEST, LAST, SaveFolder
+from toolkit.training.pruning import superfluous
+from toolkit.training.save_folder import BEST, LAST, NotSaved, SaveFolder
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 from toolkit.training.validation import Validation
 
+log = logging.getLogger(__name__)
+
 
 class Saving:
-    """Saves at each epoch's end, every so many updates, and where validation was best."""
+    """Saves at each epoch's end, every so many updates, and where validation was best.
+
+    A save that fails, after the tries that SaveFolder makes, is told, and training goes on to the
+    next one: an hour without a checkpoint is better than none with the run. So many in a row end
+    it, and so does the last one of a run. All ranks decide alike.
+    """
 
     def __init__(
         self,
@@ -31,6 +40,8 @@ class Saving:
         self.trainer, self.folder, self.write = trainer, folder, save
         self.config, self.validation = config, validation
         self.saved_at = -1
+        self.failures = 0
+        """Saves in a row that could not be written."""
 
     def __call__(self, step: Step) -> None:
         interval = self.config.save_interval_updates
@@ -48,6 +59,31 @@ class Saving:
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
         """Save, unless this update is saved already; then only point at it."""
+        problem = self.attempt(update, epoch, reasons)
+        self.failures = self.failures + 1 if problem else 0
+        if not problem:
+            return
+        if self.failures >= self.config.failed_saves:
+            raise NotSaved(f"{problem} That was failure {self.failures} in a row.")
+        if self.sink:
+            self.sink.write("save_failed", {"update": update, "epoch": epoch, "problem": problem})
+            log.warning("%s Training goes on; the next save is tried again.", problem)
+
+    def finish(self, update: int, epoch: int, reason: str) -> None:
+        """The last save of a run: NotSaved where it fails, since no other follows."""
+        if problem := self.attempt(update, epoch, [reason]):
+            raise NotSaved(problem)
+
+    def attempt(self, update: int, epoch: int, reasons: list[str]) -> str:
+        """What went wrong on any rank, empty where nothing did."""
+        problem = ""
+        try:
+            self.put(update, epoch, reasons)
+        except (NotSaved, OSError) as error:
+            problem = str(error)
+        return next(filter(None, self.trainer.world.gather(problem)), "")
+
+    def put(self, update: int, epoch: int, reasons: list[str]) -> None:
         name = f"checkpoint_e{epoch}_u{update}"
         if self.saved_at != update:
             begun = perf_counter()
@@ -56,9 +92,9 @@ class Saving:
             if self.sink:
                 values: dict[str, Value] = {"update": update, "epoch": epoch, "path": name}
                 self.sink.write("save", {**values, "seconds": perf_counter() - begun})
-        if not self.trainer.world.first:
-            return
-        self.folder.link(LAST, name)
-        if self.validation.improved_at == update:
-            self.folder.link(BEST, name)
-        self.folder.prune(self.config.keep_last_epochs, self.config.keep_interval_updates)
+        if self.trainer.world.first:
+            self.folder.link(LAST, name)
+            if self.validation.improved_at == update:
+                self.folder.link(BEST, name)
+            kept = self.folder.checkpoints()
+            self.folder.drop(superfluous(kept, self.config, self.validation.metric))

@@ -21,10 +21,21 @@ class CheckpointConfig:
     """Keep only so many end-of-epoch checkpoints; 0 keeps all. Last and best always stay."""
     keep_interval_updates: int = 1
     """Keep only so many checkpoints saved in between; 0 keeps all."""
+    keep_interval_updates_pattern: int = 0
+    """Keep also those in between whose update is a multiple of this; 0 for none."""
+    keep_best_checkpoints: int = 0
+    """Keep also so many of those best by training.best_metric; 0 for checkpoint_best alone."""
+    failed_saves: int = 3
+    """Stop after so many saves in a row that could not be written, 1 or more; fewer are told."""
     no_save: bool = False
     """Save no checkpoints at all, only the log and the result."""
 
     def __post_init__(self) -> None:
-        for name in ("save_interval_updates", "keep_last_epochs", "keep_interval_updates"):
+        counts = ("keep_last_epochs", "keep_interval_updates", "keep_interval_updates_pattern")
+        for name in ("save_interval_updates", *counts, "keep_best_checkpoints"):
             value = getattr(self, name)
             require(value >= 0, f"checkpoint.{name} must not be negative, but is {value}.")
+        require(
+            self.failed_saves > 0,
+            f"checkpoint.failed_saves must be at least 1, but is {self.failed_saves}.",
+        )
