@@ -14,6 +14,7 @@ from toolkit.nn.attention import Attention, Offsets, Places
 from toolkit.nn.blocks import EncoderLayer
 from toolkit.nn.embeddings import Embeddings
 from toolkit.nn.initial import initialise
+from toolkit.nn.layers import Layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ class Encoder(nn.Module):
             width=c.width,
             dropout=c.dropout,
         )
-        self.layers = nn.ModuleList(
+        self.layers = Layers(
             EncoderLayer(attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout)
             for _ in range(c.layers)
         )
@@ -111,8 +112,8 @@ class Encoder(nn.Module):
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
         *others, last = self.layers
         for layer in others:
-            x = layer(x, places)
-        return Encoded(last(x, places, chosen))
+            x = self.layers.call(layer, x, places)
+        return Encoded(self.layers.call(last, x, places, chosen))
 
 
 def states_at(

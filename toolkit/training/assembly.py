@@ -60,7 +60,7 @@ def make_trainer(
         world=world,
         precision=Precision(precision_of(c, saved, world.device), world.device),
         clip_norm=c.training.clip_norm,
-        update_freq=c.training.update_freq,
+        update_freq=c.training.micro_batches_per_rank(world.size),
         seed=c.training.seed,
     )
 

@@ -23,8 +23,9 @@ def total_updates(c: TrainingConfig, loader: Loader, world: World, place: Place)
         )
     if c.max_epoch is None:
         return int(c.max_update or 0)
+    together = world.size * c.micro_batches_per_rank(world.size)
     total, consumed = place.update, place.consumed
     for epoch in range(place.epoch, c.max_epoch + 1):
         left = loader.micro_batches(epoch) - consumed
-        total, consumed = total + math.ceil(left / (world.size * c.update_freq)), 0
+        total, consumed = total + math.ceil(left / together), 0
     return total if c.max_update is None else min(total, c.max_update)

@@ -30,9 +30,9 @@ def start_rows(config: RunConfig, trainer: Trainer, train: Split, total: int) ->
     bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
     bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
     shares = (
-        f" x {config.training.update_freq} x {world.size} ranks"
+        f" x {trainer.update_freq} x {world.size} ranks"
         if world.size > 1
-        else (f" x {config.training.update_freq}" if config.training.update_freq > 1 else "")
+        else (f" x {trainer.update_freq}" if trainer.update_freq > 1 else "")
     )
     count = sum(p.numel() for p in trainer.parameters)
     return {

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.config.sections.require import require
+from toolkit.config.sections.scale import ScaleConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
+class TrainingConfig(ScaleConfig):
     max_update: int | None = None
     """Stop after this many updates."""
     max_epoch: int | None = None
     """Stop after this many passes over the data."""
-    update_freq: int = 1
-    """Micro-batches that each rank accumulates for one update."""
     clip_norm: float = 1.0
     """Largest norm of the gradient; larger ones are scaled down to it. 0 for no bound."""
     seed: int = 1
@@ -35,6 +34,7 @@ class TrainingConfig:
     """Validation figure that decides which checkpoint is best (of the first validation split)."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = ("auto", "fp32", "bf16", "fp16")
         require(
             self.precision in known,
@@ -49,10 +49,6 @@ class TrainingConfig:
         require(
             self.device in ("auto", "cpu", "cuda"),
             f"training.device must be auto, cpu or cuda, but is {self.device!r}.",
-        )
-        require(
-            self.update_freq > 0,
-            f"training.update_freq must be at least 1, but is {self.update_freq}.",
         )
         require(
             self.clip_norm >= 0,

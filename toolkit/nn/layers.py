@@ -1,0 +1,25 @@
+"""A stack of layers, which may be computed twice to keep less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Layers(nn.ModuleList):
+    """Layers to be called one by one through `call`.
+
+    Where `recomputed` is set, only a layer's inputs are kept for the backward pass, which computes
+    the rest anew (Chen et al. 2016, section 4). Dropout draws from torch's default generators,
+    which are put back for it: the gradients are the same.
+    """
+
+    recomputed = False
+
+    def call(self, layer: nn.Module, *inputs: Any) -> Any:
+        if self.recomputed and torch.is_grad_enabled():
+            return checkpoint(layer, *inputs, use_reentrant=False)
+        return layer(*inputs)
