@@ -2,42 +2,46 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import OPTIMIZERS
 from toolkit.optim.adam import AdamConfig
 
-LR, B1, B2, EPS = 0.1, 0.9, 0.999, 1e-6
+LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 
 
-def written_out(p, gradients, *, decoupled=0.0, added=0.0):
-    """The two papers' loops, in float64."""
-    p, m, v = p.double(), 0.0, 0.0
-    for t, g in enumerate(gradients, 1):
-        g = g.double() + added * p
-        m, v = B1 * m + (1 - B1) * g, B2 * v + (1 - B2) * g * g
-        corrected = (m / (1 - B1**t)) / ((v / (1 - B2**t)).sqrt() + EPS)
-        p = p - LR * (corrected + decoupled * p)
-    return p.float()
+def loop(*, decoupled=0.0, added=0.0, corrects=True):
+    """The two papers' loops."""
+
+    def moved(p, gradients, name):
+        m, v, decays = 0.0, 0.0, not name.endswith("bias")
+        for t, g in enumerate(gradients, 1):
+            g = g + added * decays * p
+            m, v = B1 * m + (1 - B1) * g, B2 * v + (1 - B2) * g * g
+            hats = (1 - B1**t, 1 - B2**t) if corrects else (1, 1)
+            step = (m / hats[0]) / ((v / hats[1]).sqrt() + EPS)
+            p = p - LR * (step + decoupled * decays * p)
+        return p
+
+    return moved
 
 
-@pytest.mark.parametrize(
-    ("name", "last", "terms"),
-    [
-        ("adamw", "weight", {"decoupled": 0.01}),
-        ("adamw", "bias", {}),
-        ("adam", "weight", {"added": 0.01}),
-    ],
-)
-def test_the_optimizer_equals_its_formula_written_out(name, last, terms):
-    torch.manual_seed(0)
-    p, gradients = torch.randn(4, 3), torch.randn(5, 4, 3)
-    wanted = written_out(p, gradients, **terms)
-    parameter = torch.nn.Parameter(p.clone())
-    config = AdamConfig(lr=LR, weight_decay=0.01)
-    optimizer = OPTIMIZERS[name].build(config, [(f"layer.{last}", parameter)])
-    for gradient in gradients:
-        parameter.grad = gradient.clone()
-        optimizer.step()
-    torch.testing.assert_close(parameter.detach(), wanted, atol=2e-6, rtol=0)
+@pytest.mark.parametrize("corrects", [True, False])
+@pytest.mark.parametrize(("name", "decay"), [("adamw", "decoupled"), ("adam", "added")])
+def test_adam_equals_its_formula_with_and_without_bias_correction(
+    largest_difference, name, decay, corrects
+):
+    options = {"lr": LR, "weight_decay": DECAY, "bias_correction": corrects}
+    found = largest_difference(name, loop(**{decay: DECAY}, corrects=corrects), **options)
+    assert found < 1e-6
+
+
+def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
+    from toolkit.common.registry import OPTIMIZERS
+    from toolkit.optim.update import update
+
+    p = torch.nn.Parameter(torch.ones(3))
+    adam = OPTIMIZERS["adamw"].build(AdamConfig(bias_correction=False), [("a", p)])
+    p.grad = torch.full((3,), float("nan"))
+    assert update(adam, [p], clip_norm=1.0).skipped
+    assert torch.equal(p, torch.ones(3)) and not adam.state[p]["exp_avg"].any()
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,7 @@ def test_the_optimizer_equals_its_formula_written_out(name, last, terms):
         ("weight_decay", -0.5, "must not be negative, but is -0.5"),
         ("eps", 0.0, "must be above 0, but is 0.0"),
         ("beta1", 1.0, "must be at least 0 and below 1, but is 1.0"),
+        ("layer_rate_decay", 0.0, "must be above 0 and at most 1, but is 0.0"),
     ],
 )
 def test_impossible_settings_are_refused(field, value, rule):

@@ -5,8 +5,11 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS
 from toolkit.optim.schedules import (
+    CosineConfig,
     PolynomialConfig,
     WarmupConfig,
+    cosine,
+    fixed,
     inverse_sqrt,
     linear,
     polynomial,
@@ -41,7 +44,29 @@ def test_inverse_sqrt_without_warmup_begins_at_its_peak():
     assert [factor(1), factor(4)] == [1, 0.5]
 
 
-@pytest.mark.parametrize("name", ["linear", "polynomial", "inverse_sqrt"])
+def test_cosine_follows_its_formula():
+    factor = cosine(CosineConfig(warmup_updates=2, end_rate=0.1), 10)
+    assert [factor(1), factor(2), factor(3)] == [0.5, 1, 1]
+    for n in range(3, 11):
+        assert factor(n) == pytest.approx(
+            0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (n - 3) / 8)), abs=1e-12
+        )
+    assert factor(11) == factor(99) == pytest.approx(0.1)
+
+
+def test_cosine_begins_again_in_every_cycle():
+    once, twice = cosine(CosineConfig(), 4), cosine(CosineConfig(cycles=2), 8)
+    assert [twice(n) for n in range(1, 9)] == pytest.approx([once(n) for n in (1, 2, 3, 4)] * 2)
+
+
+def test_fixed_rises_to_its_peak_and_stays_there():
+    assert [fixed(WarmupConfig(warmup_updates=4), 9)(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
+    assert fixed(WarmupConfig(), 9)(1) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["linear", "polynomial", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"]
+)
 def test_every_schedule_is_finite_when_warmup_outlasts_training(name):
     entry = LR_SCHEDULERS[name]
     factor = entry.build(type(entry.config)(warmup_updates=10), 5)
@@ -59,3 +84,5 @@ def test_wrong_decays_are_refused():
         PolynomialConfig(power=0.0)
     with pytest.raises(ToolkitError, match=r"end_rate must lie between 0 and 1, but is 1\.5"):
         PolynomialConfig(end_rate=1.5)
+    with pytest.raises(ToolkitError, match=r"cycles must be at least 1, but is 0"):
+        CosineConfig(cycles=0)

@@ -8,54 +8,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.rules import Named, decayed_and_spared
+from toolkit.optim.rules import Named, OptimizerConfig, above_zero, groups, share
+
+ENDLESS = 2.0**40
+"""A number of updates t at which 1 - beta^t is 1, whatever is added to it or taken away."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdamConfig:
-    lr: float = 3e-4
-    """Peak learning rate."""
+class AdamConfig(OptimizerConfig):
     beta1: float = 0.9
     """Share of the old mean kept at each update, 0 to 1."""
     beta2: float = 0.999
     """Share of the old mean square kept at each update, 0 to 1."""
     eps: float = 1e-6
     """Added to the root of the mean square."""
-    weight_decay: float = 0.01
-    """Decay of weights, per update and unit of learning rate; biases and norms are spared."""
+    bias_correction: bool = True
+    """Divide the means by 1 - beta^t, which makes up for their beginning at zero. BERT's own
+    training did not. A run keeps what it began with."""
 
     def __post_init__(self) -> None:
-        for name in ("lr", "weight_decay"):
-            value = getattr(self, name)
-            if value < 0:
-                raise ToolkitError(f"optimizer.{name} must not be negative, but is {value}.")
-        if self.eps <= 0:
-            raise ToolkitError(f"optimizer.eps must be above 0, but is {self.eps}.")
-        for name in ("beta1", "beta2"):
-            value = getattr(self, name)
-            if not 0 <= value < 1:
-                raise ToolkitError(
-                    f"optimizer.{name} must be at least 0 and below 1, but is {value}."
-                )
+        super().__post_init__()
+        above_zero("eps", self.eps)
+        share("beta1", self.beta1)
+        share("beta2", self.beta2)
 
 
 @register_optimizer("adamw", AdamConfig())
-def adamw(c: AdamConfig, named_parameters: Iterable[Named]) -> torch.optim.Optimizer:
+def adamw(c: AdamConfig, named_parameters: Iterable[Named]) -> Optimizer:
     """p <- p - lr (m^ / (sqrt(v^) + eps) + decay p) (Loshchilov & Hutter 2019, algorithm 2).
 
     m and v are running means of g and g^2; the hat divides by 1 - beta^t (bias correction).
     """
-    groups = decayed_and_spared(named_parameters, c.weight_decay)
-    return torch.optim.AdamW(groups, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
+    return of_kind(torch.optim.AdamW, c, groups(named_parameters, c))
 
 
 @register_optimizer("adam", AdamConfig(weight_decay=0.0))
-def adam(c: AdamConfig, named_parameters: Iterable[Named]) -> torch.optim.Optimizer:
+def adam(c: AdamConfig, named_parameters: Iterable[Named]) -> Optimizer:
     """p <- p - lr m^ / (sqrt(v^) + eps) (Kingma & Ba 2015, algorithm 1); decay is added to g."""
-    groups = decayed_and_spared(named_parameters, c.weight_decay)
-    return torch.optim.Adam(groups, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
+    return of_kind(torch.optim.Adam, c, groups(named_parameters, c))
+
+
+def of_kind(
+    kind: type[torch.optim.Adam], c: AdamConfig, parts: list[dict[str, Any]]
+) -> torch.optim.Adam:
+    """Torch's optimizer; without bias correction, as if endlessly many updates lay behind it."""
+    optimizer = kind(parts, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
+    for p in [p for group in optimizer.param_groups for p in group["params"]]:
+        if not c.bias_correction:
+            optimizer.state[p] = {
+                "step": torch.tensor(ENDLESS, device=p.device),
+                "exp_avg": torch.zeros_like(p),
+                "exp_avg_sq": torch.zeros_like(p),
+            }
+    return optimizer

@@ -1,13 +1,54 @@
-"""Which parameters an optimizer treats differently from the rest."""
+"""Which parameters an optimizer treats differently from the rest: decay, rate, matrix or not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch.nn import Parameter
 
+from toolkit.common.errors import ToolkitError
+
 Named = tuple[str, Parameter]
+LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
+"""The number of the layer that a parameter of one of our encoders belongs to, from 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """What every optimizer here can be told."""
+
+    lr: float = 3e-4
+    """Peak learning rate."""
+    weight_decay: float = 0.01
+    """Decay of weights, per update and unit of learning rate; biases and norms are spared."""
+    layer_rate_decay: float = 1.0
+    """Factor on the learning rate from each layer to the one below it, above 0 up to 1: heads
+    learn at the full rate, the top layer at this share of it, the embeddings slowest."""
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if value < 0:
+                raise ToolkitError(f"optimizer.{name} must not be negative, but is {value}.")
+        if not 0 < self.layer_rate_decay <= 1:
+            raise ToolkitError(
+                f"optimizer.layer_rate_decay must be above 0 and at most 1, but is "
+                f"{self.layer_rate_decay}. 1 gives all layers the same rate."
+            )
+
+
+def share(name: str, value: float) -> None:
+    """Refuse what is no share of an old mean to keep."""
+    if not 0 <= value < 1:
+        raise ToolkitError(f"optimizer.{name} must be at least 0 and below 1, but is {value}.")
+
+
+def above_zero(name: str, value: float | int) -> None:
+    if value <= 0:
+        raise ToolkitError(f"optimizer.{name} must be above 0, but is {value}.")
 
 
 def spared(name: str) -> bool:
@@ -21,13 +62,58 @@ def spared(name: str) -> bool:
     return "bias" in last or any("norm" in owner for owner in owners[-1:])
 
 
-def decayed_and_spared(parameters: Iterable[Named], weight_decay: float) -> list[dict[str, Any]]:
-    """Parameter groups for an optimizer: those that decay, then those that do not."""
+def hidden_matrix(name: str, p: Parameter) -> bool:
+    """Whether a parameter is the matrix of a linear map inside a layer.
+
+    Embeddings, heads, tables of taps, kernels of convolutions and vectors are none.
+    """
+    return p.dim() == 2 and name.endswith(".weight") and LAYER.search(name) is not None
+
+
+def rate_factors(names: Sequence[str], decay: float) -> list[float]:
+    """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
+
+    The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
+    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Below are the encoder's parameters
+    that come before its layers; those behind, as a last norm, learn like the heads.
+    """
+    if decay == 1:
+        return [1.0] * len(names)
+    inside = [LAYER.search(name) if name.startswith("encoder.") else None for name in names]
+    places = [place for place, found in enumerate(inside) if found]
+    if not places:
+        raise ToolkitError(
+            "optimizer.layer_rate_decay must find layers, but no parameter of the encoder is "
+            "called layers.0 and so on. Leave it out, or name the architecture's list of layers so."
+        )
+    layers = 1 + max(int(found[1]) for found in inside if found)
+
+    def factor(place: int) -> float:
+        if found := inside[place]:
+            return decay ** (layers - int(found[1]))
+        below = place < places[0] and names[place].startswith("encoder.")
+        return decay ** (layers + 1) if below else 1.0
+
+    return [factor(place) for place in range(len(names))]
+
+
+def groups(
+    parameters: Iterable[Named],
+    c: OptimizerConfig,
+    matrix: Callable[[str, Parameter], bool] = lambda name, p: False,
+) -> list[dict[str, Any]]:
+    """Parameter groups for an optimizer: by decay, by rate and, where asked for, by `matrix`."""
     named = [(name, p) for name, p in parameters if p.requires_grad]
-    decayed = [(name, p) for name, p in named if not spared(name)]
-    rest = [(name, p) for name, p in named if spared(name)]
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": rest, "weight_decay": 0.0},
-    ]
-    return [group for group in groups if group["params"]]
+    factors = rate_factors([name for name, _ in named], c.layer_rate_decay)
+    found: dict[tuple[bool, bool, float], dict[str, Any]] = {}
+    for (name, p), factor in zip(named, factors, strict=True):
+        kind = matrix(name, p), spared(name), factor
+        group = {
+            "params": [],
+            "lr": c.lr * factor,
+            "weight_decay": 0.0 if kind[1] else c.weight_decay,
+            "matrix": kind[0],
+            "spared": kind[1],
+        }
+        found.setdefault(kind, group)["params"].append((name, p))
+    return list(found.values())

@@ -1,5 +1,7 @@
 """The learning rate as a function of the update: nothing to save, the same after any resume.
 
+`plateau` alone hears of validations too, and remembers them.
+
 A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the factor
 of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
 """
@@ -9,11 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_lr_scheduler
 
 Schedule = Callable[[int], float]
+
+
+@runtime_checkable
+class Judging(Protocol):
+    """A schedule that hears of validations: lower values are better ones."""
+
+    def __call__(self, update: int) -> float: ...
+    def judge(self, value: float, update: int) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,20 +42,40 @@ class WarmupConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolynomialConfig(WarmupConfig):
-    power: float = 1.0
-    """Exponent of the decay; 1 is a straight line."""
+class DecayConfig(WarmupConfig):
     end_rate: float = 0.0
     """Share of the peak that the decay ends at, 0 to 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        between("end_rate", self.end_rate)
+
+
+def between(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ToolkitError(f"lr_scheduler.{name} must lie between 0 and 1, but is {value}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolynomialConfig(DecayConfig):
+    power: float = 1.0
+    """Exponent of the decay; 1 is a straight line."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.power <= 0:
             raise ToolkitError(f"lr_scheduler.power must be above 0, but is {self.power}.")
-        if not 0 <= self.end_rate <= 1:
-            raise ToolkitError(
-                f"lr_scheduler.end_rate must lie between 0 and 1, but is {self.end_rate}."
-            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CosineConfig(DecayConfig):
+    cycles: int = 1
+    """Times that the rate falls from its peak, equally long (warm restarts)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cycles < 1:
+            raise ToolkitError(f"lr_scheduler.cycles must be at least 1, but is {self.cycles}.")
 
 
 @register_lr_scheduler("linear", WarmupConfig())
@@ -73,3 +106,28 @@ def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
     """min(n / w, sqrt(w / n)), with w at least 1 (Vaswani et al. 2017, eq. 3, scaled to peak 1)."""
     w = max(1, c.warmup_updates)
     return lambda n: min(n / w, math.sqrt(w / n))
+
+
+@register_lr_scheduler("cosine", CosineConfig())
+def cosine(c: CosineConfig, total_updates: int) -> Schedule:
+    """n / w up to update w, then end + (1 - end) (1 + cos(pi x)) / 2 (Loshchilov & Hutter 2017,
+    eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the part of the cycle that is
+    over.
+    """
+    w, total = c.warmup_updates, total_updates
+
+    def factor(n: int) -> float:
+        if n <= w:
+            return n / w
+        over = (n - 1 - w) / max(1, total - w)
+        x = c.cycles * over % 1 if over < 1 else 1.0
+        return c.end_rate + (1 - c.end_rate) * (1 + math.cos(math.pi * x)) / 2
+
+    return factor
+
+
+@register_lr_scheduler("fixed", WarmupConfig())
+def fixed(c: WarmupConfig, total_updates: int) -> Schedule:
+    """min(1, n / w): warm-up, then the peak for good."""
+    w = max(1, c.warmup_updates)
+    return lambda n: min(1.0, n / w)

@@ -1,0 +1,37 @@
+"""Five updates of a matrix and a vector, by an optimizer and by its paper's loop in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.common.registry import OPTIMIZERS
+
+SHAPES = {
+    "encoder.layers.0.output.weight": (4, 3),
+    "encoder.layers.0.wide.weight": (3, 5),
+    "encoder.layers.0.output.bias": (3,),
+    "encoder.layers.0.values.convolution.weight": (4, 1, 3),
+    "task.head.transform.weight": (2, 3),
+}
+
+
+@pytest.fixture
+def largest_difference():
+    """Of all parameters after five updates, between an optimizer and `loop(p, gradients, name)`."""
+
+    def find(name, loop, **options):
+        torch.manual_seed(0)
+        begun = {n: torch.randn(shape) for n, shape in SHAPES.items()}
+        gradients = {n: torch.randn(5, *shape) for n, shape in SHAPES.items()}
+        parameters = {n: torch.nn.Parameter(p.clone()) for n, p in begun.items()}
+        config = type(OPTIMIZERS[name].config)(**options)
+        optimizer = OPTIMIZERS[name].build(config, list(parameters.items()))
+        for update in range(5):
+            for n, p in parameters.items():
+                p.grad = gradients[n][update].clone()
+            optimizer.step()
+        wanted = {n: loop(begun[n].double(), gradients[n].double(), n) for n in SHAPES}
+        return max(float((parameters[n].detach() - wanted[n]).abs().max()) for n in SHAPES)
+
+    return find

@@ -1,0 +1,64 @@
+import math
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.optim.plateau import PlateauConfig, plateau
+from toolkit.optim.schedules import Judging
+
+
+def factors(values, **options):
+    """The factor of a late update behind each validation."""
+    schedule = plateau(PlateauConfig(**options), 100)
+    found = []
+    for update, value in enumerate(values, 1):
+        schedule.judge(value, update)
+        found.append(schedule(99))
+    return found
+
+
+def test_every_validation_without_improvement_lowers_the_rate():
+    assert factors([3.0, 2.0, 2.0, 2.5, 1.0], shrink=0.5) == [1, 1, 0.5, 0.25, 0.25]
+
+
+def test_a_patient_schedule_waits_and_counts_afresh_after_each_reduction():
+    values = [1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5]
+    assert factors(values, shrink=0.5, wait=1) == [1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125]
+
+
+def test_an_improvement_too_small_to_count_is_none():
+    assert factors([1.0, 0.99], threshold=0.05) == [1, 0.1]
+    assert factors([-1.0, -1.01], threshold=0.05) == [1, 0.1]
+    assert factors([1.0, 0.9], threshold=0.05) == [1, 1]
+
+
+def test_a_figure_that_is_no_number_is_no_improvement():
+    assert factors([math.nan, 2.0, math.nan], shrink=0.5) == [1, 1, 0.5]
+
+
+def test_warmup_rises_to_the_peak():
+    schedule = plateau(PlateauConfig(warmup_updates=4), 100)
+    assert [schedule(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
+
+
+def test_what_is_remembered_is_restored():
+    one, other = (plateau(PlateauConfig(wait=2), 9) for _ in range(2))
+    for value in (2.0, 3.0, 3.0, 3.0, 3.0):
+        one.judge(value, 1)
+    other.restore(one.state())
+    assert isinstance(other, Judging) and other.state() == one.state()
+    for schedule in (one, other):
+        schedule.judge(3.0, 1)
+    assert one(1) == other(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shrink": 1.0}, r"shrink must lie between 0 and 1, but is 1.0"),
+        ({"wait": -1}, r"wait must not be negative, but is -1"),
+    ],
+)
+def test_impossible_settings_are_refused(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        PlateauConfig(**options)

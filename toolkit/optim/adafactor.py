@@ -1,0 +1,133 @@
+"""Adafactor: Adam's second moment from the sums of rows and columns, next to no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from toolkit.common.registry import register_optimizer
+from toolkit.optim.listwise import Listwise, State, Tensors, numbers, those
+from toolkit.optim.rules import Named, OptimizerConfig, above_zero, groups, share
+
+TINY = 1e-30
+"""Added to the squared gradients, so that their means are above zero (the paper's eps_1)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdafactorConfig(OptimizerConfig):
+    relative_step: bool = True
+    """Never let the rate exceed 1 / sqrt(update); with lr 0.01 the paper's rate for runs without
+    a schedule. If false, the rate is lr times the schedule's factor."""
+    scale_parameter: bool = True
+    """Multiply the rate by each parameter's root mean square, so that lr is a relative change."""
+    scale_floor: float = 1e-3
+    """Least root mean square that scale_parameter takes a parameter to have."""
+    clip_threshold: float = 1.0
+    """Largest root mean square of a parameter's step before the rate; longer ones are cut."""
+    decay_power: float = 0.8
+    """The mean square of update t keeps 1 - t^-power of the old one; above 0."""
+    beta1: float = 0.0
+    """Share of the old step kept at each update; 0 remembers none, which saves memory."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("beta1", self.beta1)
+        for name in ("scale_floor", "clip_threshold", "decay_power"):
+            above_zero(name, getattr(self, name))
+
+
+class Adafactor(Listwise):
+    def __init__(self, parameters: Iterable[dict[str, Any]], c: AdafactorConfig) -> None:
+        super().__init__(parameters, c.lr)
+        self.c = c
+
+    def kind(self, p: Tensor) -> Hashable:
+        return p.dim() > 1
+
+    def begin(self, p: Tensor) -> State:
+        """The means over the last axis and over the one before it; all squares of a vector."""
+        state = {"mean": torch.zeros_like(p)} if self.c.beta1 else {}
+        if p.dim() < 2:
+            return {**state, "square": torch.zeros_like(p)}
+        return {
+            **state,
+            "row": torch.zeros_like(p[..., 0]),
+            "column": torch.zeros_like(p[..., 0, :]),
+        }
+
+    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
+        rates = self.rates(group["lr"], states)
+        step = self.direction(g, states)
+        factors = self.clipping(step)
+        torch._foreach_reciprocal_(factors)
+        torch._foreach_mul_(factors, rates)
+        if self.c.scale_parameter:
+            torch._foreach_mul_(factors, self.scales(p))
+        torch._foreach_mul_(step, factors)
+        if self.c.beta1:
+            mean = those(states, "mean")
+            torch._foreach_lerp_(mean, step, 1 - self.c.beta1)
+            step = mean
+        if group["weight_decay"]:
+            torch._foreach_mul_(p, [1 - group["weight_decay"] * rate for rate in rates])
+        torch._foreach_sub_(p, step)
+
+    def rates(self, lr: float, states: list[State]) -> list[float]:
+        """rho_t of each."""
+        if not self.c.relative_step:
+            return [lr] * len(states)
+        return [min(lr, t**-0.5) for t in numbers(states)]
+
+    def direction(self, g: Tensors, states: list[State]) -> Tensors:
+        """g / sqrt(v), v the product of the row's and the column's mean by the mean of both."""
+        share_of_new = [t**-self.c.decay_power for t in numbers(states)]
+        squares = torch._foreach_mul(g, g)
+        torch._foreach_add_(squares, TINY)
+        if "square" in states[0]:
+            mean = those(states, "square")
+            torch._foreach_lerp_(mean, squares, share_of_new)
+            return torch._foreach_div(g, torch._foreach_sqrt(mean))
+        rows, columns = those(states, "row"), those(states, "column")
+        torch._foreach_lerp_(rows, [square.mean(-1) for square in squares], share_of_new)
+        torch._foreach_lerp_(columns, [square.mean(-2) for square in squares], share_of_new)
+        shares = [(row / row.mean(-1, keepdim=True)).unsqueeze(-1) for row in rows]
+        step = torch._foreach_mul(g, torch._foreach_rsqrt(shares))
+        torch._foreach_mul_(step, [column.rsqrt().unsqueeze(-2) for column in columns])
+        return step
+
+    def clipping(self, step: Tensors) -> Tensors:
+        """max(1, RMS(step) / threshold) of each."""
+        lengths = root_mean_squares(step)
+        torch._foreach_div_(lengths, self.c.clip_threshold)
+        torch._foreach_clamp_min_(lengths, 1.0)
+        return lengths
+
+    def scales(self, p: Tensors) -> Tensors:
+        """max(floor, RMS(p)) of each."""
+        sizes = root_mean_squares(p)
+        torch._foreach_clamp_min_(sizes, self.c.scale_floor)
+        return sizes
+
+
+def root_mean_squares(tensors: Tensors) -> Tensors:
+    found = list(torch._foreach_norm(tensors))
+    torch._foreach_div_(found, [tensor.numel() ** 0.5 for tensor in tensors])
+    return found
+
+
+@register_optimizer("adafactor", AdafactorConfig(lr=1e-2, weight_decay=0.0))
+def adafactor(c: AdafactorConfig, named_parameters: Iterable[Named]) -> Optimizer:
+    """p <- p - max(eps_2, RMS(p)) rho_t u / max(1, RMS(u) / d), u = g / sqrt(v)
+    (Shazeer & Stern 2018, algorithms 4 and 5).
+
+    v = row column / mean(row), running means of g^2 that keep 1 - t^-0.8; vectors keep all of v.
+    rho_t = min(lr, 1 / sqrt(t)): a warm-up of 10000 updates to lr 0.01 is the paper's 1e-6 t.
+    Tensors of more than two axes are factored over their last two. Decay is decoupled, and the
+    optional momentum averages the steps, as in the authors' code.
+    """
+    return Adafactor(groups(named_parameters, c), c)

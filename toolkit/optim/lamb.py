@@ -1,0 +1,64 @@
+"""LAMB: Adam's direction, as long as the parameter itself is, for very large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from toolkit.common.registry import register_optimizer
+from toolkit.optim.adam import AdamConfig
+from toolkit.optim.listwise import Listwise, State, Tensors, numbers, those
+from toolkit.optim.rules import Named, groups
+
+
+class Lamb(Listwise):
+    def __init__(self, parameters: Iterable[dict[str, Any]], c: AdamConfig) -> None:
+        super().__init__(parameters, c.lr)
+        self.c = c
+
+    def begin(self, p: Tensor) -> State:
+        return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
+
+    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
+        step = self.direction(g, states)
+        if group["weight_decay"]:
+            torch._foreach_add_(step, p, alpha=group["weight_decay"])
+        if not group["spared"]:
+            torch._foreach_mul_(step, ratios(p, step))
+        torch._foreach_add_(p, step, alpha=-group["lr"])
+
+    def direction(self, g: Tensors, states: list[State]) -> Tensors:
+        """m^ / (sqrt(v^) + eps)."""
+        c, mean, square = self.c, those(states, "mean"), those(states, "square")
+        torch._foreach_lerp_(mean, g, 1 - c.beta1)
+        torch._foreach_mul_(square, c.beta2)
+        torch._foreach_addcmul_(square, g, g, 1 - c.beta2)
+        root = torch._foreach_sqrt(square)
+        if c.bias_correction:
+            torch._foreach_div_(root, [(1 - c.beta2**t) ** 0.5 for t in numbers(states)])
+        torch._foreach_add_(root, c.eps)
+        if c.bias_correction:
+            torch._foreach_mul_(root, [1 - c.beta1**t for t in numbers(states)])
+        return torch._foreach_div(mean, root)
+
+
+def ratios(p: Tensors, step: Tensors) -> Tensors:
+    """|p| / |step| of each, and 1 where either is zero."""
+    lengths = torch.stack(torch._foreach_norm(p))
+    steps = torch.stack(torch._foreach_norm(step))
+    some = (lengths > 0) & (steps > 0)
+    return list(torch.where(some, lengths / torch.where(some, steps, 1), 1).unbind())
+
+
+@register_optimizer("lamb", AdamConfig(lr=2e-3))
+def lamb(c: AdamConfig, named_parameters: Iterable[Named]) -> Optimizer:
+    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), each tensor by
+    itself (You et al. 2020, algorithm 2, with phi(z) = z).
+
+    Biases and norms take Adam's own step, without the ratio, as in the authors' code.
+    """
+    return Lamb(groups(named_parameters, c), c)

@@ -1,0 +1,108 @@
+"""Muon: the momentum of a matrix with all its directions made equally long."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim import Optimizer
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_optimizer
+from toolkit.optim.adam import AdamConfig, of_kind
+from toolkit.optim.listwise import Listwise, State, Tensors, those
+from toolkit.optim.rules import Named, above_zero, groups, hidden_matrix, share
+from toolkit.optim.several import Several
+
+QUINTIC = (3.4445, -4.7750, 2.0315)
+"""a, b, c of a x + b x^3 + c x^5, whose repetition moves singular values near 1 fast (Jordan et
+al. 2024)."""
+TINY = 1e-7
+"""Least norm that a momentum is divided by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MuonConfig(AdamConfig):
+    momentum: float = 0.95
+    """Share of the old mean gradient kept at each update of a matrix, 0 to 1."""
+    nesterov: bool = True
+    """Look one step of the momentum ahead."""
+    orthogonal_steps: int = 5
+    """Steps of the iteration that makes the directions of a matrix equally long."""
+    match_adam: bool = True
+    """Make a matrix's step about as long as Adam's, so that its rates fit. If false, the step is
+    that of the first publication, whose rates are near 0.02."""
+    rest_lr: float | None = None
+    """Peak learning rate of all that is no matrix of a layer. Without it, lr."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("momentum", self.momentum)
+        above_zero("orthogonal_steps", self.orthogonal_steps)
+        if self.rest_lr is not None and self.rest_lr < 0:
+            raise ToolkitError(f"optimizer.rest_lr must not be negative, but is {self.rest_lr}.")
+
+
+class Matrices(Listwise):
+    """The part of Muon that moves matrices, those of one shape together."""
+
+    def __init__(self, parameters: Iterable[dict[str, Any]], c: MuonConfig) -> None:
+        super().__init__(parameters, c.lr)
+        self.c = c
+
+    def kind(self, p: Tensor) -> Hashable:
+        return tuple(p.shape)
+
+    def begin(self, p: Tensor) -> State:
+        return {"mean": torch.zeros_like(p)}
+
+    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
+        c, mean = self.c, those(states, "mean")
+        torch._foreach_lerp_(mean, g, 1 - c.momentum)
+        ahead = torch._foreach_lerp(g, mean, c.momentum) if c.nesterov else mean
+        step = orthogonal(torch.stack(list(ahead)), c.orthogonal_steps)
+        rows, columns = p[0].shape
+        size = 0.2 * max(rows, columns) ** 0.5 if c.match_adam else max(1, rows / columns) ** 0.5
+        torch._foreach_mul_(p, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(p, list(step.unbind()), alpha=-group["lr"] * size)
+
+
+def orthogonal(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
+    """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
+
+    In bf16 on a GPU, which is precise enough (Jordan et al. 2024), and in the given format on a
+    CPU, where it is not always fast.
+    """
+    if x.shape[1] > x.shape[2]:
+        return orthogonal(x.mT, steps).mT
+    a, b, c = QUINTIC
+    y = x.bfloat16() if x.is_cuda else x
+    y = y / y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None]
+    for _ in range(steps):
+        gram = y @ y.mT
+        y = torch.baddbmm(y, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), y, beta=a)
+    return y.to(x.dtype)
+
+
+@register_optimizer("muon", MuonConfig(lr=1e-3))
+def muon(c: MuonConfig, named_parameters: Iterable[Named]) -> Optimizer:
+    """m <- mu m + (1 - mu) g; p <- p - lr (s O(m') + decay p), O(U S V^T) = U V^T, for the matrices
+    of linear maps in layers; AdamW for all else (Jordan et al. 2024; Liu et al. 2025).
+
+    m' = (1 - mu) g + mu m with Nesterov's momentum, else m; s = 0.2 sqrt(max(rows, columns)).
+    """
+    named = list(named_parameters)
+    slow = c if c.rest_lr is None else replace(c, lr=c.rest_lr)
+    matrices = [g for g in groups(named, c, matrix=hidden_matrix) if g["matrix"]]
+    rest = [g for g in groups(named, slow, matrix=hidden_matrix) if not g["matrix"]]
+    if not matrices:
+        raise ToolkitError(
+            "optimizer muon must find matrices of layers, but the architecture has no parameter "
+            "of two axes called layers.0...weight and so on. Choose --optimizer adamw."
+        )
+    parts: list[Optimizer] = [Matrices(matrices, c)]
+    return Several([*parts, of_kind(torch.optim.AdamW, c, rest)] if rest else parts)

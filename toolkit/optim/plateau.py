@@ -1,0 +1,68 @@
+"""A rate that is lowered whenever validation stops improving."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_lr_scheduler
+from toolkit.optim.schedules import WarmupConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlateauConfig(WarmupConfig):
+    shrink: float = 0.1
+    """Factor on the rate at a plateau, between 0 and 1."""
+    wait: int = 0
+    """Validations in a row without improvement to put up with before the rate is lowered."""
+    threshold: float = 1e-4
+    """What counts as an improvement: a figure better by this share of the best one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.shrink < 1:
+            raise ToolkitError(
+                f"lr_scheduler.shrink must lie between 0 and 1, but is {self.shrink}."
+            )
+        for name in ("wait", "threshold"):
+            value = getattr(self, name)
+            if value < 0:
+                raise ToolkitError(f"lr_scheduler.{name} must not be negative, but is {value}.")
+
+
+class Plateau:
+    """min(1, n / w) shrink^k after k plateaus; a checkpoint remembers k and the best figure."""
+
+    def __init__(self, c: PlateauConfig) -> None:
+        self.c = c
+        self.factor = 1.0
+        self.best: float | None = None
+        self.stale = 0
+        """Validations in a row that were no improvement."""
+
+    def __call__(self, update: int) -> float:
+        return self.factor * min(1.0, update / max(1, self.c.warmup_updates))
+
+    def judge(self, value: float, update: int) -> None:
+        """Take note of a validation's figure; lower is better, and NaN never is."""
+        if self.best is None or value < self.best - self.c.threshold * abs(self.best):
+            self.best, self.stale = None if math.isnan(value) else value, 0
+            return
+        self.stale += 1
+        if self.stale > self.c.wait:
+            self.factor, self.stale = self.factor * self.c.shrink, 0
+
+    def state(self) -> dict[str, Any]:
+        return {"factor": self.factor, "best": self.best, "stale": self.stale}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.factor, self.best, self.stale = state["factor"], state["best"], state["stale"]
+
+
+@register_lr_scheduler("plateau", PlateauConfig())
+def plateau(c: PlateauConfig, total_updates: int) -> Plateau:
+    """min(1, n / w) shrink^k after k plateaus of the validation figure (fairseq's
+    reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau)."""
+    return Plateau(c)
