@@ -41,12 +41,30 @@ CRITERIA: dict[str, Builtin] = {
 OPTIMIZERS: dict[str, Builtin] = {
     "adamw": Builtin("toolkit.optim.adam", "Adam with decoupled decay (Loshchilov & Hutter 2019)"),
     "adam": Builtin("toolkit.optim.adam", "Adam (Kingma & Ba 2015)"),
+    "muon": Builtin(
+        "toolkit.optim.muon", "orthogonal momentum for matrices, AdamW for the rest (Jordan 2024)"
+    ),
+    "lamb": Builtin("toolkit.optim.lamb", "Adam for very large batches (You et al. 2020)"),
+    "adafactor": Builtin("toolkit.optim.adafactor", "Adam in little memory (Shazeer & Stern 2018)"),
+    "sgd": Builtin("toolkit.optim.descent", "along the gradient, with or without momentum"),
+    "rmsprop": Builtin(
+        "toolkit.optim.descent", "by the root mean square gradient (Tieleman & Hinton 2012)"
+    ),
 }
 
 LR_SCHEDULERS: dict[str, Builtin] = {
     "linear": Builtin("toolkit.optim.schedules", "warm-up, then linear decay to zero"),
     "polynomial": Builtin("toolkit.optim.schedules", "warm-up, then polynomial decay"),
+    "cosine": Builtin(
+        "toolkit.optim.schedules", "warm-up, then half a cosine (Loshchilov & Hutter 2017)"
+    ),
     "inverse_sqrt": Builtin(
         "toolkit.optim.schedules", "warm-up, then 1/sqrt(update) (Vaswani et al. 2017)"
     ),
+    "fixed": Builtin("toolkit.optim.schedules", "warm-up, then the peak for good"),
+    "wsd": Builtin("toolkit.optim.stages", "warm-up, the peak, decay at the end (Hu et al. 2024)"),
+    "tri_stage": Builtin(
+        "toolkit.optim.stages", "warm-up, hold, exponential decay (Park et al. 2019)"
+    ),
+    "plateau": Builtin("toolkit.optim.plateau", "lowered whenever validation stops improving"),
 }
