@@ -26,6 +26,11 @@ ARCHITECTURES: dict[str, Builtin] = {
     "bert": Builtin("toolkit.models.bert", "absolute positions, base size (Devlin et al. 2019)"),
     "bert_small": Builtin("toolkit.models.bert", "absolute positions, 12 layers of width 256"),
     "bert_tiny": Builtin("toolkit.models.bert", "absolute positions, a few layers"),
+    "taco": Builtin(
+        "toolkit.models.taco", "attention convolution over words and positions, base size (TACO)"
+    ),
+    "taco_small": Builtin("toolkit.models.taco", "the same, 12 layers of width 216 + 40"),
+    "taco_tiny": Builtin("toolkit.models.taco", "the same, a few layers for demonstrations"),
 }
 
 TASKS: dict[str, Builtin] = {

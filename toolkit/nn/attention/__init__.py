@@ -1,8 +1,12 @@
 from toolkit.nn.attention.attention import Attention as Attention
+from toolkit.nn.attention.joint import JointMaps as JointMaps
+from toolkit.nn.attention.joint import MixedMaps as MixedMaps
+from toolkit.nn.attention.joint import SummedMaps as SummedMaps
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
 from toolkit.nn.attention.kernels import KeyKernel as KeyKernel
 from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
+from toolkit.nn.attention.kernels import SharedRows as SharedRows
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets as Offsets
@@ -10,6 +14,7 @@ from toolkit.nn.attention.projected import Places as Places
 from toolkit.nn.attention.projected import Projected as Projected
 from toolkit.nn.attention.projections import ConvolvedProjections as ConvolvedProjections
 from toolkit.nn.attention.projections import LinearProjections as LinearProjections
+from toolkit.nn.attention.projections import StreamProjections as StreamProjections
 from toolkit.nn.attention.terms import Content as Content
 from toolkit.nn.attention.terms import Relative as Relative
 from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey

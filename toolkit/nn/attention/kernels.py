@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -63,3 +64,27 @@ def directions(head_width: int, radius: int) -> nn.Parameter:
     table = nn.Parameter(torch.empty(head_width, 2 * radius + 1))
     nn.init.kaiming_uniform_(table, a=math.sqrt(5))
     return table
+
+
+class SharedRows(Kernel):
+    """x_i . (W r_{j-i}) / sqrt(K), the rows r shared by the layers (He et al. 2021, eq. 4).
+
+    x is the query, or with `of="key"` the key. Rows for the offsets in use are enough.
+    """
+
+    def __init__(
+        self, heads: int, head_width: int, relative_width: int, *, of: Literal["query", "key"]
+    ) -> None:
+        super().__init__()
+        self.of, self.heads, self.scale = of, heads, 1 / math.sqrt(head_width)
+        self.project = nn.Linear(relative_width, heads * head_width, bias=False)
+
+    def directions(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
+        return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
+        assert p.places.rows is not None, "an encoder with shared rows hands them to its layers"
+        x = p.q if self.of == "query" else p.k
+        by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
+        taps = by_head @ (self.scale * self.directions(p.places.rows)).mT
+        return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)

@@ -14,6 +14,8 @@ from torch.autograd.function import once_differentiable
 
 KEPT = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
+UNKNOWN = 2**31
+"""Larger than any offset, where the largest is not known."""
 
 
 @lru_cache(maxsize=KEPT)
@@ -60,6 +62,15 @@ class Offsets:
         """Whether all sentences have the same offsets."""
         return self.positions is None
 
+    @property
+    def reach(self) -> int:
+        """No offset is larger. From ids on a GPU nothing is read, which would wait for it."""
+        if self.positions is None:
+            return self.length - 1
+        if self.positions.device.type != "cpu":
+            return UNKNOWN
+        return int(self.positions.max() - self.positions.min())
+
     def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
         if self.positions is None:
@@ -72,9 +83,25 @@ class Offsets:
 def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B H S T"]:
     """Lay taps along the diagonals: out[b, h, i, j] = taps[b, h, i, clip(j - i) + radius]."""
     radius = taps.shape[-1] // 2
+    if offsets.shared and radius == offsets.length - 1:
+        return skewed(taps)
     index = offsets.taps(radius)
     laid: Tensor = _Lay.apply(taps, index, offsets.shared)
     return laid
+
+
+def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
+    """A view of the taps where out[.., i, j] = taps[.., i, j - i + S - 1], for R = 2 S - 1.
+
+    One row further down, the same offset lies one place further left (Huang et al. 2019, section
+    3.4.1, who copy).
+    """
+    length, reach = taps.shape[-2:]
+    if taps.stride()[-2:] != (reach, 1):
+        taps = taps.contiguous()
+    strides = (*taps.stride()[:-2], reach - 1, 1)
+    start = taps.storage_offset() + length - 1
+    return taps.as_strided((*taps.shape[:-1], length), strides, start)
 
 
 class _Lay(torch.autograd.Function):

@@ -20,6 +20,8 @@ class Places(NamedTuple):
     offsets: Offsets
     padding: Bool[Tensor, "B T"] | None = None
     """True where there is no token; None means that there is one everywhere."""
+    rows: Float[Tensor, "R E"] | None = None
+    """A vector for each offset in use, shared by the layers, where the encoder has them."""
 
 
 class Projected(NamedTuple):

@@ -29,6 +29,22 @@ class LinearProjections(nn.Module):
         return Projected(q, k, v, x, places)
 
 
+class StreamProjections(nn.Module):
+    """q, k, v of one of two streams: heads of q and k have a width of their own.
+
+    The values keep the stream's width, so that a head of them has width / heads (TACO, eq. 2).
+    """
+
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.heads, self.parts = heads, [heads * head_width, heads * head_width, width]
+        self.together = nn.Linear(width, sum(self.parts))
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+        q, k, v = (by_head(y, self.heads) for y in self.together(x).split(self.parts, -1))
+        return Projected(q, k, v, x, places)
+
+
 class ConvolvedProjections(nn.Module):
     """Half of the heads of each named part see their neighbours (Chang et al. 2021, section 5).
 

@@ -1,0 +1,120 @@
+"""What TACO refuses, how many numbers it has, and that hidden positions leak nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.taco import TacoConfig
+from toolkit.nn.attention import Offsets
+
+PUBLISHED = {  # widths, heads, width of the offsets -> millions (tables 3, 5 and 6)
+    (648, 120, 6, 6, 120): "80.4",
+    (576, 192, 6, 6, 192): "71.1",
+    (504, 264, 6, 6, 264): "64.3",
+    (648, 120, 12, 6, 120): "87.5",
+    (648, 120, 12, 12, 120): "88.6",
+    (648, 120, 12, 6, 768): "100.1",
+}
+
+
+def parameters(**changes):
+    entry = ARCHITECTURES["taco"]
+    with torch.device("meta"):
+        encoder = entry.build(dataclasses.replace(entry.config, **changes), Sizes(tokens=30_522))
+    return sum(p.numel() for p in encoder.parameters())
+
+
+@pytest.mark.parametrize("shape", PUBLISHED)
+def test_the_encoder_has_the_published_number_of_parameters(shape):
+    names = ("word_width", "position_width", "word_heads", "position_heads", "relative_width")
+    millions = parameters(**dict(zip(names, shape, strict=True))) / 1e6
+    assert f"{millions:.1f}" == PUBLISHED[shape]
+
+
+def test_without_its_convolution_it_has_as_many_to_the_printed_digit():
+    assert f"{parameters(attention_convolution=False) / 1e6:.1f}" == "100.1"
+
+
+def test_every_number_is_accounted_for():
+    d, p, h, g, k, relative = 648, 120, 12, 6, 64, 768
+    tables = 30_522 * d + 513 * p + 1_023 * relative + 2 * (d + p)  # and their norms
+    queries_and_keys = 2 * ((d + 1) * h * k + (p + 1) * g * k)
+    values_and_outputs = 2 * ((d + 1) * d + (p + 1) * p)
+    offsets = 2 * relative * h * k
+    feed_forward = sum(w * 4 * w + 4 * w + 4 * w * w + w + 4 * w for w in (d, p))  # two norms each
+    first, others = 3 * h + g, 3 * h + g + h + g
+    mixing = 12 * 2 * (h + g) + (first + 11 * others) * (h + g)  # biases and slopes, then weights
+    layers = 12 * (queries_and_keys + values_and_outputs + offsets + feed_forward) + mixing
+    assert tables + layers == parameters() == 100_091_220
+
+
+def tiny(**changes):
+    torch.manual_seed(1)
+    changes = {"dropout": 0.0, "attention_dropout": 0.0} | changes
+    model = build_model("taco_tiny", vocabulary_size=50, **changes).eval()
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    return model
+
+
+def swapped_states():
+    """States of a sentence whose words at two hidden positions change places, and back."""
+    model, tokens = tiny(), torch.arange(9)[None]
+    ids, order = tokens.clone(), torch.tensor([0, 1, 6, 3, 4, 5, 2, 7, 8])
+    ids[:, [2, 6]] = -1
+    one = model(Inputs(tokens, positions=ids)).states
+    other = model(Inputs(tokens[:, order], positions=ids)).states
+    return one, other[:, order]
+
+
+def test_words_with_hidden_positions_may_change_places():
+    torch.testing.assert_close(*swapped_states(), rtol=0, atol=1e-6)
+
+
+def test_offsets_from_places_would_tell_where_a_hidden_word_stands(monkeypatch):
+    plain = Offsets.__init__
+    monkeypatch.setattr(Offsets, "__init__", lambda self, ids, *rest: plain(self, None, *rest))
+    one, other = swapped_states()
+    assert (one - other).abs().max() > 0.01
+
+
+def test_ids_in_order_are_the_same_as_none():
+    model, tokens = tiny(), torch.arange(18).view(2, 9)
+    ids = torch.arange(9).expand(2, 9)
+    torch.testing.assert_close(
+        model(Inputs(tokens)).states, model(Inputs(tokens, positions=ids)).states
+    )
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 512], [0, -2, 1]])
+def test_an_id_outside_the_table_is_refused(ids):
+    with pytest.raises(ToolkitError, match=r"must lie in 0 \.\. 511, or be -1 where hidden, but r"):
+        tiny()(Inputs(torch.zeros(1, 3, dtype=torch.long), positions=torch.tensor([ids])))
+
+
+def test_a_sentence_longer_than_the_table_is_refused():
+    with pytest.raises(ToolkitError, match=r"at most arch\.max_positions = 4 tokens, but one has 5"):
+        tiny(max_positions=4)(Inputs(torch.zeros(1, 5, dtype=torch.long)))
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
+        ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
+        ({"token_types": -1}, "arch.token_types must not be negative, but is -1"),
+        ({"head_input": "both"}, "arch.head_input must be separate or concat, but is 'both'"),
+        ({"layers": 0}, "arch.layers must be at least 1, but is 0"),
+        ({"dropout": 1.0}, "arch.dropout must lie between 0 and 1, 1 excluded, but is 1.0"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(values, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        TacoConfig(**values)

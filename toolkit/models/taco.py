@@ -1,0 +1,234 @@
+"""TACO: attention convolution over disentangled words and positions (Anonymous ACL 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_arch
+from toolkit.models.encoder import at_least_one
+from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes, position_rows
+from toolkit.nn.attention import (
+    Content,
+    JointMaps,
+    MixedMaps,
+    Offsets,
+    Places,
+    Relative,
+    RelativeToKey,
+    ScoreTerm,
+    SharedRows,
+    SummedMaps,
+)
+from toolkit.nn.blocks import NORM_EPS
+from toolkit.nn.dropout import Dropout
+from toolkit.nn.initial import initialise
+from toolkit.nn.two_streams import Stream, Streams, TwoStreamLayer
+
+
+@dataclass(frozen=True, kw_only=True)
+class TacoConfig:
+    layers: int = 12
+    """Layers, each attention and a feed-forward network for both streams."""
+    word_width: int = 648
+    """Width of the words' vectors; a multiple of word_heads."""
+    position_width: int = 120
+    """Width of the positions' vectors; a multiple of position_heads."""
+    word_heads: int = 12
+    """Attention heads of the words."""
+    position_heads: int = 6
+    """Attention heads of the positions."""
+    head_width: int = 64
+    """Width of a head's queries and keys in both streams; its values have width / heads."""
+    relative_width: int = 768
+    """Width of the vectors of offsets that all layers share."""
+    max_positions: int = 512
+    """Rows of the position table: the longest sentence in tokens."""
+    attention_convolution: bool = True
+    """Mix all attention maps by a 1x1 convolution and PReLU before the softmax; without it, each
+    stream's own are added up."""
+    residual_maps: bool = True
+    """Give the attention maps of each layer to the one above it."""
+    token_types: int = 0
+    """Rows of the token type table; 0 for none."""
+    head_input: str = "separate"
+    """What predictions are made from. separate: tokens from the words' vectors, positions from the
+    positions'. concat: both from both."""
+    dropout: float = 0.1
+    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
+    attention_dropout: float = 0.1
+    """Share of the attention weights zeroed, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "layers",
+            "word_width",
+            "position_width",
+            "word_heads",
+            "position_heads",
+            "head_width",
+            "relative_width",
+            "max_positions",
+        ):
+            at_least_one(name, getattr(self, name))
+        for stream in ("word", "position"):
+            width, heads = getattr(self, f"{stream}_width"), getattr(self, f"{stream}_heads")
+            if width % heads:
+                raise ToolkitError(
+                    f"arch.{stream}_width must be a multiple of arch.{stream}_heads, but {width} = "
+                    f"{width // heads} x {heads} + {width % heads}."
+                )
+        if self.token_types < 0:
+            raise ToolkitError(f"arch.token_types must not be negative, but is {self.token_types}.")
+        if self.head_input not in ("separate", "concat"):
+            raise ToolkitError(
+                f"arch.head_input must be separate or concat, but is {self.head_input!r}."
+            )
+        for name in ("dropout", "attention_dropout"):
+            rate = getattr(self, name)
+            if not 0 <= rate < 1:
+                raise ToolkitError(
+                    f"arch.{name} must lie between 0 and 1, 1 excluded, but is {rate}."
+                )
+
+
+class Embeddings(nn.Module):
+    """dropout(LN(word [+ type])) and dropout(LN(position)), the streams' first vectors."""
+
+    def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.words = nn.Embedding(sizes.tokens, c.word_width)
+        self.types = nn.Embedding(c.token_types, c.word_width) if c.token_types else None
+        self.positions = nn.Embedding(c.max_positions + 1, c.position_width)
+        self.word_norm = nn.LayerNorm(c.word_width, eps=NORM_EPS)
+        self.position_norm = nn.LayerNorm(c.position_width, eps=NORM_EPS)
+        self.dropout = Dropout(c.dropout)
+
+    def forward(self, inputs: Inputs) -> Streams:
+        x = self.words(inputs.tokens)
+        if self.types is not None:
+            segments = inputs.segments
+            x = x + (self.types.weight[0] if segments is None else self.types(segments))
+        rows = position_rows(inputs, self.positions.num_embeddings - 1)
+        p = self.positions(rows).expand(len(x), -1, -1)
+        return Streams(
+            self.dropout(self.word_norm(x)), self.dropout(self.position_norm(p)), scores=None
+        )
+
+
+def relative_rows(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
+    """The rows of the offsets that a batch has, -reach .. reach, out of -k .. k."""
+    k = len(table) // 2
+    reach = min(k, offsets.reach)
+    return table[k - reach : k + reach + 1]
+
+
+class Taco(nn.Module):
+    """Streams of words and of positions: what a word is, and where it stands, disentangled.
+
+    States are concat(words, positions) of the last layer (eq. 1).
+    """
+
+    takes_positions = True
+    answers_chosen = True
+
+    def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.width, self.max_positions = c.word_width + c.position_width, c.max_positions
+        of_words, everything = slice(0, c.word_width), slice(0, self.width)
+        of_positions = slice(c.word_width, self.width)
+        separate = c.head_input == "separate"
+        self.columns = Columns(
+            of_words if separate else everything, of_positions if separate else everything
+        )
+        self.embeddings = Embeddings(c, sizes)
+        self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
+        self.layers = nn.ModuleList(
+            TwoStreamLayer(
+                Stream(c.word_width, c.word_heads, c.head_width, c.dropout),
+                Stream(c.position_width, c.position_heads, c.head_width, c.dropout),
+                maps(c, below=c.residual_maps and layer > 0),
+                keeps=c.residual_maps and layer < c.layers - 1,
+            )
+            for layer in range(c.layers)
+        )
+        initialise(self)
+
+    @property
+    def words(self) -> nn.Embedding:
+        """The word table, for heads that are tied to it by use."""
+        return self.embeddings.words
+
+    @property
+    def positions(self) -> nn.Embedding:
+        """The position table, its last row that of a hidden position."""
+        return self.embeddings.positions
+
+    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+        """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
+
+        Offsets come from the position ids: from the places in the batch, they would tell where a
+        hidden position is.
+        """
+        tokens = inputs.tokens
+        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
+        rows = relative_rows(self.offsets.weight, offsets)
+        places = Places(offsets, inputs.padding, rows)
+        streams = self.embeddings(inputs)
+        *others, last = self.layers
+        for layer in others:
+            streams = layer(streams, places)
+        streams = last(streams, places, chosen)
+        return Encoded(torch.cat([streams.words, streams.positions], -1))
+
+
+@register_arch(
+    "taco_tiny",
+    TacoConfig(
+        layers=2,
+        word_width=108,
+        position_width=20,
+        word_heads=2,
+        position_heads=1,
+        relative_width=128,
+    ),
+)
+@register_arch(
+    "taco_small",
+    TacoConfig(
+        word_width=216, position_width=40, word_heads=4, position_heads=2, relative_width=256
+    ),
+)
+@register_arch("taco", TacoConfig())
+def taco(c: TacoConfig, sizes: Sizes) -> Taco:
+    """Attention maps of words, positions and both, mixed by a convolution (section 3)."""
+    return Taco(c, sizes)
+
+
+def maps(c: TacoConfig, *, below: bool) -> JointMaps:
+    """Content, content to position, position to content; position; the maps below (A.1)."""
+
+    def rows(of: Literal["query", "key"]) -> SharedRows:
+        return SharedRows(c.word_heads, c.head_width, c.relative_width, of=of)
+
+    word_terms: list[ScoreTerm] = [
+        Content(c.head_width),
+        Relative([rows("query")]),
+        RelativeToKey([rows("key")]),
+    ]
+    position_terms = [Content(c.head_width)]
+    if not c.attention_convolution:
+        return SummedMaps(word_terms, position_terms, c.attention_dropout)
+    return MixedMaps(
+        word_terms,
+        position_terms,
+        c.attention_dropout,
+        word_heads=c.word_heads,
+        position_heads=c.position_heads,
+        below=below,
+    )
