@@ -14,7 +14,7 @@ def test_a_small_file_is_read(tmp_path):
 def test_a_large_file_is_not(tmp_path):
     with open(tmp_path / "a", "wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(ToolkitError, match=r"at most 67,108,864 bytes, but has 1,099,511,627,776"):
+    with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 1,099,511,627,776"):
         read_text(tmp_path / "a")
 
 

@@ -1,5 +1,6 @@
 import json
 import math
+import resource
 
 import pytest
 
@@ -40,6 +41,23 @@ def test_a_run_from_the_start_forgets_an_older_log(tmp_path):
     path.write_text('{"update": 2}\n')
     JsonLines(path)
     assert updates(path) == []
+
+
+def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog):
+    path, before = tmp_path / "metrics.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    sink = JsonLines(path)
+    sink.write("train", {"update": 1})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, before[1]))
+    try:
+        for update in (2, 3):
+            sink.write("train", {"update": update})
+        assert updates(path) == [1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    sink.write("train", {"update": 4})
+    sink.close()
+    assert updates(path) == [1, 2, 3, 4]
+    assert caplog.text.count("cannot be written ([Errno 27] File too large)") == 1
 
 
 def test_a_log_that_cannot_be_written_is_one_clear_error(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 16 << 20
 
 
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:

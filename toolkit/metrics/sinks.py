@@ -6,6 +6,7 @@ reported after the update it is resumed at, so that no update appears twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -14,6 +15,8 @@ from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.console import Console as Console
 from toolkit.metrics.records import Values, read_records, write_records
+
+log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -44,24 +47,37 @@ class JsonLines:
     """One JSON object a line, each on disk before the next update; NaN is the string "NaN"."""
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
-        self.path = path
+        self.path, self.waiting, self.told = path, b"", False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 earlier = read_records(path)
                 write_records(path, [r for r in earlier if r.get("update", 0) <= resumed_at > 0])
-            self.file = path.open("a", encoding="utf-8")
+            self.file = path.open("ab", buffering=0)
         except OSError as error:
             raise ToolkitError(
                 f"{path} must be writable, but {error.strerror}. Choose another --save-dir."
             ) from error
 
     def write(self, event: str, values: Values) -> None:
-        self.file.write(strict_json.dumps({"event": event, **values}) + "\n")
-        self.file.flush()
+        self.waiting += strict_json.dumps({"event": event, **values}).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits; where the disk is full it waits in memory, and training goes on."""
+        told, self.told = self.told, False
+        try:
+            while self.waiting:
+                self.waiting = self.waiting[self.file.write(self.waiting) :]
+        except OSError as error:
+            self.told = True
+            if not told:
+                log.warning("%s cannot be written (%s); its records wait.", self.path, error)
 
     def close(self) -> None:
-        self.file.close()
+        if not self.file.closed:
+            self.flush()
+            self.file.close()
 
 
 class TensorBoard:

@@ -12,29 +12,34 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from toolkit.common import plugins, strict_json
+from toolkit.common.bounded import read_text
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.save import from_dict, plugins_of, to_dict
 from toolkit.data.codec import Codec
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.task import Learner
-from toolkit.training import manifest
+from toolkit.training import manifest, tensor_header
 from toolkit.training.build import build_learner
 from toolkit.training.save_folder import BEST, LAST, SaveFolder
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
+AVERAGE = "average.safetensors"
+"""The moving average of the weights, where a run keeps one: what it validates and others use."""
 STATE, CONFIG = "state.json", "config.json"
 
 
-def load_checkpoint(path: str | Path) -> Learner:
+def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
     """The learner of a checkpoint, or of the best one in a save folder, ready to call.
 
-    It is in evaluation mode and brings its codec; no data folder is needed.
+    It is in evaluation mode and brings its codec; no data folder is needed. `weights` is auto,
+    trained or average: auto is the moving average where the run kept one, which is also what it
+    validated.
     """
     folder = find(Path(path))
     config, sizes = read_config(folder)
     learner = build_learner(config.arch, config.task, sizes)
-    load_weights(folder, learner)
+    load_weights(folder, learner, file=weights_file(folder, weights))
     learner.codec = Codec.load(folder)
     return learner.eval()
 
@@ -72,8 +77,8 @@ def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """A JSON file of a checkpoint, with the keys that it must have."""
     try:
-        found = strict_json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        found = strict_json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not set(keys) <= found.keys():
         raise ToolkitError(f"{path} must hold JSON that toolkit-train wrote, but does not.")
@@ -87,6 +92,7 @@ def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
+        tensor_header.check(path)
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
@@ -94,11 +100,23 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    tensor_header.check(path)
 
 
-def load_weights(folder: Path, learner: Learner) -> None:
+def weights_file(folder: Path, weights: str = "auto") -> str:
+    """Which tensors of a checkpoint `auto`, `trained` or `average` weights are."""
+    there = (folder / AVERAGE).exists()
+    if weights == "average" and not there:
+        raise ToolkitError(
+            f"weights must be auto or trained for {folder}, but is average, and its run kept no "
+            f"moving average. Leave it out."
+        )
+    return AVERAGE if there and weights != "trained" else MODEL
+
+
+def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
     """Give the learner exactly the weights of a verified checkpoint."""
-    saved, own = read_tensors(folder / MODEL), learner.state_dict()
+    saved, own = read_tensors(folder / file), learner.state_dict()
     problems = mismatches(saved, own)
     if problems:
         raise ToolkitError(

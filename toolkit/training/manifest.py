@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.bounded import read_text
 from toolkit.common.errors import ToolkitError
 
 NAME = "manifest.json"
 FORMAT = 1
+MOST_FILES = 10_000
 
 
 def sha256(path: Path) -> str:
@@ -42,16 +44,19 @@ def read(folder: Path) -> dict[str, Any]:
         f"Use another checkpoint."
     )
     try:
-        text = (folder / NAME).read_bytes().decode()
+        text = read_text(folder / NAME)
         facts = json.loads(text)
-    except FileNotFoundError:
+        whole = isinstance(facts, dict) and facts.pop("digest", None) and text == text_of(facts)
+    except (FileNotFoundError, NotADirectoryError):
         raise ToolkitError(
             f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
             f"Give a folder that toolkit-train wrote."
         ) from None
+    except ToolkitError:
+        raise
     except (ValueError, RecursionError):
         raise damaged from None
-    if not isinstance(facts, dict) or facts.pop("digest", None) is None or text != text_of(facts):
+    if not whole or not isinstance(facts.get("format"), int) or not listed(facts.get("files")):
         raise damaged
     if facts["format"] > FORMAT:
         raise ToolkitError(
@@ -61,12 +66,19 @@ def read(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def listed(files: Any) -> bool:
+    """Whether it is a table of so many names and digests as a checkpoint may have."""
+    if not isinstance(files, dict) or len(files) > MOST_FILES:
+        return False
+    return all(isinstance(digest, str) for digest in files.values())
+
+
 def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
     """The manifest, after comparing every file, or only some, with its digest."""
     facts = read(folder)
     files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
     for name, digest in files.items():
-        path = folder / name
+        path = inside(folder, name)
         if not path.is_file():
             raise ToolkitError(
                 f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
@@ -77,3 +89,18 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
                 f"Use another checkpoint."
             )
     return facts
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of a checkpoint by its name, which leads nowhere else, not even by a link."""
+    path = folder / name
+    try:
+        own = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
+        own = False
+    if not own or Path(name).is_absolute():
+        raise ToolkitError(
+            f"{folder / NAME} must name files of its own folder, but names {name[:80]!r}. "
+            f"toolkit-train writes no such checkpoint: do not use it."
+        )
+    return path

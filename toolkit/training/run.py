@@ -10,17 +10,18 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.memory import keep_freed_memory
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
-from toolkit.data.folder import DataFolder
+from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
 from toolkit.metrics.sinks import Console, Sink
 from toolkit.training import resume
 from toolkit.training.assembly import make_saving, make_sinks, make_trainer, make_validation
-from toolkit.training.data import Split, names, split_of
+from toolkit.training.data import Split, TrainingData, names, split_of
 from toolkit.training.diagnosis import NonFinite
 from toolkit.training.limits import total_updates
 from toolkit.training.log import Log
 from toolkit.training.report import print_end, print_start
 from toolkit.training.result import Result, digest
+from toolkit.training.room import shortage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
 from toolkit.training.step import Observer, Place, Step
@@ -46,12 +47,15 @@ class Run:
         if world.first:
             self.saves.prepare()
         self.saved = resume.choose(config, self.saves, world, self.tell)
-        self.folder = DataFolder.open(*config.data.folders)
-        self.train = self.split(config.data.train_subset, training=True)
-        self.valid = [self.split(name, training=False) for name in names(config.data.valid_subset)]
+        self.corpora = Corpora.open(*config.data.folders)
+        self.folder = self.corpora.all
+        self.train = TrainingData(
+            self.corpora, config.task, config.data, world=world, seed=config.training.seed
+        )
+        self.valid = [self.valid_split(name) for name in names(config.data.valid_subset)]
         self.refuse_strangers()
         place = self.saved.place if self.saved else Place()
-        self.total = total_updates(config.training, self.train.loader, world, place)
+        self.total = total_updates(config.training, self.train, world, place)
         self.trainer = make_trainer(
             config, self.folder, world, total=self.total, saved=self.saved, tell=self.tell
         )
@@ -89,22 +93,21 @@ class Run:
                 f"line, on copies of one data folder."
             )
 
-    def split(self, name: str, *, training: bool) -> Split:
+    def valid_split(self, name: str) -> Split:
         c = self.config
         return split_of(
             name,
-            self.folder,
+            self.corpora.having(name),
             c.task,
             c.data,
             world=self.world,
-            seed=c.training.seed if training else c.data.evaluation_seed,
-            training=training,
+            seed=c.data.evaluation_seed,
+            training=False,
         )
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        train = self.train
-        return {"examples": train.examples.fingerprint, "order": train.loader.fingerprint}
+        return self.train.fingerprints
 
     def go_on(self, saved: resume.Saved) -> None:
         resume.refuse_other_data(saved, self.fingerprints)
@@ -119,6 +122,7 @@ class Run:
     def fit(self) -> Result:
         """Train to the end, or until a signal; then report, validate and save what is not yet."""
         if self.world.first:
+            self.warn_of_room()
             print_start(
                 self.config, self.trainer, self.train, total=self.total, terminal=self.terminal
             )
@@ -127,7 +131,7 @@ class Run:
         observers += [] if self.config.checkpoint.no_save else [self.saving]
         with listening(self.trainer.ask_to_stop) as received:
             self.trainer.fit(
-                lambda epoch: self.train.loader,
+                lambda epoch: self.train,
                 max_update=self.total,
                 max_epoch=self.config.training.max_epoch,
                 observers=observers,
@@ -147,6 +151,13 @@ class Run:
         if not self.config.checkpoint.no_save:
             reason = "signal" if stopped else "end"
             self.saving.finish(place.update, place.latest_epoch, reason)
+
+    def warn_of_room(self) -> None:
+        """Tell where the disk has no room for the checkpoints to come."""
+        there = len(self.saves.checkpoints())
+        told = shortage(self.saves.path, self.trainer.learner, there=there)
+        if told and not self.config.checkpoint.no_save:
+            self.tell(told)
 
     def advance(self, step: Step) -> None:
         if self.world.first:
@@ -173,7 +184,8 @@ class Run:
 
     def close(self) -> None:
         """End the workers and the progress bar, and let others have the save folder."""
-        for split in (self.train, *self.valid):
+        self.train.close()
+        for split in self.valid:
             split.loader.close()
         if self.sink:
             self.sink.close()
