@@ -1,3 +1,4 @@
+from toolkit.distributed.exchange import Exchange as Exchange
 from toolkit.distributed.launch import launch as launch
 from toolkit.distributed.world import World as World
 from toolkit.distributed.wrap import without_exchange as without_exchange

@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from toolkit.distributed.pulse import Pulse
+
 
 @dataclass(frozen=True, kw_only=True)
 class World:
@@ -18,6 +20,7 @@ class World:
     size: int = 1
     local_rank: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    pulse: Pulse = field(default_factory=Pulse, compare=False, repr=False)
 
     @property
     def first(self) -> bool:
@@ -27,7 +30,8 @@ class World:
     def sum(self, values: Tensor) -> Tensor:
         """The sum over ranks, in place; a tensor on the host never waits for the device."""
         if self.size > 1:
-            dist.all_reduce(values)
+            with self.pulse.waiting("a sum over the ranks"):
+                dist.all_reduce(values)
         return values
 
     def gather(self, text: str) -> list[str]:
@@ -37,11 +41,11 @@ class World:
         mine = torch.frombuffer(bytearray(text.encode() + b"\n"), dtype=torch.uint8)
         lengths = torch.zeros(self.size, dtype=torch.int64)
         lengths[self.rank] = len(mine)
-        dist.all_reduce(lengths)
-        padded = torch.zeros(int(lengths.max()), dtype=torch.uint8)
+        padded = torch.zeros(int(self.sum(lengths).max()), dtype=torch.uint8)
         padded[: len(mine)] = mine
         everyone = [torch.empty_like(padded) for _ in range(self.size)]
-        dist.all_gather(everyone, padded)
+        with self.pulse.waiting("a gathering of texts"):
+            dist.all_gather(everyone, padded)
         return [
             bytes(row[: int(n) - 1].tolist()).decode()
             for row, n in zip(everyone, lengths, strict=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
+
+from toolkit.distributed.shard import norm as total_norm
 
 
 class Update(NamedTuple):
@@ -19,7 +21,7 @@ class Update(NamedTuple):
     clipped: Float[Tensor, ""]
     """1 where it was longer than allowed, else 0."""
     skipped: Float[Tensor, ""]
-    """1 where it was not finite and nothing was changed, else 0."""
+    """1 where it was not finite, or was refused, and nothing was changed, else 0."""
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -32,14 +34,18 @@ def update(
     *,
     clip_norm: float,
     loss_scale: Float[Tensor, ""] | None = None,
+    refuse: Callable[[Float[Tensor, ""]], Float[Tensor, ""]] | None = None,
 ) -> Update:
     """Step with g / max(1, |g| / clip_norm), or not at all where |g| is not finite.
 
     The gradients hold g times `loss_scale`. The clipping of Pascanu et al. (2013, algorithm 1).
+    `refuse` is given |g|; where it answers 1 there is no step either.
     """
     scale = 1.0 if loss_scale is None else loss_scale
-    norm = nn.utils.get_total_norm(gradients(parameters)) / scale
+    norm = total_norm(gradients(parameters)) / scale
     skipped = norm.isfinite().logical_not().float()
+    if refuse:
+        skipped = torch.maximum(skipped, refuse(norm))
     clipped = norm.gt(clip_norm).float() if clip_norm else torch.zeros_like(norm)
     divisor = scale * torch.where(clipped.bool(), norm / (clip_norm or 1.0), 1.0)
     step(optimizer, parameters, divisor, skipped)

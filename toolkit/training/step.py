@@ -44,6 +44,8 @@ class Step:
     """Where training stands after it."""
     epoch: int
     """The pass over the data that it belonged to."""
+    begin: int = 0
+    """Micro-batches of that pass that lay before it."""
     losses: dict[str, Tensor]
     """Objective -> summed loss over this rank's micro-batches."""
     weights: dict[str, float]
@@ -53,6 +55,8 @@ class Step:
     learning_rate: float
     outcome: Update
     micro_batches: Sequence[Batch]
+    unfit: Sequence[str] = ()
+    """What did not fit into the memory of some rank, so that it was done in parts."""
 
     @property
     def update(self) -> int:

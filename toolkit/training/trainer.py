@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
 from torch.optim import Optimizer
 
-from toolkit.common.hashing import seed_of
 from toolkit.criteria import Criterion
-from toolkit.distributed import World, without_exchange, wrap
+from toolkit.distributed import World, wrap
 from toolkit.optim.precision import Precision
 from toolkit.optim.schedules import Schedule
 from toolkit.optim.update import Update, update
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
-from toolkit.training.device import seed_device, to_device
+from toolkit.training.gradient import Gradient, Losses
+from toolkit.training.halving import Halving
+from toolkit.training.spikes import Spikes
 from toolkit.training.step import Observer, Place, Step
 
 
@@ -46,11 +46,14 @@ class Trainer:
         clip_norm: float = 0.0,
         update_freq: int = 1,
         seed: int = 1,
+        spikes: Spikes | None = None,
     ) -> None:
         self.learner, self.wrapped = learner, wrap(learner, world)
         self.criterion, self.optimizer, self.schedule = criterion, optimizer, schedule
         self.world, self.precision = world, precision
-        self.clip_norm, self.update_freq, self.seed = clip_norm, update_freq, seed
+        self.clip_norm, self.update_freq, self.spikes = clip_norm, update_freq, spikes
+        self.gradient = Gradient(learner, self.wrapped, criterion, world=world, precision=precision)
+        self.backpropagate = Halving(self.gradient, seed)
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         self.peaks = [float(group["lr"]) for group in optimizer.param_groups]
         self.place = Place()
@@ -80,6 +83,7 @@ class Trainer:
         while not self.finished and not self.reached(max_update, max_epoch):
             epoch, loader = self.place.epoch, loader_of(self.place.epoch)
             in_epoch, mark = loader.micro_batches(epoch), perf_counter()
+            self.backpropagate.loader = loader
             for micro_batches in loader.updates(
                 epoch, start=self.place.consumed, update_freq=self.update_freq
             ):
@@ -112,19 +116,21 @@ class Trainer:
         if stops:
             return None
         rate = self.set_rate(self.schedule(self.place.update + 1))
-        losses = self.backpropagate(micro_batches, weights) if any(weights.values()) else {}
-        outcome = self.update()
-        epoch = self.place.epoch
-        self.place = self.place.after(len(micro_batches) * self.world.size, in_epoch)
+        before = self.place
+        losses = self.backpropagate(micro_batches, weights, before) if any(weights.values()) else {}
+        outcome = self.update(losses, weights)
+        self.place = before.after(len(micro_batches) * self.world.size, in_epoch)
         return Step(
             place=self.place,
-            epoch=epoch,
+            epoch=before.epoch,
+            begin=before.consumed,
             losses=losses,
             weights=weights,
             tokens=sum(batch.tokens for batch in micro_batches),
             learning_rate=rate,
             outcome=outcome,
             micro_batches=micro_batches,
+            unfit=self.backpropagate.failures if losses else (),
         )
 
     def agree(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, float], bool]:
@@ -135,54 +141,18 @@ class Trainer:
         *weights, stops = self.world.sum(vector).tolist()
         return dict(zip(names, weights, strict=True)), stops > 0
 
-    def backpropagate(
-        self, micro_batches: Sequence[Batch], weights: Mapping[str, float]
-    ) -> dict[str, Tensor]:
-        """Add up the gradients, exchanged with the last micro-batch; gives the summed losses."""
-        self.learner.train()
-        losses: dict[str, Tensor] = {}
-        for index, batch in enumerate(micro_batches):
-            last = index == len(micro_batches) - 1
-            with nullcontext() if last else without_exchange(self.wrapped):
-                for name, total in self.add_gradient(batch, index, weights).items():
-                    losses[name] = losses[name] + total if name in losses else total
-        return losses
-
-    def add_gradient(
-        self, batch: Batch, index: int, weights: Mapping[str, float]
-    ) -> dict[str, Tensor]:
-        """Add one micro-batch's gradient, times the world's size since DDP averages over ranks.
-
-        A loss that is not finite makes its gradient so, and thereby the norm on every rank: all
-        of them skip the update alike.
-        """
-        place = self.place
-        micro_batch = place.consumed + index * self.world.size + self.world.rank
-        seed_device(seed_of(self.seed, place.epoch, micro_batch), self.world.device)
-        with self.precision.autocast():
-            totals = self.criterion(self.wrapped(to_device(batch, self.world.device)))
-        factors = self.factors(weights)
-        loss = torch.stack([total * factors[name] for name, total in totals.items()]).sum()
-        scale = self.precision.loss_scale
-        loss.backward(torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan))
-        return {name: total.detach() for name, total in totals.items()}
-
-    def factors(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """Objective -> world x coefficient / W; 0 where nothing was to predict."""
-        size, coefficients = self.world.size, self.learner.task.coefficients
-        return {o: size * coefficients[o] / w if w else 0.0 for o, w in weights.items()}
-
-    def update(self) -> Update:
+    def update(self, losses: Losses, weights: Mapping[str, float]) -> Update:
         """Move the parameters by the gradients, and let go of these."""
-        scale = self.precision.loss_scale
+        scale, spikes = self.precision.loss_scale, self.spikes
         outcome = update(
             self.optimizer,
             self.parameters,
             clip_norm=self.clip_norm,
             loss_scale=scale.scale if scale else None,
+            refuse=partial(spikes, self.gradient.loss(losses, weights)) if spikes else None,
         )
         if scale:
-            scale.update(outcome.skipped)
+            scale.update(outcome.norm.isfinite().logical_not().float())
         self.optimizer.zero_grad()
         return outcome
 
@@ -190,4 +160,4 @@ class Trainer:
         """Give every parameter group its peak times the schedule's factor."""
         for group, peak in zip(self.optimizer.param_groups, self.peaks, strict=True):
             group["lr"] = peak * factor
-        return self.peaks[0] * factor
+        return max(self.peaks) * factor

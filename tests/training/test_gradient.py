@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from toolkit.training.gradient import Piece, first_line, largest
+
+
+def test_the_loss_is_the_weighted_mean_over_the_places(make_trainer, batch):
+    trainer, data = make_trainer(), batch([[3, 5, 4, 5], [4, 4, 3, 6]])
+    losses, failure = trainer.gradient.attempt([Piece(data, 1)], data.weights)
+    wanted = losses["word"] / 2 + 0.5 * losses["even"] / 1
+    assert float(trainer.gradient.loss(losses, data.weights)) == pytest.approx(float(wanted))
+    assert not failure
+
+
+def test_a_pass_that_does_not_fit_leaves_no_gradient_once_discarded(make_trainer, batch):
+    trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
+    trainer.learner.task.word.weight.register_hook(lambda g: torch.empty(2**50))
+    losses, failure = trainer.gradient.attempt([Piece(data, 1)], data.weights)
+    assert losses == {} and "1 sentences x 4 tokens" in failure and "allocate" in failure
+    trainer.gradient.discard()
+    assert all(p.grad is None for p in trainer.parameters)
+
+
+def test_an_error_that_is_not_about_memory_goes_through(make_trainer, batch):
+    trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
+    trainer.learner.register_forward_pre_hook(lambda module, inputs: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.gradient.attempt([Piece(data, 1)], data.weights)
+
+
+def test_the_largest_batch_is_the_one_of_most_tokens(batch):
+    pieces = [Piece(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))]
+    assert largest(pieces) == "a batch of 3 sentences x 4 tokens"
+
+
+def test_an_error_is_told_in_one_line():
+    assert first_line(RuntimeError("CUDA out of memory.\nSee the docs")) == "CUDA out of memory"
+    assert first_line(MemoryError()) == "MemoryError"

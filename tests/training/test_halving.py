@@ -1,0 +1,61 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.gradient import is_out_of_memory
+
+
+def flat(trainer):
+    return torch.cat([p.detach().flatten() for p in trainer.parameters])
+
+
+def room_for(trainer, sentences):
+    """Passes through the learner run out of memory with more sentences than this."""
+
+    def check(module, inputs):
+        if len(inputs[0].inputs.tokens) > sentences:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+
+    trainer.learner.register_forward_pre_hook(check)
+    return trainer
+
+
+def fit(trainer, data, updates=3, **options):
+    steps = []
+    trainer.fit(lambda epoch: data, max_update=updates, observers=[steps.append], **options)
+    return steps
+
+
+@pytest.mark.parametrize("sentences", [4, 2, 1])
+def test_an_update_in_parts_equals_the_whole_one(make_trainer, batches, memory, sentences):
+    whole, parted = make_trainer(update_freq=2), room_for(make_trainer(update_freq=2), sentences)
+    fit(whole, memory(batches))
+    steps = fit(parted, memory(batches))
+    torch.testing.assert_close(flat(parted), flat(whole), atol=1e-6, rtol=0)
+    assert steps[0].unfit[0].startswith("a batch of 5 sentences x 4 tokens (CUDA out of memory")
+
+
+def test_the_next_update_is_tried_whole_again(make_trainer, batches, memory):
+    trainer = room_for(make_trainer(), 4)  # the second of these micro-batches has 5 sentences
+    assert [bool(step.unfit) for step in fit(trainer, memory(batches))] == [False, True, False]
+
+
+def test_what_does_not_fit_in_any_part_ends_training_with_its_shape(make_trainer, batches, memory):
+    said = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
+    with pytest.raises(ToolkitError, match=said + r" not on rank 0 in update 1, nor .* in 16 par"):
+        fit(room_for(make_trainer(), 0), memory(batches))
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory():
+    assert is_out_of_memory(torch.OutOfMemoryError()) and is_out_of_memory(MemoryError())
+    assert is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_an_update_in_parts_is_the_same_every_time(make_trainer, batches, memory):
+    def learned():
+        trainer = room_for(make_trainer(dropout=0.5), 2)
+        fit(trainer, memory(batches))
+        return flat(trainer)
+
+    assert torch.equal(learned(), learned())

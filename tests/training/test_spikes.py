@@ -1,0 +1,80 @@
+import pytest
+import torch
+
+from toolkit.training.spikes import Spikes
+
+
+def fed(values, **options):
+    spikes = Spikes(torch.device("cpu"), **options)
+    return spikes, [float(spikes(torch.tensor(x), torch.tensor(y))) for x, y in values]
+
+
+def noise(count, seed=0):
+    random = torch.Generator().manual_seed(seed)
+    return (torch.randn(count, 2, generator=random) * 0.1 + 1).tolist()
+
+
+def test_the_rule_is_six_sigma_above_the_mean_of_the_window():
+    values = noise(300)
+    window = torch.tensor(values[-128:])
+    bound = window.mean(0) + 6 * window.std(0)
+    for which in (0, 1):
+        for factor, verdict in ((0.9999, 0.0), (1.0001, 1.0)):
+            last = window.mean(0)
+            last[which] = bound[which] * factor
+            assert fed([*values, last.tolist()])[1] == [0.0] * 300 + [verdict]
+
+
+def test_nothing_is_a_spike_before_half_the_window_is_known():
+    assert fed([*noise(63), (1e9, 1.0)])[1][-1] == 0
+    assert fed([*noise(64), (1e9, 1.0)])[1][-1] == 1
+
+
+def test_a_low_value_is_no_spike():
+    assert not any(fed([*noise(100), (-1e9, 0.0)])[1])
+
+
+def test_a_lasting_change_is_soon_the_new_normal():
+    *_, last = fed([*noise(100), *([(50.0, 1.0)] * 20)])[1]
+    assert last == 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_not_finite_do_not_enter_the_window(value):
+    spikes, _ = fed([*noise(100), (value, 1.0), (1.0, value)])
+    assert int(spikes.taken) == 100 and spikes.values.isfinite().all()
+
+
+def test_a_restored_window_judges_as_the_one_before():
+    values = noise(200)
+    whole, verdicts = fed([*values, (3.0, 1.0), (1.2, 9.0)])
+    first, _ = fed(values)
+    second = Spikes(torch.device("cpu"))
+    second.restore(first.state())
+    tail = [(3.0, 1.0), (1.2, 9.0)]
+    got = [float(second(torch.tensor(x), torch.tensor(y))) for x, y in tail]
+    assert got == verdicts[-2:] and second.state() == whole.state()
+
+
+def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
+    trainer = make_trainer(spikes=Spikes(torch.device("cpu"), window=8))
+    data = [batch([[3, 5, 4, 5], [4, 4, 3, 6]])]
+    for _ in range(8):
+        assert not trainer.step(data, 1).outcome.skipped
+    before, sums = trainer.parameters[0].clone(), trainer.criterion.forward
+    trainer.criterion.forward = lambda p: {k: v * 1e9 for k, v in sums(p).items()}
+    outcome = trainer.step(data, 1).outcome
+    assert outcome.skipped and outcome.norm.isfinite()
+    assert torch.equal(trainer.parameters[0], before)
+
+
+def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
+    def train(world):
+        trainer = make_trainer(world=world, spikes=Spikes(torch.device("cpu"), window=4))
+        found = [float(trainer.step([batches[world.rank]], 2).outcome.skipped) for _ in range(6)]
+        sums = trainer.criterion.forward
+        if world.rank == 1:
+            trainer.criterion.forward = lambda p: {k: v + 1e9 for k, v in sums(p).items()}
+        return [*found, float(trainer.step([batches[world.rank]], 2).outcome.skipped)]
+
+    assert ranks(train) == [[0.0] * 6 + [1.0]] * 2

@@ -1,0 +1,54 @@
+"""Updates that leave the range of the ones before them."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.training.step import State
+
+WINDOW = 128
+SIGMAS = 6.0
+
+
+class Spikes:
+    """Refuses x_t > mean + 6 sigma over the 128 updates before it, x being loss or gradient norm.
+
+    The rule of OLMo-core's SkipStepOptimizer: once half the window is known, and refused values
+    enter the window too, so that a lasting change is soon the new normal. Values that are not
+    finite are refused elsewhere and do not enter. Nothing here waits for the device.
+    """
+
+    def __init__(
+        self, device: torch.device, *, window: int = WINDOW, sigmas: float = SIGMAS
+    ) -> None:
+        self.window, self.sigmas = window, sigmas
+        self.values = torch.zeros(2, window, device=device)
+        """Losses and norms, each new one in place of the oldest."""
+        self.taken = torch.zeros(1, dtype=torch.int64, device=device)
+        self.places = torch.arange(window, device=device)
+
+    def __call__(self, loss: Float[Tensor, ""], norm: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """1 where the update with this loss and norm is a spike, else 0; takes note of both."""
+        latest = torch.stack([loss, norm]).to(self.values)
+        count = self.taken.clamp(max=self.window)
+        known = self.places < count
+        mean = (self.values * known).sum(1) / count
+        squares = ((self.values - mean[:, None]).square() * known).sum(1)
+        sigma = (squares / (count - 1)).sqrt()
+        enough = count >= max(2, self.window // 2)
+        spike = ((latest - mean > self.sigmas * sigma).any() & enough).float()
+        finite = latest.isfinite().all()
+        here = self.taken % self.window
+        now = torch.where(finite, latest, self.values.index_select(1, here)[:, 0])
+        self.values.index_copy_(1, here, now[:, None])
+        self.taken += finite
+        return spike[0]
+
+    def state(self) -> State:
+        return {"taken": int(self.taken), "values": self.values.tolist()}
+
+    def restore(self, state: State) -> None:
+        self.taken.fill_(state["taken"])
+        self.values.copy_(torch.tensor(state["values"]))
