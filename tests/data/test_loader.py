@@ -1,12 +1,9 @@
-import os
-import signal
-
 import numpy as np
 import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loader import Loader, _leave_signals_to_the_trainer
+from toolkit.data.loader import Loader
 
 
 class Echo:
@@ -20,8 +17,6 @@ class Echo:
     def collate(self, ids, epoch):
         if self.fail is not None and self.fail in ids:
             raise ToolkitError("item 7 is damaged.")
-        if len(ids) == 1 and self.fail == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
         return ids.tolist(), epoch, torch.tensor(ids)
 
 
@@ -110,29 +105,6 @@ def test_a_pass_that_was_left_early_does_not_leak_into_the_next():
     helped.close()
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_user_s_error_arrives_as_it_was_raised(workers):
-    failing = loader(Echo(fail=50), workers=workers)
-    with pytest.raises(ToolkitError, match=r"^item 7 is damaged\.$"):
-        list(failing.updates(1))
-    failing.close()
-
-
-def test_a_killed_worker_is_an_error_that_says_what_to_do():
-    dying = loader(Echo(fail="die"), workers=1, batch_size=1)
-    with pytest.raises(ToolkitError, match=r"one was killed.* Use fewer --num-workers, or 0\."):
-        list(dying.updates(1))
-    dying.close()
-
-
-def test_the_model_s_random_numbers_are_left_alone():
-    torch.manual_seed(3)
-    want = torch.rand(1)
-    torch.manual_seed(3)
-    list(loader().updates(1))
-    assert torch.rand(1) == want
-
-
 def test_waiting_is_measured():
     waiting = loader()
     list(waiting.updates(1))
@@ -144,14 +116,3 @@ def test_the_fingerprint_tells_whether_the_micro_batches_are_the_same():
     assert loader(workers=1, ranks=2).fingerprint == want
     others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
     assert want not in {loader(**other).fingerprint for other in others}
-
-
-def test_workers_leave_the_signals_of_their_process_group_to_the_trainer():
-    names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = [signal.getsignal(name) for name in names]
-    try:
-        _leave_signals_to_the_trainer(0)
-        assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
-    finally:
-        for name, handler in zip(names, before, strict=True):
-            signal.signal(name, handler)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.hashing import mix
+from toolkit.data.mixture import Copies, Mixture
 
 Numbers = npt.NDArray[np.int64]
 BUCKETS_PER_DOUBLING = 16
@@ -51,13 +52,17 @@ class Planner:
         batch_size: int | None,
         seed: int,
         fingerprint: str,
+        mixture: Mixture | None = None,
     ) -> None:
         if max_tokens is None and batch_size is None:
             batch_size = 32
         _refuse_long(lengths, max_tokens)
         self._seed = int(mix(seed, int(fingerprint_of(fingerprint)[:16], 16)))
-        self._bucket, costs = _buckets(lengths)
-        self._begins = _cut(costs, max_tokens, batch_size)
+        bucket, tops = _buckets(lengths)
+        self._copies = Copies(bucket, mixture) if mixture else None
+        self._bucket = self._copies.bucket if self._copies else bucket
+        sizes = self._copies.sizes if self._copies else np.bincount(bucket)
+        self._begins = _cut(np.repeat(tops, sizes), max_tokens, batch_size)
 
     def __len__(self) -> int:
         return len(self._begins) - 1
@@ -66,12 +71,15 @@ class Planner:
         """The micro-batches of a training epoch."""
         shuffled = _permutation(len(self._bucket), int(mix(self._seed, epoch, EXAMPLES)))
         ids = shuffled[np.argsort(self._bucket[shuffled], kind="stable")]
+        if self._copies:
+            ids = self._copies.drawn(ids)
         return Plan(
             ids, self._begins, _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
         )
 
     def in_order(self) -> Plan:
         """The micro-batches of an evaluation: shortest examples first."""
+        assert self._copies is None, "an evaluation meets every example once"
         ids = np.argsort(self._bucket, kind="stable")
         return Plan(ids, self._begins, np.arange(len(self)))
 
@@ -94,9 +102,7 @@ def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:
 
 
 def _buckets(lengths: Numbers) -> tuple[npt.NDArray[np.uint16], Numbers]:
-    """Each example's bucket, a sixteenth of a doubling wide; and the longest length in the bucket
-    of the first, second, ... example in order of buckets.
-    """
+    """Each example's bucket, a sixteenth of a doubling wide; and each bucket's longest length."""
     counts = np.bincount(lengths)
     present = np.flatnonzero(counts)
     wide = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)
@@ -104,7 +110,7 @@ def _buckets(lengths: Numbers) -> tuple[npt.NDArray[np.uint16], Numbers]:
     tops = present[np.append(first[1:], len(present)) - 1]
     bucket_of = np.zeros(len(counts), np.uint16)
     bucket_of[present] = np.searchsorted(first, np.arange(len(present)), side="right") - 1
-    return bucket_of[lengths], np.repeat(tops, np.add.reduceat(counts[present], first))
+    return bucket_of[lengths], tops
 
 
 def _permutation(count: int, seed: int) -> Numbers:

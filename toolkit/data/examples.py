@@ -20,6 +20,9 @@ class Examples(Protocol):
     def collate(self, ids: npt.NDArray[np.int64], epoch: int | None) -> Any:
         """One micro-batch of these examples; epoch None is evaluation, the same every time.
 
+        Ids from len(lengths) on are further copies of example id % len(lengths): the same data,
+        with randomness of their own.
+
         Without ids the batch of an idle rank: it goes through the model like any other, but all
         its weights, its sentences and its tokens are zero, and so is its loss.
         """

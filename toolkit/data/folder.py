@@ -67,6 +67,11 @@ class DataFolder:
         return digests[0] if len(digests) == 1 else together
 
     @property
+    def name(self) -> str:
+        """The folders, for errors."""
+        return " ".join(str(source.path) for source in self.sources)
+
+    @property
     def splits(self) -> list[str]:
         return list(dict.fromkeys(name for source in self.sources for name in source.splits))
 

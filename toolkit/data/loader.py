@@ -1,60 +1,20 @@
-"""Micro-batches in order, prepared ahead of the trainer by other processes if wanted."""
+"""The micro-batches of every epoch in order, and each rank's share of them."""
 
 from __future__ import annotations
 
-import re
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch.utils.data import DataLoader, Dataset
 
-from toolkit.common.errors import ToolkitError
 from toolkit.data.batching import Plan, Planner, fingerprint_of
 from toolkit.data.examples import Examples
+from toolkit.data.mixture import Mixture
+from toolkit.data.serving import Order, Server
 
 Numbers = npt.NDArray[np.int64]
-AHEAD = 4  # micro-batches that each worker prepares ahead
-
-
-class _Order(NamedTuple):
-    """What a worker is asked for; no ids stand for an idle rank's batch."""
-
-    ids: Numbers
-    epoch: int | None
-
-
-class _Refusal(NamedTuple):
-    """A user's error on its way from a worker to the trainer."""
-
-    message: str
-
-
-class _Collated(Dataset[Any]):
-    """Answers an order with its batch."""
-
-    def __init__(self, examples: Examples) -> None:
-        self._examples = examples
-
-    def __getitem__(self, order: _Order) -> Any:
-        try:
-            return self._examples.collate(order.ids, order.epoch)
-        except ToolkitError as error:
-            return _Refusal(str(error))
-
-
-class _Orders:
-    """The orders of the pass at hand; DataLoader asks for them anew with every pass."""
-
-    def __init__(self) -> None:
-        self.make: Callable[[], Iterable[_Order]] = tuple
-
-    def __iter__(self) -> Iterator[_Order]:
-        return iter(self.make())
 
 
 class Loader:
@@ -76,6 +36,9 @@ class Loader:
         workers: int = 0,
         shuffle: bool = True,
         pin_memory: bool = False,
+        mixture: Mixture | None = None,
+        timeout_seconds: int = 0,
+        name: str = "the data",
     ) -> None:
         self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
         self._planner = Planner(
@@ -84,26 +47,21 @@ class Loader:
             batch_size=batch_size,
             seed=seed,
             fingerprint=examples.fingerprint,
+            mixture=mixture,
         )
-        self.examples = len(examples.lengths)
-        self.fingerprint = fingerprint_of(
-            examples.fingerprint, max_tokens, batch_size, seed, shuffle
-        )
+        options: list[object] = [max_tokens, batch_size, seed, shuffle]
+        options += [mixture.per_epoch, str(mixture.weights)] if mixture else []
+        self.fingerprint = fingerprint_of(examples.fingerprint, *options)
         """Changes when the micro-batches of some epoch do."""
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
-        self._orders = _Orders()
-        self._batches: DataLoader[Any] = DataLoader(
-            _Collated(examples),
-            batch_size=None,
-            collate_fn=_as_it_is,
-            sampler=self._orders,
-            num_workers=workers,
-            prefetch_factor=AHEAD if workers else None,
-            persistent_workers=workers > 0,
-            worker_init_fn=_leave_signals_to_the_trainer,
+        self._lengths = examples.lengths
+        self._server = Server(
+            examples,
+            name=name,
+            workers=workers,
+            timeout_seconds=timeout_seconds,
             pin_memory=pin_memory,
-            generator=torch.Generator(),  # its own, so that the model's is left alone
         )
 
     def micro_batches(self, epoch: int) -> int:
@@ -117,7 +75,7 @@ class Loader:
         index % ranks == r. In a short last update all ranks get equally many: one that has none
         left gets a batch of weight zero. What lies before `start` is not read.
         """
-        plan = self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
+        plan = self._plan(epoch)
         together = self._ranks * update_freq
         edges = [(b, min(b + together, len(plan))) for b in range(start, len(plan), together)]
         batches = self._serve(
@@ -134,52 +92,44 @@ class Loader:
         plan = self._planner.in_order()
         yield from self._serve(lambda: self._share(plan, 0, len(plan), None))
 
+    def ids(self, epoch: int, micro_batch: int) -> Numbers:
+        """The examples of one of the epoch's micro-batches; none behind its end."""
+        plan = self._plan(epoch)
+        return plan.batch(micro_batch) if micro_batch < len(plan) else np.zeros(0, np.int64)
+
+    def parts(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
+        """A micro-batch's examples in so many batches, with what its collation has drawn."""
+        shares = np.array_split(self.ids(epoch, micro_batch), count)
+        return [self._server.collate(ids, epoch) for ids in shares if len(ids) or ids is shares[0]]
+
+    def largest(self, epoch: int) -> list[Any]:
+        """The epoch's batch of most tokens, padding included, and that of most pairs of them."""
+        plan = self._plan(epoch)
+        width = np.maximum.reduceat(self._lengths[plan.ids % len(self._lengths)], plan.begins[:-1])
+        tokens = np.diff(plan.begins) * width
+        most = {int(tokens.argmax()), int((tokens * width).argmax())}
+        edges = plan.begins
+        return [
+            self._server.collate(plan.ids[edges[b] : edges[b + 1]], epoch) for b in sorted(most)
+        ]
+
     def close(self) -> None:
         """End the workers; a later pass starts new ones."""
-        iterator: Any = self._batches._iterator
-        if iterator is not None and self._batches.num_workers > 0:
-            iterator._shutdown_workers()
-        self._batches._iterator = None
+        self._server.close()
 
-    def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> Iterator[_Order]:
+    def _plan(self, epoch: int) -> Plan:
+        return self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
+
+    def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> Iterator[Order]:
         first = begin + (self._rank - begin) % self._ranks
         mine = range(first, end, self._ranks)
-        yield from (_Order(plan.batch(place), epoch) for place in mine)
+        yield from (Order(plan.batch(place), epoch) for place in mine)
         for _ in range(-(-(end - begin) // self._ranks) - len(mine)):
-            yield _Order(np.zeros(0, np.int64), epoch)
+            yield Order(np.zeros(0, np.int64), epoch)
 
-    def _serve(self, make: Callable[[], Iterable[_Order]]) -> Iterator[Any]:
-        self._orders.make = make
+    def _serve(self, make: Callable[[], Iterable[Order]]) -> Iterator[Any]:
         begin = time.perf_counter()
-        for batch in _guarded(self._batches):
+        for batch in self._server.serve(make):
             self.waited_seconds += time.perf_counter() - begin
-            if isinstance(batch, _Refusal):
-                raise ToolkitError(batch.message)
             yield batch
             begin = time.perf_counter()
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
-
-
-def _leave_signals_to_the_trainer(worker: int) -> None:
-    """Ctrl-C and Slurm signal the whole process group; the trainer still needs its next batches.
-
-    A worker ends when the trainer tells it to, or is gone.
-    """
-    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-
-
-def _guarded(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches; a worker that was killed becomes an error that says what to do."""
-    try:
-        yield from batches
-    except RuntimeError as error:
-        if not re.search(r"DataLoader worker .* (is killed|exited unexpectedly)", str(error)):
-            raise
-        raise ToolkitError(
-            "every data worker must live to the end, but one was killed, most often for want of "
-            "memory. Use fewer --num-workers, or 0."
-        ) from error

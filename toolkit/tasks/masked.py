@@ -109,7 +109,7 @@ class MaskedExamples:
         """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
         if len(ids) == 0:
             return self._idle()
-        sentences = self._samples.sentences(ids)
+        sentences = self._samples.sentences(ids % len(self.lengths))  # copies have other masks
         noise = Noise(self._seed, epoch if self._training else None, ids)
         shown, chosen = self._masking.hide(sentences, noise)
         targets = sentences.tokens[chosen.rows, chosen.places]

@@ -1,18 +1,28 @@
-"""The data of a run: the opened folders, and a loader for each split."""
+"""The data of a run: a loader for each split, and for each epoch the shards it reads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.run import Chosen
 from toolkit.config.sections import DataConfig
+from toolkit.data.batching import fingerprint_of
 from toolkit.data.examples import Examples
 from toolkit.data.folder import DataFolder
 from toolkit.data.loader import Loader
+from toolkit.data.mixture import Mixture
+from toolkit.data.shards import Corpora
 from toolkit.distributed import World
 from toolkit.models.inputs import Sizes
+
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +41,30 @@ def split_of(
     world: World,
     seed: int,
     training: bool,
+    mixture: Mixture | None = None,
 ) -> Split:
     """One split of a folder as the task sees it, with this rank's loader."""
+    examples = examples_of(name, folder, task, world=world, seed=seed, training=training)
+    loader = Loader(
+        examples,
+        max_tokens=c.max_tokens,
+        batch_size=c.batch_size or (None if c.max_tokens else 32),
+        seed=seed,
+        rank=world.rank,
+        ranks=world.size,
+        workers=c.num_workers,
+        timeout_seconds=c.timeout_seconds,
+        shuffle=training,
+        pin_memory=world.device.type == "cuda",
+        mixture=mixture,
+        name=f"{name} of {folder.name}",
+    )
+    return Split(name=name, examples=examples, loader=loader)
+
+
+def examples_of(
+    name: str, folder: DataFolder, task: Chosen, *, world: World, seed: int, training: bool
+) -> Examples:
     build: Any = TASKS[task.name].build
     examples: Examples = build.examples(
         task.config,
@@ -42,18 +74,112 @@ def split_of(
         training=training,
         fixed_shapes=world.device.type == "cuda",
     )
-    loader = Loader(
-        examples,
-        max_tokens=c.max_tokens,
-        batch_size=c.batch_size or (None if c.max_tokens else 32),
-        seed=seed,
-        rank=world.rank,
-        ranks=world.size,
-        workers=c.num_workers,
-        shuffle=training,
-        pin_memory=world.device.type == "cuda",
-    )
-    return Split(name=name, examples=examples, loader=loader)
+    return examples
+
+
+class TrainingData:
+    """The loader of every epoch, over that epoch's shards in the proportion of their weights.
+
+    One epoch's shards are loaded at a time; those of the first say what the run learns from.
+    """
+
+    def __init__(
+        self, corpora: Corpora, task: Chosen, c: DataConfig, *, world: World, seed: int
+    ) -> None:
+        self._corpora, self._task, self._c = corpora, task, c
+        self._world, self._seed = world, seed
+        self._sizes: dict[int, int] = {}
+        corpora.require(c.train_subset)
+        self._turn, self._split, self.described = 0, self._open(0), ""
+        self.described = self._described()
+        """How many examples there are, in words."""
+        prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
+        if corpora.cycle > 1:  # one shard says nothing of the others
+            prints = (
+                fingerprint_of(prints[0], corpora.fingerprint),
+                fingerprint_of(prints[1], corpora.fingerprint),
+            )
+        self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
+
+    @property
+    def examples(self) -> Examples:
+        """Those of the shards at hand."""
+        return self._split.examples
+
+    def micro_batches(self, epoch: int) -> int:
+        """Micro-batches of the epoch over all ranks."""
+        turn = self._turn_of(epoch)
+        if turn not in self._sizes:
+            self._sizes[turn] = self.of_epoch(epoch).micro_batches(epoch)
+        return self._sizes[turn]
+
+    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
+        """As Loader.updates, of the epoch's own loader."""
+        yield from self.of_epoch(epoch).updates(epoch, start=start, update_freq=update_freq)
+
+    def ids(self, epoch: int, micro_batch: int) -> Numbers:
+        """As Loader.ids."""
+        return self.of_epoch(epoch).ids(epoch, micro_batch)
+
+    def parts(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
+        """As Loader.parts."""
+        return self.of_epoch(epoch).parts(epoch, micro_batch, count)
+
+    def largest(self, epoch: int) -> list[Any]:
+        """As Loader.largest."""
+        return self.of_epoch(epoch).largest(epoch)
+
+    def of_epoch(self, epoch: int) -> Loader:
+        """The epoch's loader; that of other shards is closed."""
+        if self._turn_of(epoch) != self._turn:
+            self.close()
+            self._turn, self._split = self._turn_of(epoch), self._open(self._turn_of(epoch))
+        return self._split.loader
+
+    def close(self) -> None:
+        self._split.loader.close()
+
+    def _turn_of(self, epoch: int) -> int:
+        return (epoch - 1) % self._corpora.cycle
+
+    def _open(self, turn: int) -> Split:
+        self._mixture = self._mixed(turn + 1) if self._c.weights else None
+        return split_of(
+            self._c.train_subset,
+            self._corpora.of_epoch(turn + 1),
+            self._task,
+            self._c,
+            world=self._world,
+            seed=self._seed,
+            training=True,
+            mixture=self._mixture,
+        )
+
+    def _mixed(self, epoch: int) -> Mixture:
+        """The weights over the examples that each corpus has by itself."""
+        name, seed = self._c.train_subset, self._seed
+        folders = [*self._corpora.apart(epoch), self._corpora.of_epoch(epoch)]
+        *lengths, together = (
+            examples_of(
+                name, folder, self._task, world=self._world, seed=seed, training=True
+            ).lengths
+            for folder in folders
+        )
+        if not np.array_equal(np.concatenate(lengths), together):
+            raise ToolkitError(
+                f"data.weights must meet a task whose examples stand corpus by corpus, but those "
+                f"of {self._task.name} do not. Leave data.weights out."
+            )
+        return Mixture([len(some) for some in lengths], self._c.weights)
+
+    def _described(self) -> str:
+        found = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
+        if self._mixture:
+            parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
+            shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
+            found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
+        shards = self._corpora.cycle
+        return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
 
 
 def names(subsets: str) -> list[str]:

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA
 from toolkit.config.sections import DataConfig
 from toolkit.config.validate import ValidateConfig
-from toolkit.data.folder import DataFolder
+from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
@@ -24,23 +24,23 @@ from toolkit.training.validate import validate
 def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:
     """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
     with launch(config.device) as world:
-        folder = DataFolder.open(*config.folders)
-        found = {path: figures_of(path, folder, config, world) for path in config.path}
+        corpora = Corpora.open(*config.folders)
+        found = {path: figures_of(path, corpora, config, world) for path in config.path}
         if world.first:
             report(found, config)
         return found
 
 
 def figures_of(
-    path: str, folder: DataFolder, config: ValidateConfig, world: World
+    path: str, corpora: Corpora, config: ValidateConfig, world: World
 ) -> dict[str, Figures]:
     """One checkpoint's figures on every split."""
     checkpoint = find(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint).to(world.device)
-    if learner.codec.vocabulary.fingerprint != folder.vocabulary.fingerprint:
+    if learner.codec.vocabulary.fingerprint != corpora.vocabulary.fingerprint:
         raise ToolkitError(
-            f"the data must have the vocabulary of the checkpoint, but that of {folder.path} "
+            f"the data must have the vocabulary of the checkpoint, but that of {corpora.path} "
             f"differs from that of {path}. Run toolkit-preprocess with the sentencepiece.model in "
             f"the checkpoint."
         )
@@ -50,7 +50,13 @@ def figures_of(
     found = {}
     for name in names(config.valid_subset):
         split = split_of(
-            name, folder, run.task, data, world=world, seed=run.data.evaluation_seed, training=False
+            name,
+            corpora.having(name),
+            run.task,
+            data,
+            world=world,
+            seed=run.data.evaluation_seed,
+            training=False,
         )
         found[name] = validate(
             learner,

@@ -10,7 +10,12 @@ from toolkit.config.sections.require import require
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
     folders: list[str] = field(default_factory=list)
-    """Folders that toolkit-preprocess wrote; the positional arguments of toolkit-train."""
+    """Folders that toolkit-preprocess or fairseq-preprocess wrote; the positional arguments of
+    toolkit-train. Several are read as one; with colons, as in a:b:c, they are shards of one corpus,
+    of which epoch 1 reads the first, epoch 2 the second, and so on, round and round."""
+    weights: list[float] = field(default_factory=list)
+    """How often an epoch meets each of several corpora, as in 2,0.5: 1 is once, 0.5 is a half drawn
+    anew every epoch. Without it each is met once."""
     train_subset: str = "train"
     """Split to learn from."""
     valid_subset: str = "valid"
@@ -24,6 +29,9 @@ class DataConfig:
     training, so that runs of different seeds are measured on the same examples."""
     num_workers: int = 1
     """Processes that prepare batches ahead of the trainer; 0 prepares them in between."""
+    timeout_seconds: int = 600
+    """Longest wait for a batch from these processes; then the run ends and says what they were
+    reading. 0 waits for ever."""
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "batch_size"):
@@ -32,6 +40,16 @@ class DataConfig:
                 value is None or value > 0,
                 f"data.{name} must be at least 1, but is {value}. Leave it out for no bound.",
             )
+        for name in ("num_workers", "timeout_seconds"):
+            value = getattr(self, name)
+            require(value >= 0, f"data.{name} must not be negative: {value}.")
         require(
-            self.num_workers >= 0, f"data.num_workers must not be negative: {self.num_workers}."
+            all(0 < weight < float("inf") for weight in self.weights),
+            f"data.weights must be numbers above 0, but are {self.weights}. Leave a corpus out "
+            f"instead of giving it no weight.",
+        )
+        require(
+            len(self.weights) in (0, len(self.folders)),
+            f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
+            f"{len(self.folders)}. Shards of one corpus (a:b) share one weight.",
         )
