@@ -50,8 +50,8 @@ def test_all_bytes_read_and_all_tokens_written_are_reported(binarized):
 
 
 def test_unknown_tokens_are_counted(binarized):
-    assert binarized("the river\n")[0]["train"]["unknown"] == 0
-    assert binarized("the \u4e16 river\n")[0]["train"]["unknown"] == 1
+    assert binarized("the river\n")[0]["train"]["counts"]["unknown"] == 0
+    assert binarized("the \u4e16 river\n")[0]["train"]["counts"]["unknown"] == 1
 
 
 def test_held_out_items_go_to_their_own_split(binarized):

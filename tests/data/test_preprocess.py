@@ -1,4 +1,5 @@
 import gzip
+import json
 import os
 import signal
 import subprocess
@@ -151,7 +152,7 @@ def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
 
 def test_a_model_cannot_be_trained_without_training_text(tmp_path, text_file):
     found = refusal(tmp_path, validpref=str(text_file(TEXT)))
-    assert found.startswith("a SentencePiece model must be trained on --trainpref")
+    assert found.startswith("a vocabulary must be learnt from --trainpref")
 
 
 def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
@@ -205,6 +206,50 @@ def test_a_table_closes_the_run(make_folder, capsys):
     assert all(word in shown for word in ("documents", "unknown", "tokens/s", "with 1 worker"))
 
 
+LONG = "the old house\nthe river\nunder the red house near the old river was it\n"
+
+
+def fitted(tmp_path, text_file, **options):
+    options = {"tokenizer": "words", "max_item_tokens": 4, **options}
+    folder = run(tmp_path, trainpref=str(text_file(LONG)), **options)
+    meta = json.loads((folder.path / "meta.json").read_text())
+    return [len(ids) for ids in items(folder)], meta["splits"]["train"]
+
+
+def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file):
+    options = {"tokenizer": "words", "max_item_tokens": 4}
+    found = refusal(tmp_path, trainpref=str(text_file("\n" + LONG)), **options)
+    assert found.startswith(
+        f"{tmp_path}/text.txt:4 must have at most 4 tokens an item, but 'under the red house near "
+        f"the old river w'... has 10. Raise --max-item-tokens, or choose --too-long skip"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "lengths", "lost"),
+    [("skip", [3, 2], 10), ("truncate", [3, 2, 4], 6), ("split", [3, 2, 4, 4, 2], 0)],
+)
+def test_what_is_too_long_is_counted_and_shown(tmp_path, text_file, capsys, policy, lengths, lost):
+    found, entry = fitted(tmp_path, text_file, too_long=policy)
+    assert found == lengths
+    assert (entry["too_long"], entry["lost_tokens"]) == (1, lost)
+    shown = capsys.readouterr().out
+    assert "over 4" in shown and "tokens lost" in shown and "train: 1 item too long" in shown
+
+
+def test_items_of_nothing_visible_are_counted(tmp_path, text_file, model_file, capsys):
+    path = str(text_file("the\n\u200b\n\u200b\n"))
+    folder = run(tmp_path, trainpref=path, sentencepiece_model=str(model_file))
+    assert len(items(folder)) == 1
+    assert "train: 2 items of invisible characters only, left out" in capsys.readouterr().out
+
+
+def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
+    options = {"tokenizer": "words", "max_item_tokens": 1, "too_long": "skip"}
+    found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
+    assert "has only lines that are blank or have more than 1 tokens" in found
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -218,6 +263,16 @@ def test_a_table_closes_the_run(make_folder, capsys):
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
         ({"workers": -1}, "workers must not be negative, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
+        ({"max_item_tokens": -1}, "max_item_tokens must not be negative, but is -1"),
+        ({"too_long": "drop"}, "must be one of error, skip, truncate, split, but is 'drop'"),
+        ({"too_long": "skip"}, "must come with a limit, but there is none. Give --max-item"),
+        ({"tokenizer": "bpe"}, "must be one of sentencepiece, words, wordpiece, but is 'bpe'"),
+        ({"srcdict": "a", "codec_from": "b"}, "given once, but is by srcdict and codec_from"),
+        ({"srcdict": "a", "tokenizer": "wordpiece"}, "must be what srcdict is of, but is wordp"),
+        ({"codec_from": "a", "lowercase": True}, "must be those of codec_from, but are given"),
+        ({"srcdict": "a", "split_digit_commas": True}, "with sentencepiece, but the tokenizer is"),
+        ({"min_count": 0}, "min_count must be at least 1, but is 0"),
+        ({"min_count": 2}, "must come with a dictionary of words to be counted, but there is"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

@@ -28,6 +28,14 @@ def test_paragraphs_join_lines_and_a_file_is_one_document(path):
     assert units(path, "paragraphs") == (["one. two.", "three. Four five? six"], [1, 1])
 
 
+@pytest.mark.parametrize(
+    ("kind", "lines"), [("lines", [0, 1, 4, 5]), ("paragraphs", [0, 4]), ("sentences", [0, 4, 4])]
+)
+def test_every_item_knows_the_line_that_it_or_its_paragraph_begins_in(path, kind, lines):
+    found = read_units(Piece(path, 0, path.stat().st_size, True), kind, 1000)
+    assert [line for batch in found for line in batch.lines] == lines
+
+
 def test_sentences_are_cut_out_of_the_paragraphs(path):
     assert units(path, "sentences") == (["one. two.", "three.", "Four five? six"], [1, 1, 1])
 

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from toolkit.config.sections import require
 
 UNITS = ("lines", "paragraphs", "sentences")
+TOKENIZERS = ("sentencepiece", "words", "wordpiece")
+TOO_LONG = ("error", "skip", "truncate", "split")
+GIVEN = {  # option that brings a vocabulary: what it is a vocabulary of
+    "sentencepiece_model": "sentencepiece",
+    "srcdict": "words",
+    "wordpiece_vocab": "wordpiece",
+    "codec_from": None,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +39,41 @@ class PreprocessConfig:
     a row, chosen by their place alone."""
     test_share: float = 0.0
     """Share of the training text to hold out as split test."""
-    vocab_size: int = 30000
-    """Pieces of the SentencePiece model to train; the vocabulary has 4 special symbols more."""
+    tokenizer: str | None = None
+    """What the tokens are. sentencepiece: pieces of words, learnt from the text. words: what white
+    space separates. wordpiece: pieces as BERT cuts them. By default that of the given vocabulary,
+    without one sentencepiece."""
     sentencepiece_model: str | None = None
     """SentencePiece model to use instead of training one."""
+    srcdict: str | None = None
+    """Dictionary of words to use: fairseq's dict.txt, a line `symbol count` for each."""
+    wordpiece_vocab: str | None = None
+    """WordPiece vocabulary to use: BERT's vocab.txt, a line for each piece."""
+    codec_from: str | None = None
+    """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing."""
+    vocab_size: int = 30000
+    """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 5
+    otherwise) come on top."""
+    min_count: int = 1
+    """Words that come less often in the training text are left out of a dictionary of words."""
     sentencepiece_type: str = "unigram"
-    """unigram or bpe, for a model trained here."""
+    """unigram or bpe, for a SentencePiece model trained here."""
     sentencepiece_megabytes: float = 20.0
-    """Megabytes of training text that a SentencePiece model is trained on; of more text it sees
-    lines spread evenly over all of it. 0 for no limit."""
+    """Megabytes of training text that pieces are learnt from, also those of wordpiece; of more
+    text, lines spread evenly over all of it. 0 for no limit. Words are counted in all of it."""
     character_coverage: float = 0.9995
     """Share of the characters' occurrences that the pieces cover; 1.0 for small alphabets."""
     lowercase: bool = False
-    """Lower the case and strip accents, as Chang et al. and ALBERT: NFKD, no combining marks."""
+    """Lower the case and strip accents, as Chang et al. and ALBERT: NFKD, no combining marks. With
+    wordpiece as BERT's uncased models, which keep compatibility characters."""
     split_digit_commas: bool = False
     """Cut the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
+    max_item_tokens: int = 0
+    """Most tokens of one item, special symbols not counted; 0 for no limit."""
+    too_long: str = "error"
+    """What becomes of an item with more. error: the run ends and names its line. skip: it is left
+    out. truncate: its tail is. split: it becomes several items, cut before a word where it can be.
+    Each split's table and meta.json say how many items and tokens."""
     workers: int = 0
     """Processes that binarize in parallel; 0 for one on each core this process may use."""
     max_line_bytes: int = 500000
@@ -73,6 +101,9 @@ class PreprocessConfig:
                 f"{share} and {files} must not be given together. Give one of them.",
             )
         require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
+        require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
+        self._check_tokenizer()
+        self._check_limits()
         require(
             self.sentencepiece_type in ("unigram", "bpe"),
             f"sentencepiece_type must be unigram or bpe, but is {self.sentencepiece_type!r}.",
@@ -85,8 +116,63 @@ class PreprocessConfig:
             self.sentencepiece_megabytes >= 0,
             f"sentencepiece_megabytes must not be negative, but is {self.sentencepiece_megabytes}.",
         )
+
+    @property
+    def given(self) -> str | None:
+        """The option that brings a vocabulary."""
+        return next((name for name in GIVEN if getattr(self, name) is not None), None)
+
+    @property
+    def kind(self) -> str:
+        """The tokenizer: as asked, or that of the given vocabulary."""
+        of_given = GIVEN[self.given] if self.given else None
+        return self.tokenizer or of_given or TOKENIZERS[0]
+
+    def _check_tokenizer(self) -> None:
+        given = [name for name in GIVEN if getattr(self, name) is not None]
+        require(
+            len(given) < 2, f"a vocabulary must be given once, but is by {' and '.join(given)}."
+        )
+        require(
+            self.tokenizer is None or self.tokenizer in TOKENIZERS,
+            f"tokenizer must be one of {', '.join(TOKENIZERS)}, but is {self.tokenizer!r}.",
+        )
+        for name in given:
+            require(
+                self.tokenizer in (None, GIVEN[name]),
+                f"tokenizer must be what {name} is of, but is {self.tokenizer}. Leave it out.",
+            )
+        require(
+            not (self.codec_from and (self.lowercase or self.split_digit_commas)),
+            "lowercase and split_digit_commas must be those of codec_from, but are given beside "
+            "it. Leave them out.",
+        )
+        require(
+            self.kind == "sentencepiece" or not self.split_digit_commas,
+            f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}.",
+        )
+        require(
+            self.min_count == 1 or (self.kind == "words" and not given),
+            "min_count must come with a dictionary of words to be counted, but there is none. "
+            "Give --tokenizer words.",
+        )
+
+    def _check_limits(self) -> None:
         require(self.workers >= 0, f"workers must not be negative, but is {self.workers}.")
         require(
             self.max_line_bytes > 0,
             f"max_line_bytes must be at least 1, but is {self.max_line_bytes}.",
+        )
+        require(
+            self.max_item_tokens >= 0,
+            f"max_item_tokens must not be negative, but is {self.max_item_tokens}.",
+        )
+        require(
+            self.too_long in TOO_LONG,
+            f"too_long must be one of {', '.join(TOO_LONG)}, but is {self.too_long!r}.",
+        )
+        require(
+            self.too_long == "error" or self.max_item_tokens > 0,
+            f"too_long {self.too_long} must come with a limit, but there is none. Give "
+            f"--max-item-tokens.",
         )

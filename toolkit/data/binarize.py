@@ -14,8 +14,9 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
 from toolkit.data.column_writer import ColumnWriter
 from toolkit.data.holdout import shares
-from toolkit.data.text import Piece
-from toolkit.data.units import read_units
+from toolkit.data.text import Piece, refuse
+from toolkit.data.too_long import fit
+from toolkit.data.units import Units, read_units
 
 COLUMN = "tokens"
 
@@ -40,29 +41,38 @@ class _Batch(NamedTuple):
 class _Target:
     """One split's share of a part; a document begins where items are no longer neighbours."""
 
-    def __init__(self, stem: Path, codec: Codec) -> None:
-        words = codec.vocabulary
-        self.writer = ColumnWriter(stem, words.dtype, words.fingerprint)
-        self._unknown_id, self.unknown = words.unk, 0
+    def __init__(self, stem: Path, codec: Codec, config: PreprocessConfig) -> None:
+        self._words, self._config = codec.vocabulary, config
+        self.writer = ColumnWriter(stem, self._words.dtype, self._words.fingerprint)
+        self.counts = {"unknown": 0, "empty": 0, "too_long": 0, "lost_tokens": 0}
         self._last = np.zeros((1, 2), np.int64)
 
     def add(self, batch: _Batch, chosen: npt.NDArray[np.bool_], runs: Numbers) -> None:
-        chosen = np.logical_and(chosen, batch.lengths > 0)
-        if not chosen.any():
+        filled = np.logical_and(chosen, batch.lengths > 0)
+        self._count(empty=int(chosen.sum() - filled.sum()))
+        ids, lengths = batch.ids[np.repeat(filled, batch.lengths)], batch.lengths[filled]
+        where = np.stack([batch.documents, runs], 1)[filled]
+        if limit := self._config.max_item_tokens:
+            found = fit(ids, lengths, limit, self._config.too_long, self._words.starts_word)
+            ids, lengths, where = found.ids, found.lengths, where[found.sources]
+            self._count(too_long=found.changed, lost_tokens=found.lost)
+        if len(lengths) == 0:
             return
-        ids = batch.ids[np.repeat(chosen, batch.lengths)]
-        where = np.stack([batch.documents, runs], 1)[chosen]
         changes = np.diff(where, axis=0, prepend=self._last) != 0
         begins = np.logical_or(changes[:, 0], changes[:, 1])
         self._last = where[-1:]
-        self.writer.add(ids, batch.lengths[chosen], begins)
-        self.unknown += int(np.count_nonzero(ids == self._unknown_id))
+        self.writer.add(ids, lengths, begins)
+        self._count(unknown=int(np.count_nonzero(ids == self._words.unk)))
+
+    def _count(self, **more: int) -> None:
+        for name, number in more.items():
+            self.counts[name] += number
 
 
 def binarize(
     task: PartTask, config: PreprocessConfig, codec: Codec, folder: Path, report: Report
 ) -> dict[str, dict[str, Any]]:
-    """Write the part; answer with each split's entry for meta.json and its unknown tokens."""
+    """Write the part; answer with each split's entry for meta.json and what was counted."""
     targets: dict[str, _Target] = {}
     items = 0
     for batch in _batches(task.pieces, config, codec, report):
@@ -72,10 +82,10 @@ def binarize(
             if share.chosen.any():
                 if share.split not in targets:
                     stem = folder / f"{share.split}.{COLUMN}.{task.number}"
-                    targets[share.split] = _Target(stem, codec)
+                    targets[share.split] = _Target(stem, codec, config)
                 targets[share.split].add(batch, share.chosen, share.runs)
     return {
-        split: {"part": target.writer.finish(), "unknown": target.unknown}
+        split: {"part": target.writer.finish(), "counts": target.counts}
         for split, target in targets.items()
     }
 
@@ -89,8 +99,23 @@ def _batches(
         before, reported = document, 0
         for units in read_units(piece, config.units, config.max_line_bytes):
             ids, lengths = codec.encode_lines(units.items)
+            if config.max_item_tokens and config.too_long == "error":
+                _refuse_long(piece, units, lengths, config.max_item_tokens)
             documents = before + np.array(units.documents, np.int64)
             document = int(documents.max(initial=document))
             report(units.read_bytes - reported, len(ids))
             reported = units.read_bytes
             yield _Batch(ids, lengths, documents)
+
+
+def _refuse_long(piece: Piece, units: Units, lengths: Numbers, limit: int) -> None:
+    long = np.flatnonzero(lengths > limit)
+    if len(long) == 0:
+        return
+    first = int(long[0])
+    refuse(
+        piece,
+        units.lines[first],
+        f"have at most {limit} tokens an item, but {units.items[first][:40]!r}... has "
+        f"{lengths[first]}. Raise --max-item-tokens, or choose --too-long skip, truncate or split",
+    )

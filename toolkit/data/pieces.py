@@ -1,8 +1,9 @@
-"""Training a SentencePiece model on a sample of the text."""
+"""Learning from the text: items to learn pieces from, SentencePiece models, counts of words."""
 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable
 
 import sentencepiece
@@ -19,13 +20,24 @@ THREADS = 16  # fixed: sums in the training depend on it, the machine must not m
 def sample(pieces: Iterable[Piece], config: PreprocessConfig, share: float) -> list[str]:
     """Every so many items of one part, as the model will see them."""
     kept, seen = [], 0
+    lower = config.lowercase and config.kind == "sentencepiece"  # WordPiece has a way of its own
     for piece in pieces:
         for batch in read_units(piece, config.units, config.max_line_bytes):
             for item in batch.items:
                 if int((seen + 1) * share) > int(seen * share):
-                    kept.append(lower_without_accents(item) if config.lowercase else item)
+                    kept.append(lower_without_accents(item) if lower else item)
                 seen += 1
     return kept
+
+
+def count_words(pieces: Iterable[Piece], config: PreprocessConfig) -> Counter[str]:
+    """How often each word comes in one part, as a dictionary will see it."""
+    counts = Counter[str]()
+    for piece in pieces:
+        for batch in read_units(piece, config.units, config.max_line_bytes):
+            for item in batch.items:
+                counts.update((lower_without_accents(item) if config.lowercase else item).split())
+    return counts
 
 
 def train(items: Iterable[str], config: PreprocessConfig) -> bytes:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,19 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
+from toolkit.data.codec_choice import codec_for
 from toolkit.data.destination import destination
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest
 from toolkit.data.parts import plan_parts
-from toolkit.data.pieces import train
-from toolkit.data.report import Progress, summary, trained, training
-from toolkit.data.sentence_pieces import OPTIONS, SentencePieces
-from toolkit.data.text import Piece, list_files
+from toolkit.data.report import Progress, summary
+from toolkit.data.text import list_files
 from toolkit.data.workers import Workers
 
-SETTINGS = ("units", "valid_share", "test_share", *OPTIONS)
+SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
 
 
 def preprocess(config: PreprocessConfig) -> None:
-    """Train or take the SentencePiece model, binarize every split, write meta.json last."""
+    """Learn or take the vocabulary, binarize every split, write meta.json last."""
     tasks = _plan(config)
     workers = min(config.workers or _cores(), len(tasks))
     with (
@@ -36,7 +35,7 @@ def preprocess(config: PreprocessConfig) -> None:
         Workers(workers, config) as pool,
     ):
         try:
-            codec = _codec(config, tasks, pool)
+            codec = codec_for(config, tasks, pool)
             codec.save(folder)
             begin = time.perf_counter()
             with Progress("binarizing", _bytes(tasks)) as progress:
@@ -71,32 +70,6 @@ def _bytes(tasks: list[PartTask]) -> int:
     return sum(piece.size for task in tasks for piece in task.pieces)
 
 
-def _codec(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
-    """With the model that the user gives, or one trained on the training text."""
-    options = {name: getattr(config, name) for name in OPTIONS}
-    if config.sentencepiece_model is not None:
-        try:
-            model = Path(config.sentencepiece_model).read_bytes()
-        except OSError as error:
-            raise ToolkitError(
-                f"sentencepiece_model must name a readable file, but {config.sentencepiece_model} "
-                f"is not: {error.strerror}. Correct the path, or leave it out to train one."
-            ) from error
-        return SentencePieces(model, **options)
-    parts: list[list[Piece]] = [list(task.pieces) for task in tasks if task.split == "train"]
-    if not parts:
-        raise ToolkitError(
-            "a SentencePiece model must be trained on --trainpref, but there is none. Give text "
-            "to train on, or a --sentencepiece-model."
-        )
-    begin = time.perf_counter()
-    items = pool.sample(parts)
-    training(items)
-    codec = SentencePieces(train(items, config), **options)
-    trained(codec, config, time.perf_counter() - begin)
-    return codec
-
-
 def _meta(
     config: PreprocessConfig,
     codec: Codec,
@@ -104,14 +77,15 @@ def _meta(
     found: list[tuple[PartTask, dict[str, dict[str, Any]]]],
 ) -> dict[str, Any]:
     parts: dict[str, list[Any]] = defaultdict(list)
-    unknown: dict[str, int] = defaultdict(int)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for _, splits in found:
         for split, result in splits.items():
+            counts[split].update(result["counts"])
             if result["part"]["items"]:
                 parts[split].append(result["part"])
-                unknown[split] += result["unknown"]
     _refuse_empty(config, set(parts))
-    words = codec.vocabulary
+    words, codec_settings = codec.vocabulary, codec.settings()
+    del codec_settings["special"]
     meta: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -120,10 +94,14 @@ def _meta(
         "files": {
             name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in codec.files
         },
-        "settings": {name: getattr(config, name) for name in SETTINGS},
+        "settings": {
+            "tokenizer": codec_settings.pop("kind"),
+            **codec_settings,
+            **{name: getattr(config, name) for name in SETTINGS},
+        },
         "splits": {
             split: {
-                "unknown": unknown[split],
+                **counts[split],
                 "columns": {COLUMN: {"dtype": words.dtype, "parts": parts[split]}},
             }
             for split in ("train", "valid", "test")
@@ -138,13 +116,20 @@ def _refuse_empty(config: PreprocessConfig, filled: set[str]) -> None:
         files = getattr(config, f"{split}pref")
         if files and split not in filled:
             raise ToolkitError(
-                f"{split}pref must hold text, but {files} has only blank lines. Give other files."
+                f"{split}pref must hold text, but {files} has only {_nothing(config)}. Give other "
+                f"files."
             )
         if getattr(config, f"{split}_share", 0) and split not in filled:
             raise ToolkitError(
                 f"{split}_share must hold out something, but the text is too short for a share of "
                 f"{getattr(config, f'{split}_share')}. Raise it, or give --{split}pref."
             )
+
+
+def _nothing(config: PreprocessConfig) -> str:
+    if config.max_item_tokens and config.too_long == "skip":
+        return f"lines that are blank or have more than {config.max_item_tokens} tokens"
+    return "blank lines"
 
 
 def _write(path: Path, meta: dict[str, Any]) -> None:

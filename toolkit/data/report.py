@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -70,30 +70,49 @@ class Progress:
             )
 
 
-def training(items: Sequence[str]) -> None:
-    """What SentencePiece starts on; it does not tell how far it is."""
+def training(what: str, items: Sequence[str]) -> None:
+    """What learning starts on; it does not tell how far it is."""
     characters = sum(map(len, items))
     print(
-        f"training SentencePiece on {len(items):,} items, {characters / 1e6:.1f} M characters",
+        f"training {what} on {len(items):,} items, {characters / 1e6:.1f} M characters",
         file=sys.stderr,
     )
 
 
-def trained(codec: Codec, config: PreprocessConfig, seconds: float) -> None:
-    """How long SentencePiece took, and whether the text filled the vocabulary that was asked."""
-    pieces = len(codec.vocabulary) - len(codec.vocabulary.special)
+def trained(what: str, codec: Codec, config: PreprocessConfig, seconds: float) -> None:
+    """How long it took, and whether the text filled the vocabulary that was asked."""
+    words = codec.vocabulary
+    added = {*words.special, words.unk} if what == "WordPiece" else set(words.special)
+    pieces = len(words) - len(added)
     short = f"; the text has no more, {config.vocab_size} were asked for"
     print(
-        f"trained {pieces} SentencePiece pieces in {seconds:.1f} s"
+        f"trained {pieces} {what} pieces in {seconds:.1f} s"
         f"{short if pieces < config.vocab_size else ''}",
         file=sys.stderr,
     )
 
 
+def counted(counts: Mapping[str, int], codec: Codec, seconds: float) -> None:
+    """How many words there are, and what share of the text the kept ones make."""
+    words = codec.vocabulary
+    kept = [
+        symbol for i, symbol in enumerate(words.symbols) if i not in (*words.special, words.unk)
+    ]
+    total, known = sum(counts.values()), sum(counts[word] for word in kept)
+    print(
+        f"counted {total:,} words, {len(counts):,} different ones, in {seconds:.1f} s; the "
+        f"{len(kept):,} kept are {known / max(1, total):.2%} of the text",
+        file=sys.stderr,
+    )
+
+
 def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: int) -> None:
-    """One row a split: documents, items, tokens, share unknown."""
+    """One row a split: documents, items, tokens, share unknown, and what was too long."""
+    limit = meta["settings"]["max_item_tokens"]
+    heads = ["split", "documents", "items", "tokens", "unknown"]
+    heads += [f"over {limit}", "tokens lost"] if limit else []
     table = Table()
-    for name in ("split", "documents", "items", "tokens", "unknown", "parts"):
+    for name in (*heads, "parts"):
         table.add_column(name, justify="left" if name == "split" else "right")
     total = 0
     for split, entry in meta["splits"].items():
@@ -103,21 +122,34 @@ def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: 
             for key in ("documents", "items", "elements")
         }
         total += sums["elements"]
-        table.add_row(
-            split,
-            f"{sums['documents']:,}",
-            f"{sums['items']:,}",
-            f"{sums['elements']:,}",
-            f"{entry['unknown'] / sums['elements']:.3%}",
-            str(len(column["parts"])),
-        )
+        cells = [f"{number:,}" for number in sums.values()]
+        cells.append(f"{entry['unknown'] / sums['elements']:.3%}")
+        cells += [f"{entry[key]:,}" for key in ("too_long", "lost_tokens")] if limit else []
+        table.add_row(split, *cells, str(len(column["parts"])))
     console = Console()
     console.print(
         f"{destination}: {meta['vocabulary']['symbols']:,} symbols", highlight=False, soft_wrap=True
     )
     console.print(table)
+    for line in _remarks(meta):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"binarized {total:,} tokens in {seconds:.1f} s with {workers} "
         f"worker{'s' if workers > 1 else ''}: {total / max(seconds, 1e-9):,.0f} tokens/s",
         highlight=False,
     )
+
+
+def _remarks(meta: Mapping[str, Any]) -> Iterator[str]:
+    """What the table does not say of items that were changed or left out."""
+    done = {"skip": "left out", "truncate": "shortened", "split": "cut in several"}
+    for split, entry in meta["splits"].items():
+        if entry["too_long"]:
+            how = done[meta["settings"]["too_long"]]
+            yield f"{split}: {_items(entry['too_long'])} too long, {how}"
+        if entry["empty"]:
+            yield f"{split}: {_items(entry['empty'])} of invisible characters only, left out"
+
+
+def _items(number: int) -> str:
+    return f"{number:,} item{'s' * (number != 1)}"

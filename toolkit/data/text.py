@@ -143,7 +143,7 @@ def _text(piece: Piece, data: bytes, number: int) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         begin = data.rfind(b"\n", 0, error.start) + 1
-        _refuse(
+        refuse(
             piece,
             number + data.count(b"\n", 0, error.start),
             f"be UTF-8 text, but has byte 0x{data[error.start]:02x} at column "
@@ -151,7 +151,7 @@ def _text(piece: Piece, data: bytes, number: int) -> str:
             f"-t utf-8",
         )
     if "\0" in text:
-        _refuse(
+        refuse(
             piece,
             number + data.count(b"\n", 0, data.index(b"\0")),
             "be text, but has a NUL byte. The file is binary or UTF-16: convert it to UTF-8",
@@ -173,7 +173,7 @@ def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list
 
 
 def _refuse_long(piece: Piece, number: int, size: int, most: int) -> NoReturn:
-    _refuse(
+    refuse(
         piece,
         number,
         f"have at most {most} bytes, but has {size} or more. Break the line into sentences, or "
@@ -181,7 +181,7 @@ def _refuse_long(piece: Piece, number: int, size: int, most: int) -> NoReturn:
     )
 
 
-def _refuse(piece: Piece, number: int, rule: str) -> NoReturn:
+def refuse(piece: Piece, number: int, rule: str) -> NoReturn:
     """Raise with the line's number in the whole file, also where the piece begins inside it."""
     with piece.path.open("rb") as file:
         left = piece.begin

@@ -39,11 +39,13 @@ _SENTENCE_END = re.compile(  # one set of characters first: the search then skip
 
 
 class Units(NamedTuple):
-    """Consecutive items of a piece, the document each is in, and how far reading has come."""
+    """Consecutive items of a piece, where each is, and how far reading has come."""
 
     items: list[str]
     documents: list[int]
     """Document of each item; 0 goes on with the document before the piece."""
+    lines: list[int]
+    """Line of the piece, counted from 0, where the item or its paragraph begins."""
     read_bytes: int
 
 
@@ -63,33 +65,40 @@ def sentences(paragraph: str) -> list[str]:
 
 def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:
     """A blank line ends a document."""
-    inside = document == 0
+    inside, first = document == 0, 0
     for chunk in chunks:
-        items, documents = [], []
-        for line in chunk.lines:
+        items, documents, lines = [], [], []
+        for number, line in enumerate(chunk.lines, first):
             if line:
                 items.append(line)
                 documents.append(document)
+                lines.append(number)
                 inside = True
             elif inside:
                 document, inside = document + 1, False
-        yield Units(items, documents, chunk.read_bytes)
+        first += len(chunk.lines)
+        yield Units(items, documents, lines, chunk.read_bytes)
 
 
 def _paragraphs(chunks: Iterable[Lines], document: int, units: str) -> Iterator[Units]:
     """A blank line ends a paragraph; the file is one document."""
     cut = sentences if units == "sentences" else lambda paragraph: [paragraph]
     pending: list[str] = []
-    read_bytes = 0
+    read_bytes = number = 0
     for chunk in chunks:
         items: list[str] = []
+        lines: list[int] = []
         for line in chunk.lines:
             if line:
                 pending.append(line)
             elif pending:
-                items += cut(" ".join(pending))
+                found = cut(" ".join(pending))
+                items += found
+                lines += [number - len(pending)] * len(found)
                 pending = []
+            number += 1
         read_bytes = chunk.read_bytes
-        yield Units(items, [document] * len(items), read_bytes)
+        yield Units(items, [document] * len(items), lines, read_bytes)
     items = cut(" ".join(pending)) if pending else []
-    yield Units(items, [document] * len(items), read_bytes)
+    lines = [number - len(pending)] * len(items)
+    yield Units(items, [document] * len(items), lines, read_bytes)

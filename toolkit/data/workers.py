@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -16,7 +16,7 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import PartTask, Report, binarize
 from toolkit.data.codec import Codec
 from toolkit.data.parts import weight
-from toolkit.data.pieces import sample
+from toolkit.data.pieces import count_words, sample
 from toolkit.data.text import Piece
 
 POLL_SECONDS = 0.05
@@ -56,7 +56,7 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
-        """Items to train a SentencePiece model on, spread evenly over the text."""
+        """Items to learn pieces from, spread evenly over the text."""
         config = self._config
         size = sum(weight(piece) for part in parts for piece in part)
         wanted = config.sentencepiece_megabytes * 1e6
@@ -65,6 +65,13 @@ class Workers:
             return [item for part in parts for item in sample(part, config, share)]
         futures = [self._pool.submit(sample, part, config, share) for part in parts]
         return [item for items in self._results(futures) for item in items]
+
+    def count_words(self, parts: Sequence[Sequence[Piece]]) -> Iterator[Mapping[str, int]]:
+        """How often each word comes in each part."""
+        if self._pool is None:
+            return (count_words(part, self._config) for part in parts)
+        futures = [self._pool.submit(count_words, part, self._config) for part in parts]
+        return iter(self._results(futures))
 
     def binarize(self, tasks: Sequence[PartTask], folder: Path, report: Report) -> Found:
         """Every task's result, in the order of the tasks."""

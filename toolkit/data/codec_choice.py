@@ -1,0 +1,94 @@
+"""The codec of a data folder: given by the user, or learnt from the training text."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.binarize import PartTask
+from toolkit.data.codec import Codec
+from toolkit.data.dictionary import Dictionary
+from toolkit.data.pieces import train
+from toolkit.data.report import counted, trained, training
+from toolkit.data.sentence_pieces import OPTIONS, SentencePieces
+from toolkit.data.text import Piece
+from toolkit.data.word_piece_training import train_word_pieces
+from toolkit.data.word_pieces import WordPieces
+from toolkit.data.workers import Workers
+
+Parts = list[list[Piece]]
+
+
+def codec_for(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
+    """The one that an option names, or one learnt from the training text."""
+    if config.given is not None:
+        return _GIVEN[config.given](config)
+    parts: Parts = [list(task.pieces) for task in tasks if task.split == "train"]
+    if not parts:
+        raise ToolkitError(
+            f"a vocabulary must be learnt from --trainpref, but there is none. Give text to train "
+            f"on, {_OPTION[config.kind]} or --codec-from."
+        )
+    return _LEARN[config.kind](config, parts, pool)
+
+
+def _given_model(c: PreprocessConfig) -> Codec:
+    try:
+        model = Path(str(c.sentencepiece_model)).read_bytes()
+    except OSError as error:
+        raise ToolkitError(
+            f"sentencepiece_model must name a readable file, but {c.sentencepiece_model} "
+            f"is not: {error.strerror}. Correct the path, or leave it out to train one."
+        ) from error
+    return SentencePieces(model, **{name: getattr(c, name) for name in OPTIONS})
+
+
+_GIVEN: dict[str, Callable[[PreprocessConfig], Codec]] = {
+    "sentencepiece_model": _given_model,
+    "srcdict": lambda c: Dictionary.read(str(c.srcdict), lowercase=c.lowercase),
+    "wordpiece_vocab": lambda c: WordPieces.read(str(c.wordpiece_vocab), lowercase=c.lowercase),
+    "codec_from": lambda c: Codec.load(str(c.codec_from)),
+}
+
+
+def _learn_sentence_pieces(c: PreprocessConfig, parts: Parts, pool: Workers) -> Codec:
+    begin, items = time.perf_counter(), pool.sample(parts)
+    training("SentencePiece", items)
+    codec = SentencePieces(train(items, c), **{name: getattr(c, name) for name in OPTIONS})
+    trained("SentencePiece", codec, c, time.perf_counter() - begin)
+    return codec
+
+
+def _learn_word_pieces(c: PreprocessConfig, parts: Parts, pool: Workers) -> Codec:
+    begin, items = time.perf_counter(), pool.sample(parts)
+    training("WordPiece", items)
+    codec = WordPieces.of(train_word_pieces(items, c), lowercase=c.lowercase)
+    trained("WordPiece", codec, c, time.perf_counter() - begin)
+    return codec
+
+
+def _learn_words(c: PreprocessConfig, parts: Parts, pool: Workers) -> Codec:
+    begin, counts = time.perf_counter(), Counter[str]()
+    for found in pool.count_words(parts):
+        counts.update(found)
+    codec = Dictionary.build(
+        counts, size=c.vocab_size, min_count=c.min_count, lowercase=c.lowercase
+    )
+    counted(counts, codec, time.perf_counter() - begin)
+    return codec
+
+
+_LEARN: dict[str, Callable[[PreprocessConfig, Parts, Workers], Codec]] = {
+    "sentencepiece": _learn_sentence_pieces,
+    "words": _learn_words,
+    "wordpiece": _learn_word_pieces,
+}
+_OPTION = {
+    "sentencepiece": "a --sentencepiece-model",
+    "words": "a --srcdict",
+    "wordpiece": "a --wordpiece-vocab",
+}
