@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.watchdog import BEAT_SECONDS, GRACE_SECONDS, Watchdog
 from toolkit.distributed.world import World
 
-TIMEOUT = timedelta(minutes=30)
+TIMEOUT_SECONDS = 1800.0
 
 
 def find_device(asked: str, local_rank: int = 0) -> torch.device:
@@ -45,11 +47,14 @@ def number(name: str, default: int) -> int:
 
 
 @contextmanager
-def launch(asked: str = "auto") -> Iterator[World]:
-    """This process's world: alone unless torchrun started several.
+def launch(
+    asked: str = "auto", *, timeout_seconds: float = TIMEOUT_SECONDS, folder: Path | None = None
+) -> Iterator[World]:
+    """This process's world: alone unless torchrun started it.
 
     Tensors on the host go through gloo and those on a GPU through NCCL, so that the small exchange
-    before each update does not wait for the device.
+    before each update does not wait for the device. A rank that others wait for longer than
+    `timeout_seconds` is named and all are ended, with their stacks in `folder`.
     """
     rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
     local_rank = number("LOCAL_RANK", 0)
@@ -57,12 +62,15 @@ def launch(asked: str = "auto") -> Iterator[World]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     world = World(rank=rank, size=size, local_rank=local_rank, device=device)
-    joins = size > 1 and not dist.is_initialized()
+    joins = (size > 1 or "TORCHELASTIC_RUN_ID" in os.environ) and not dist.is_initialized()
     if joins:
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-        dist.init_process_group(backend, rank=rank, world_size=size, timeout=TIMEOUT)
+        second = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + BEAT_SECONDS)
+        dist.init_process_group(backend, rank=rank, world_size=size, timeout=second)
+    watched = joins and size > 1
     try:
-        yield world
+        with Watchdog(world, timeout=timeout_seconds, folder=folder) if watched else nullcontext():
+            yield world
     finally:
         if joins:
             dist.destroy_process_group()

@@ -1,12 +1,14 @@
-"""Data parallelism: one copy of the learner per rank, gradients averaged as they come."""
+"""Data parallelism: every rank learns from its own micro-batches, gradients are averaged."""
 
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
 from toolkit.distributed.world import World
@@ -15,9 +17,10 @@ from toolkit.distributed.world import World
 def wrap(learner: nn.Module, world: World) -> nn.Module:
     """The learner, with gradients averaged over the ranks where there are several.
 
-    Wrap the learner, never the encoder alone: the task's heads need their gradients too.
+    Wrap the learner, never the encoder alone: the task's heads need their gradients too. A sharded
+    learner averages its own.
     """
-    if world.size == 1:
+    if world.size == 1 or isinstance(learner, FSDPModule):
         return learner
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
@@ -29,4 +32,14 @@ def without_exchange(wrapped: nn.Module) -> AbstractContextManager[object]:
     """Gradients stay on their rank inside: for all but the last micro-batch of an update."""
     if isinstance(wrapped, DistributedDataParallel):
         return wrapped.no_sync()
-    return nullcontext()
+    return added_up(wrapped) if isinstance(wrapped, FSDPModule) else nullcontext()
+
+
+@contextmanager
+def added_up(sharded: FSDPModule) -> Iterator[None]:
+    """Gradients of the whole parameters add up on their rank, in fp32."""
+    sharded.set_requires_gradient_sync(False)
+    try:
+        yield
+    finally:
+        sharded.set_requires_gradient_sync(True)

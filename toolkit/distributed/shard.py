@@ -1,0 +1,101 @@
+"""Fully sharded data parallelism: each rank keeps a share of the rows of every tensor (FSDP2).
+
+A parameter is gathered before the layer it belongs to, forward and backward, and freed behind it;
+its gradient is averaged over the ranks and each keeps its own rows (Zhao et al. 2023, section 3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+
+from toolkit.distributed.world import World
+
+
+def shard(
+    learner: nn.Module,
+    layers: Iterable[nn.Module],
+    world: World,
+    compute: torch.dtype | None = None,
+) -> nn.Module:
+    """The learner with its parameters replaced by this rank's rows; make the optimizer afterwards.
+
+    Each layer is gathered on its own, and all else with the learner: tables that several parts
+    read (by tied heads, say) must be there from the first to the last. `compute` is the format
+    that parameters are gathered in; gradients are added up in fp32.
+    """
+    if not dist.is_initialized():
+        return learner
+    layers = list(layers)
+    uses = Counter(id(p) for layer in layers for p in layer.parameters())
+    options: dict[str, Any] = {
+        "mesh": init_device_mesh(world.device.type, (world.size,)),
+        "mp_policy": MixedPrecisionPolicy(
+            param_dtype=compute, reduce_dtype=torch.float32, cast_forward_inputs=False
+        ),
+    }
+    for layer in layers:
+        if all(uses[id(p)] == 1 for p in layer.parameters()):
+            fully_shard(layer, **options)
+    fully_shard(learner, **options)
+    learner.register_forward_hook(free_where_no_backward_will)
+    return learner
+
+
+def free_where_no_backward_will(learner: nn.Module, inputs: Any, outputs: Any) -> None:
+    """Without gradients nothing else would free what the learner itself has gathered."""
+    if isinstance(learner, FSDPModule) and not torch.is_grad_enabled():
+        learner.reshard()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The rows of a tensor that this rank keeps: all of them where it is not sharded."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor with the rows of all ranks, which must all ask for it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def own_rows(tensor: Tensor) -> slice:
+    """Which rows of the whole tensor this rank keeps: equal shares, the last ones fewer."""
+    if not isinstance(tensor, DTensor):
+        return slice(0, None)
+    share = -(-len(tensor) // tensor.device_mesh.size())
+    begin = min(len(tensor), share * tensor.device_mesh.get_local_rank())
+    return slice(begin, min(len(tensor), begin + share))
+
+
+def rows_like(tensor: Tensor, rows: Tensor) -> Tensor:
+    """These rows as this rank's share of a tensor that is sharded as the given one is."""
+    rows = rows.to(tensor.device)
+    if not isinstance(tensor, DTensor):
+        return rows
+    return DTensor.from_local(
+        rows,
+        tensor.device_mesh,
+        tensor.placements,
+        run_check=False,
+        shape=tensor.shape,
+        stride=tensor.stride(),
+    )
+
+
+def norm(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of all tensors together, over all ranks where they are sharded."""
+    mine = nn.utils.get_total_norm([local(tensor) for tensor in tensors])
+    sharded = next((tensor for tensor in tensors if isinstance(tensor, DTensor)), None)
+    if sharded is None:
+        return mine
+    squares = mine.double().square()  # which fp32 could not hold
+    dist.all_reduce(squares, group=sharded.device_mesh.get_group())
+    return squares.sqrt().to(mine.dtype)

@@ -1,0 +1,33 @@
+"""Making a learner fit: layers recomputed, compiled, shared among the ranks."""
+
+from __future__ import annotations
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import TrainingConfig
+from toolkit.distributed import World
+from toolkit.distributed.shard import shard
+from toolkit.nn.layers import Layers
+from toolkit.optim.precision import DTYPES
+from toolkit.tasks.task import Learner
+
+
+def spread(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
+    """The learner as the config wants it kept; make the optimizer from its parameters afterwards.
+
+    Compiled layers draw the random numbers of those that are not.
+    """
+    stacks = [module for module in learner.modules() if isinstance(module, Layers)]
+    if c.checkpoint_activations and not stacks:
+        raise ToolkitError(
+            f"training.checkpoint_activations must be off for an encoder without layers of "
+            f"toolkit.nn.layers, but is on for {type(learner.encoder).__name__}. Leave it out, or "
+            f"make the architecture's list of layers a Layers."
+        )
+    layers = [layer for stack in stacks for layer in stack]
+    for stack in stacks:
+        stack.recomputed = c.checkpoint_activations
+    for layer in layers if c.compile else ():
+        layer.compile(options={"fallback_random": True})
+    if c.sharding == "full":
+        shard(learner, layers, world, DTYPES.get(precision))
+    return learner
