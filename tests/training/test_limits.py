@@ -1,7 +1,12 @@
+from time import monotonic
+
 import pytest
 
+from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
+from toolkit.training import manifest
 from toolkit.training.limits import total_updates
+from toolkit.training.run import Run, run
 from toolkit.training.step import Place
 
 
@@ -23,3 +28,62 @@ def test_updates_already_taken_count_as_they_were(config, memory):
     training = config(update_freq=4, max_epoch=2).training
     place = Place(update=5, epoch=1, consumed=5)
     assert total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def timed(config):
+    """A run in which every update takes an hour."""
+    training = Run(config, World())
+    clock = training.ending.clock = Clock()
+    training.ending.begun += clock.now - monotonic()
+
+    def advance(step):
+        clock.now += 3600
+
+    training.advance = advance
+    try:
+        return training.fit()
+    finally:
+        training.close()
+
+
+def test_a_run_whose_time_is_over_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
+    result = timed(config(stop_time_hours=1.5))
+    assert result.updates == 2 and result.exit_code == 0 and result.signal is None
+    last = tmp_path / "run" / "checkpoint_last"
+    assert manifest.read(last)["reasons"] == ["time"] and result.valid == {}
+    assert "stopped after 2.00 hours; the same command with a larger" in capfd.readouterr().err
+
+
+def test_the_time_of_earlier_runs_counts(config):
+    assert timed(config(stop_time_hours=1.5)).updates == 2
+    assert timed(config(stop_time_hours=1.5)).updates == 2
+    assert timed(config(stop_time_hours=4.5)).updates == 5
+
+
+def test_a_run_stopped_by_the_clock_ends_as_if_it_had_not_been(config, tmp_path):
+    whole = run(config(save_dir=str(tmp_path / "whole")))
+    assert timed(config(stop_time_hours=2.5)).updates == 3
+    assert run(config()).valid == whole.valid
+    weights = [tmp_path / n / "checkpoint_last" / "model.safetensors" for n in ("whole", "run")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_a_rate_that_has_fallen_low_enough_ends_a_run_but_none_that_rises(config):
+    how = {"lr": 0.1, "lr_scheduler": "linear", "warmup_updates": 4, "stop_min_lr": 0.05}
+    result = run(config(**how))
+    assert result.updates == 8  # 0.1 x (10 - 8 + 1) / (10 - 4) is 0.05
+    assert result.valid["valid"]["examples"] == 9
+
+
+@pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
+def test_negative_limits_are_refused(config, name):
+    with pytest.raises(ToolkitError, match=rf"training.{name} must not be negative, but is -1.0"):
+        config(**{name: -1.0})

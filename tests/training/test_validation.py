@@ -2,6 +2,8 @@ import math
 
 import pytest
 
+from toolkit.common.errors import ToolkitError
+from toolkit.optim.plateau import PlateauConfig, plateau
 from toolkit.training.validation import Validation, improves
 
 
@@ -75,3 +77,39 @@ def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
         other = validation(make_trainer(), [], **change)
         other.restore(first.state())
         assert other.best is None and other.stale == 0 and other.validated_at == -1
+
+
+def plateaued(make_trainer, values, **options):
+    trainer = make_trainer(schedule=plateau(PlateauConfig(shrink=0.5), 9))
+    return trainer.schedule, validation(trainer, values, **options)
+
+
+def test_a_schedule_that_judges_hears_of_every_validation(make_trainer):
+    schedule, watch = plateaued(make_trainer, [2.0, 2.5, 1.0])
+    for update in (1, 2, 3):
+        watch.validate(update, 1)
+    assert schedule(4) == 0.5 and schedule.best == 1.0
+
+
+def test_a_figure_that_is_better_higher_reaches_the_schedule_with_its_sign_turned(make_trainer):
+    schedule, watch = plateaued(make_trainer, [], metric="accuracy")
+    for update, accuracy in enumerate((0.2, 0.3, 0.1)):
+        watch.judge({"accuracy": accuracy}, update)
+    assert schedule(4) == 0.5 and schedule.best == -0.3
+
+
+def test_the_schedule_goes_on_where_it_was(make_trainer):
+    _, first = plateaued(make_trainer, [2.0, 2.5])
+    for update in (1, 2):
+        first.validate(update, 1)
+    schedule, again = plateaued(make_trainer, [2.5])
+    again.restore(first.state())
+    assert schedule(3) == 0.5
+    again.validate(3, 1)
+    assert schedule(4) == 0.25
+
+
+def test_a_schedule_that_judges_needs_a_validation(make_trainer):
+    trainer = make_trainer(schedule=plateau(PlateauConfig(), 9))
+    with pytest.raises(ToolkitError, match=r"plateau must have a validation to go by, but .*empty"):
+        Validation(trainer, {}, None)

@@ -21,8 +21,10 @@ from toolkit.training import resume
 from toolkit.training.build import build_learner
 from toolkit.training.contents import Contents
 from toolkit.training.data import Split, sizes_of
+from toolkit.training.moving_average import MovingAverage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.saving import Saving
+from toolkit.training.scale import spread
 from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
 from toolkit.training.validation import Validation
@@ -48,7 +50,9 @@ def make_trainer(
     saved: resume.Saved | None,
     tell: resume.Tell,
 ) -> Trainer:
+    precision = precision_of(c, saved, world.device)
     learner = make_learner(c, folder, saved=saved, tell=tell).to(world.device)
+    spread(learner, world, c.training, precision)
     optimizer = OPTIMIZERS[c.optimizer.name].build(
         c.optimizer.config, list(learner.named_parameters())
     )
@@ -58,7 +62,7 @@ def make_trainer(
         optimizer,
         LR_SCHEDULERS[c.lr_scheduler.name].build(c.lr_scheduler.config, total),
         world=world,
-        precision=Precision(precision_of(c, saved, world.device), world.device),
+        precision=Precision(precision, world.device),
         clip_norm=c.training.clip_norm,
         update_freq=c.training.micro_batches_per_rank(world.size),
         seed=c.training.seed,
@@ -81,8 +85,18 @@ def make_sinks(c: RunConfig, console: Console, resumed_at: int) -> Sink:
     return Sinks(sinks)
 
 
+def make_average(c: RunConfig, trainer: Trainer) -> MovingAverage | None:
+    """The moving average of the weights, where one is asked for."""
+    decay, warmup = c.training.ema_decay, c.training.ema_warmup
+    return MovingAverage(trainer.learner, decay, warmup=warmup) if decay else None
+
+
 def make_validation(
-    config: RunConfig, trainer: Trainer, splits: Sequence[Split], sink: Sink | None
+    config: RunConfig,
+    trainer: Trainer,
+    splits: Sequence[Split],
+    sink: Sink | None,
+    average: MovingAverage | None,
 ) -> Validation:
     c = config.training
     subsets = {
@@ -105,6 +119,7 @@ def make_validation(
         patience=c.patience,
         metric=c.best_metric,
         examples=splits[0].examples.fingerprint if splits else "",
+        average=average,
     )
 
 
@@ -117,6 +132,7 @@ def make_saving(
     saves: SaveFolder,
     data: Mapping[str, str],
     sink: Sink | None,
+    average: MovingAverage | None,
 ) -> Saving:
     contents = Contents(
         saves,
@@ -126,6 +142,7 @@ def make_saving(
         sizes=sizes_of(folder),
         codec=folder.codec,
         data=data,
+        average=average,
     )
     return Saving(
         trainer,

@@ -16,12 +16,14 @@ from toolkit.data.codec import Codec
 from toolkit.models.inputs import Sizes
 from toolkit.training import optimizer_state
 from toolkit.training.checkpoint import (
+    AVERAGE,
     MODEL,
     OPTIMIZER,
     STATE,
     write_config,
     write_tensors,
 )
+from toolkit.training.moving_average import MovingAverage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.step import State
 from toolkit.training.trainer import Trainer
@@ -40,9 +42,11 @@ class Contents:
         sizes: Sizes,
         codec: Codec,
         data: Mapping[str, str],
+        average: MovingAverage | None = None,
     ) -> None:
         self.folder, self.trainer, self.observers = folder, trainer, observers
         self.config, self.sizes, self.codec, self.data = config, sizes, codec, data
+        self.average = average
 
     def state(self) -> State:
         """All that is not a tensor; every rank must ask, since observers sum over ranks."""
@@ -60,6 +64,7 @@ class Contents:
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
         """All ranks sum up, the first one writes."""
         state = self.state()
+        average = self.average.tensors() if self.average else {}
         if not self.trainer.world.first:
             return
 
@@ -67,6 +72,8 @@ class Contents:
             learner, optimizer = self.trainer.learner, self.trainer.optimizer
             write_tensors(folder / MODEL, learner.state_dict())
             write_tensors(folder / OPTIMIZER, optimizer_state.tensors(optimizer, learner))
+            if average:
+                write_tensors(folder / AVERAGE, average)
             (folder / STATE).write_text(strict_json.dumps(state, indent=1), "utf-8")
             write_config(folder, self.config, self.sizes)
             self.codec.save(folder)

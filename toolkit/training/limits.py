@@ -1,14 +1,16 @@
-"""How long a run is."""
+"""How long a run is: its number of updates, and what may end it before."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from time import monotonic
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.training.step import Place
-from toolkit.training.trainer import Loader
+from toolkit.training.step import Place, State, Step
+from toolkit.training.trainer import Loader, Trainer
 
 
 def total_updates(c: TrainingConfig, loader: Loader, world: World, place: Place) -> int:
@@ -29,3 +31,41 @@ def total_updates(c: TrainingConfig, loader: Loader, world: World, place: Place)
         left = loader.micro_batches(epoch) - consumed
         total, consumed = total + math.ceil(left / together), 0
     return total if c.max_update is None else min(total, c.max_update)
+
+
+class Ending:
+    """Ends a run whose time is over, with a checkpoint, or whose rate has fallen low enough.
+
+    The time is that of all runs that led here, validation and saving included.
+    """
+
+    def __init__(
+        self, trainer: Trainer, c: TrainingConfig, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.trainer, self.clock = trainer, clock
+        self.most_seconds, self.least_rate = c.stop_time_hours * 3600, c.stop_min_lr
+        self.begun = clock()
+        self.highest = 0.0
+        """Highest learning rate so far: while the rate rises, it is not too low yet."""
+
+    def __call__(self, step: Step) -> None:
+        self.highest = max(self.highest, step.learning_rate)
+        if step.learning_rate <= self.least_rate and step.learning_rate < self.highest:
+            self.trainer.finish()
+        self.watch_time()
+
+    def watch_time(self) -> None:
+        """Ask all ranks to stop where this one's time is over."""
+        if self.most_seconds and self.seconds >= self.most_seconds:
+            self.trainer.ask_to_stop()
+
+    @property
+    def seconds(self) -> float:
+        return self.clock() - self.begun
+
+    def state(self) -> State:
+        return {"seconds": self.seconds, "highest_lr": self.highest}
+
+    def restore(self, state: State) -> None:
+        self.begun = self.clock() - state["seconds"]
+        self.highest = state["highest_lr"]

@@ -11,21 +11,23 @@ from rich.console import Console as Terminal
 
 from toolkit.config.run import RunConfig
 from toolkit.metrics.tables import Table
-from toolkit.training.data import Split
+from toolkit.training.data import TrainingData
 from toolkit.training.result import Result
 from toolkit.training.step import Figures
 from toolkit.training.trainer import Trainer
 
 
 def print_start(
-    config: RunConfig, trainer: Trainer, train: Split, *, total: int, terminal: Terminal
+    config: RunConfig, trainer: Trainer, train: TrainingData, *, total: int, terminal: Terminal
 ) -> None:
     """What is going to happen: the model, the data, the machine, the length."""
     rows = start_rows(config, trainer, train, total)
     Table(columns=("run", ""), rows=list(rows.items())).print(terminal)
 
 
-def start_rows(config: RunConfig, trainer: Trainer, train: Split, total: int) -> dict[str, str]:
+def start_rows(
+    config: RunConfig, trainer: Trainer, train: TrainingData, total: int
+) -> dict[str, str]:
     world, c = trainer.world, config.data
     bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
     bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
@@ -39,14 +41,18 @@ def start_rows(config: RunConfig, trainer: Trainer, train: Split, total: int) ->
         "architecture": f"{config.arch.name}, {count:,} parameters",
         "task": f"{config.task.name}, {config.criterion.name}",
         "data": ", ".join(c.folders),
-        "examples": f"{len(train.examples.lengths):,} in {c.train_subset}",
+        "examples": train.described,
         "batch": f"at most {bound}{shares}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
-        f"{config.lr_scheduler.name}",
+        f"{config.lr_scheduler.name}{averaged(config.training.ema_decay)}",
         "updates": f"{trainer.place.update:,} of {total:,} done",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
     }
+
+
+def averaged(decay: float) -> str:
+    return f", weights averaged with decay {decay:g}" if decay else ""
 
 
 def device_name(device: torch.device) -> str:

@@ -16,6 +16,7 @@ from toolkit.distributed import World
 from toolkit.tasks.task import Learner
 from toolkit.training import manifest, optimizer_state
 from toolkit.training.checkpoint import (
+    AVERAGE,
     CONFIG,
     MODEL,
     OPTIMIZER,
@@ -25,7 +26,9 @@ from toolkit.training.checkpoint import (
     mismatches,
     read_json,
     read_tensors,
+    weights_file,
 )
+from toolkit.training.moving_average import MovingAverage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.step import Place, State
 from toolkit.training.trainer import Trainer
@@ -124,14 +127,22 @@ def refuse_other_data(saved: Saved, now: Mapping[str, str]) -> None:
         )
     if before["order"] != now["order"] and saved.place.consumed:
         raise ToolkitError(
-            f"data.max_tokens and data.batch_size must stay the same within an epoch, but differ "
-            f"from those of {saved.folder}, {saved.place.consumed} micro-batches into epoch "
-            f"{saved.place.epoch}. Change them back, or at the end of an epoch."
+            f"data.max_tokens, data.batch_size and data.weights must stay the same within an "
+            f"epoch, but differ from those of {saved.folder}, {saved.place.consumed} micro-batches "
+            f"into epoch {saved.place.epoch}. Change them back, or at the end of an epoch."
         )
 
 
-def restore(saved: Saved, trainer: Trainer, observers: Mapping[str, Any]) -> None:
-    """Put weights, optimizer, place and observers where they were."""
+def restore(
+    saved: Saved,
+    trainer: Trainer,
+    observers: Mapping[str, Any],
+    average: MovingAverage | None = None,
+) -> None:
+    """Put weights, optimizer, place and observers where they were.
+
+    A moving average that the run did not have before begins at its weights.
+    """
     load_weights(saved.folder, trainer.learner)
     optimizer_state.restore(
         trainer.optimizer, trainer.learner, read_tensors(saved.folder / OPTIMIZER)
@@ -139,8 +150,12 @@ def restore(saved: Saved, trainer: Trainer, observers: Mapping[str, Any]) -> Non
     trainer.place = saved.place
     if trainer.precision.loss_scale and saved.state["loss_scale"]:
         trainer.precision.loss_scale.restore(saved.state["loss_scale"])
+    if average:
+        there = (saved.folder / AVERAGE).exists()
+        average.restore(read_tensors(saved.folder / (AVERAGE if there else MODEL)))
     for name, observer in observers.items():
-        observer.restore(saved.state["observers"][name])
+        if name in saved.state["observers"]:
+            observer.restore(saved.state["observers"][name])
 
 
 def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
@@ -152,7 +167,7 @@ def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
             f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
             f"Run toolkit-preprocess with the sentencepiece.model in that folder."
         )
-    saved, own = read_tensors(folder / MODEL), learner.state_dict()
+    saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
     fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
     if not fitting:
         raise ToolkitError(

@@ -14,10 +14,16 @@ from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
 from toolkit.metrics.sinks import Console, Sink
 from toolkit.training import resume
-from toolkit.training.assembly import make_saving, make_sinks, make_trainer, make_validation
+from toolkit.training.assembly import (
+    make_average,
+    make_saving,
+    make_sinks,
+    make_trainer,
+    make_validation,
+)
 from toolkit.training.data import Split, TrainingData, names, split_of
 from toolkit.training.diagnosis import NonFinite
-from toolkit.training.limits import total_updates
+from toolkit.training.limits import Ending, total_updates
 from toolkit.training.log import Log
 from toolkit.training.report import print_end, print_start
 from toolkit.training.result import Result, digest
@@ -64,8 +70,10 @@ class Run:
             self.console = Console(config.logging.progress, total_updates=self.total)
             self.sink = make_sinks(config, self.console, place.update)
         self.log = Log(self.trainer, self.sink, config.logging.log_interval, self.total)
-        self.validation = make_validation(config, self.trainer, self.valid, self.sink)
-        self.observers = {"log": self.log, "validation": self.validation}
+        self.average = make_average(config, self.trainer)
+        self.validation = make_validation(config, self.trainer, self.valid, self.sink, self.average)
+        self.ending = Ending(self.trainer, config.training)
+        self.observers = {"log": self.log, "validation": self.validation, "ending": self.ending}
         self.saving = make_saving(
             config,
             self.folder,
@@ -74,6 +82,7 @@ class Run:
             saves=self.saves,
             data=self.fingerprints,
             sink=self.sink,
+            average=self.average,
         )
         if self.saved:
             self.go_on(self.saved)
@@ -111,7 +120,7 @@ class Run:
 
     def go_on(self, saved: resume.Saved) -> None:
         resume.refuse_other_data(saved, self.fingerprints)
-        resume.restore(saved, self.trainer, self.observers)
+        resume.restore(saved, self.trainer, self.observers, self.average)
         if saved.folder.parent.samefile(self.saves.path):
             self.saving.saved_at = saved.place.update
         self.tell(
@@ -127,9 +136,11 @@ class Run:
                 self.config, self.trainer, self.train, total=self.total, terminal=self.terminal
             )
         observers: list[Observer] = [self.advance, NonFinite(self.trainer)]
-        observers += [self.log, self.validation]
+        observers += [self.average] if self.average else []
+        observers += [self.log, self.validation, self.ending]
         observers += [] if self.config.checkpoint.no_save else [self.saving]
         with listening(self.trainer.ask_to_stop) as received:
+            self.ending.watch_time()
             self.trainer.fit(
                 lambda epoch: self.train,
                 max_update=self.total,
@@ -138,10 +149,11 @@ class Run:
             )
             mine = str(received[0] if received else 0)
             signal = max(int(number) for number in self.world.gather(mine))
-            self.complete()
-        return self.conclude(signal if self.trainer.stopped and signal else None)
+            signal = signal if self.trainer.stopped else 0
+            self.complete(signal)
+        return self.conclude(signal or None)
 
-    def complete(self) -> None:
+    def complete(self, signal: int) -> None:
         """The report, validation and checkpoint of the last update, where they are missing."""
         place, stopped = self.trainer.place, self.trainer.stopped
         if self.trainer.latest and self.log.latest.get("update") != place.update:
@@ -149,7 +161,12 @@ class Run:
         if not stopped:
             self.validation.validate(place.update, place.latest_epoch)
         if not self.config.checkpoint.no_save:
-            reason = "signal" if stopped else "end"
+            reason = "signal" if signal else "time" if stopped else "end"
+            if reason == "time":
+                self.tell(
+                    f"stopped after {self.ending.seconds / 3600:.2f} hours; the same command with "
+                    f"a larger --stop-time-hours goes on"
+                )
             self.saving.finish(place.update, place.latest_epoch, reason)
 
     def warn_of_room(self) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.records import Value
 from toolkit.metrics.sinks import Sink
+from toolkit.optim.schedules import Judging
+from toolkit.training.moving_average import MovingAverage
 from toolkit.training.step import Figures, State, Step
 from toolkit.training.trainer import Trainer
 
@@ -27,11 +30,20 @@ class Validation:
         patience: int = 0,
         metric: str = "loss",
         examples: str = "",
+        average: MovingAverage | None = None,
     ) -> None:
         self.trainer, self.subsets, self.sink = trainer, subsets, sink
         self.interval, self.patience, self.metric = interval, patience, metric
-        self.examples = examples
+        self.examples = f"{examples} by the average" if average else examples
         """Fingerprint of those that decide: figures of others are no measure for them."""
+        self.average = average
+        """The weights to validate, in place of the learner's."""
+        self.schedule = trainer.schedule if isinstance(trainer.schedule, Judging) else None
+        if self.schedule and not subsets:
+            raise ToolkitError(
+                "lr_scheduler plateau must have a validation to go by, but data.valid_subset is "
+                "empty. Name a split, or choose another schedule."
+            )
         self.best: dict[str, Any] | None = None
         self.stale = 0
         """Validations in a row that did not improve the best."""
@@ -46,6 +58,12 @@ class Validation:
         """All subsets; the first one decides about best and patience."""
         if not self.subsets or self.validated_at == update:
             return
+        with self.average.in_place() if self.average else nullcontext():
+            self.measure(update, epoch)
+        self.validated_at = update
+        self.judge(self.latest[next(iter(self.subsets))], update)
+
+    def measure(self, update: int, epoch: int) -> None:
         begun = perf_counter()
         for subset, figures in self.subsets.items():
             self.latest[subset] = figures()
@@ -53,16 +71,17 @@ class Validation:
                 seconds = perf_counter() - begun
                 where: dict[str, Value] = {"update": update, "epoch": epoch, "subset": subset}
                 self.sink.write("valid", {**where, **self.latest[subset], "seconds": seconds})
-        self.validated_at = update
-        self.judge(self.latest[next(iter(self.subsets))], update)
 
     def judge(self, figures: Figures, update: int) -> None:
+        """Tell the schedule, remember the best, and end training that has become stale."""
         if self.metric not in figures:
             raise ToolkitError(
                 f"training.best_metric must be a figure of validation, but is {self.metric!r}. "
                 f"Known: {', '.join(figures)}."
             )
         value = figures[self.metric]
+        if self.schedule:
+            self.schedule.judge(value if lower_is_better(self.metric) else -value, update)
         if improves(self.metric, value, self.best["value"] if self.best else None):
             self.best = {"metric": self.metric, "value": value, "update": update}
             self.stale = 0
@@ -82,6 +101,7 @@ class Validation:
             "stale": self.stale,
             "validated_at": self.validated_at,
             "latest": self.latest,
+            "schedule": self.schedule.state() if self.schedule else None,
         }
 
     def restore(self, state: State) -> None:
@@ -90,6 +110,8 @@ class Validation:
         if same and state["examples"] == self.examples:
             self.best, self.stale = state["best"], state["stale"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
+        if self.schedule and state.get("schedule"):
+            self.schedule.restore(state["schedule"])
 
 
 def improves(metric: str, value: float, best: float | None) -> bool:
@@ -98,5 +120,8 @@ def improves(metric: str, value: float, best: float | None) -> bool:
         return False
     if best is None:
         return True
-    lower = metric == "ppl" or metric == "loss" or metric.endswith("_loss")
-    return value < best if lower else value > best
+    return value < best if lower_is_better(metric) else value > best
+
+
+def lower_is_better(metric: str) -> bool:
+    return metric in ("ppl", "loss") or metric.endswith("_loss")

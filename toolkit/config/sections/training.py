@@ -14,6 +14,11 @@ class TrainingConfig(ScaleConfig):
     """Stop after this many updates."""
     max_epoch: int | None = None
     """Stop after this many passes over the data."""
+    stop_time_hours: float = 0.0
+    """Stop with a checkpoint after so many hours, those of the runs it goes on from included; 0
+    for never."""
+    stop_min_lr: float = 0.0
+    """Stop when the learning rate has fallen to this; 0 for never."""
     clip_norm: float = 1.0
     """Largest norm of the gradient; larger ones are scaled down to it. 0 for no bound."""
     seed: int = 1
@@ -30,8 +35,25 @@ class TrainingConfig(ScaleConfig):
     """Validate every so many updates, besides at the end of each epoch; 0 for only there."""
     patience: int = 0
     """Stop after so many validations in a row that did not improve the best; 0 for never."""
+    skip_spikes: bool = False
+    """Skip an update whose loss or gradient norm lies more than 6 standard deviations above the
+    mean of the 128 updates before it. One whose loss or norm is not finite is always skipped."""
+    check_ranks_interval: int = 100
+    """Compare the parameters and the gradient norm of all ranks every so many updates; 0 for
+    never."""
+    memory_probe: str = "auto"
+    """Try the largest batch before training, so that a lack of memory shows at once: auto, always
+    or never. auto is always on a GPU and never on a CPU."""
+    timeout_seconds: float = 1800.0
+    """End all ranks, naming the late one, when one has waited for another for so long."""
     best_metric: str = "loss"
     """Validation figure that decides which checkpoint is best (of the first validation split)."""
+    ema_decay: float = 0.0
+    """Share of the old average that a moving average of the weights keeps at each update, such as
+    0.999; it is then what is validated and used. 0 for no average."""
+    ema_warmup: bool = True
+    """Let ema_decay begin low and rise as (1 + n) / (10 + n) with the updates n, which forgets the
+    first weights sooner."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,6 +76,16 @@ class TrainingConfig(ScaleConfig):
             self.clip_norm >= 0,
             f"training.clip_norm must not be negative, but is {self.clip_norm}. 0 is no bound.",
         )
+        require(
+            0 <= self.ema_decay < 1,
+            f"training.ema_decay must be at least 0 and below 1, but is {self.ema_decay}.",
+        )
+        for name in ("stop_time_hours", "stop_min_lr"):
+            value = getattr(self, name)
+            require(
+                value >= 0,
+                f"training.{name} must not be negative, but is {value}. 0 is never.",
+            )
         for name in ("max_update", "max_epoch"):
             value = getattr(self, name)
             require(

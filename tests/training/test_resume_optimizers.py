@@ -1,0 +1,89 @@
+"""Every optimizer and schedule goes on from a checkpoint bit for bit."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
+from toolkit.distributed import World
+from toolkit.optim.update import update
+from toolkit.training import optimizer_state
+from toolkit.training.build import build_model
+from toolkit.training.checkpoint import read_tensors, write_tensors
+from toolkit.training.run import Run, run
+
+OPTIMIZER_VARIANTS = [
+    *((name, {}) for name in sorted(OPTIMIZERS.known)),
+    ("adamw", {"bias_correction": False, "layer_rate_decay": 0.8}),
+    ("sgd", {"momentum": 0.9, "nesterov": True}),
+    ("rmsprop", {"momentum": 0.9, "centered": True}),
+    ("adafactor", {"beta1": 0.9}),
+]
+
+
+def fresh(name, options):
+    torch.manual_seed(0)
+    size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
+    config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
+    return learner, OPTIMIZERS[name].build(config, list(learner.named_parameters()))
+
+
+def train(learner, optimizer, updates):
+    parameters = list(learner.parameters())
+    for number in updates:
+        random = torch.Generator().manual_seed(number)
+        for p in parameters:
+            p.grad = torch.randn(p.shape, generator=random)
+        update(optimizer, parameters, clip_norm=1.0)
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
+def test_an_optimizer_saved_after_3_of_6_updates_ends_bit_equal(name, options, tmp_path):
+    whole, optimizer = fresh(name, options)
+    train(whole, optimizer, range(3))
+    write_tensors(tmp_path / "model", whole.state_dict())
+    write_tensors(tmp_path / "optimizer", optimizer_state.tensors(optimizer, whole))
+    train(whole, optimizer, range(3, 6))
+    again, other = fresh(name, options)
+    again.load_state_dict(read_tensors(tmp_path / "model"))
+    optimizer_state.restore(other, again, read_tensors(tmp_path / "optimizer"))
+    train(again, other, range(3, 6))
+    for one, two in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, two)
+    ends = [optimizer_state.tensors(o, m) for o, m in ((optimizer, whole), (other, again))]
+    assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())
+
+
+def cut_equals_whole(config, tmp_path, **how):
+    how |= {"max_update": 6, "validate_interval_updates": 1, "lr": 0.01}
+    run(config(**how, save_dir=str(tmp_path / "whole")))
+    cut = config(**how, save_dir=str(tmp_path / "cut"))
+    training = Run(cut, World())
+    training.advance = lambda step: step.update == 3 and training.trainer.ask_to_stop()
+    training.fit()
+    training.close()
+    assert training.trainer.place.update == 3
+    run(cut)
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        whole, again = (tmp_path / n / "checkpoint_last" / file for n in ("whole", "cut"))
+        assert whole.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
+def test_a_run_cut_after_3_of_6_updates_ends_bit_equal(name, options, config, tmp_path):
+    options = {f"optimizer.{key}": value for key, value in options.items()}
+    cut_equals_whole(config, tmp_path, optimizer=name, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(LR_SCHEDULERS.known))
+def test_a_run_of_any_schedule_cut_after_3_of_6_updates_ends_bit_equal(name, config, tmp_path):
+    cut_equals_whole(config, tmp_path, lr_scheduler=name)
+
+
+def test_a_plateau_found_before_a_cut_lasts_behind_it(config, tmp_path):
+    how = {"lr_scheduler": "plateau", "best_metric": "examples", "lr_scheduler.shrink": 0.5}
+    cut_equals_whole(config, tmp_path, **how)  # never more examples: five plateaus in a row
