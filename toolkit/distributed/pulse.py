@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 PACKAGE = Path(__file__).parents[1]
+UNTOLD = ("pulse.py", "watchdog.py")
 
 
 class Pulse:
@@ -42,7 +43,7 @@ def whereabouts() -> str:
     lines: list[str] = []
     while frame:
         path = Path(frame.f_code.co_filename)
-        if not lines or PACKAGE in path.parents:
+        if (not lines or PACKAGE in path.parents) and path.name not in UNTOLD:
             lines.append(f"{frame.f_code.co_name} ({path.name}:{frame.f_lineno})")
         frame = frame.f_back
     return " in ".join(lines[:3])

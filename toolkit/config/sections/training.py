@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from toolkit.config.sections.require import require
 from toolkit.config.sections.scale import ScaleConfig
+from toolkit.config.sections.trouble import TroubleConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingConfig(ScaleConfig):
+class TrainingConfig(ScaleConfig, TroubleConfig):
     max_update: int | None = None
     """Stop after this many updates."""
     max_epoch: int | None = None
@@ -35,17 +36,6 @@ class TrainingConfig(ScaleConfig):
     """Validate every so many updates, besides at the end of each epoch; 0 for only there."""
     patience: int = 0
     """Stop after so many validations in a row that did not improve the best; 0 for never."""
-    skip_spikes: bool = False
-    """Skip an update whose loss or gradient norm lies more than 6 standard deviations above the
-    mean of the 128 updates before it. One whose loss or norm is not finite is always skipped."""
-    check_ranks_interval: int = 100
-    """Compare the parameters and the gradient norm of all ranks every so many updates; 0 for
-    never."""
-    memory_probe: str = "auto"
-    """Try the largest batch before training, so that a lack of memory shows at once: auto, always
-    or never. auto is always on a GPU and never on a CPU."""
-    timeout_seconds: float = 1800.0
-    """End all ranks, naming the late one, when one has waited for another for so long."""
     best_metric: str = "loss"
     """Validation figure that decides which checkpoint is best (of the first validation split)."""
     ema_decay: float = 0.0
@@ -56,7 +46,8 @@ class TrainingConfig(ScaleConfig):
     first weights sooner."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        ScaleConfig.__post_init__(self)
+        TroubleConfig.__post_init__(self)
         known = ("auto", "fp32", "bf16", "fp16")
         require(
             self.precision in known,
