@@ -35,6 +35,7 @@ ARCHITECTURES: dict[str, Builtin] = {
 
 TASKS: dict[str, Builtin] = {
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
+    "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
 }
 
 CRITERIA: dict[str, Builtin] = {

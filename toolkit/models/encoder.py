@@ -33,6 +33,8 @@ class EncoderConfig:
     """Width of the embedding tables, widened to the model's by a linear map. Without it, width."""
     max_positions: int = 128
     """Rows of the absolute position table where there is one: the longest sentence in tokens."""
+    hidden_position: bool = False
+    """Give the position table a row for hidden positions, which the task mpm needs."""
     token_types: int = 2
     """Rows of the token type table."""
     dropout: float = 0.1
@@ -71,6 +73,9 @@ def at_least_one(name: str, value: int) -> None:
 class Encoder(nn.Module):
     """Embeddings, then layers with the attention that the architecture composes."""
 
+    answers_chosen = True
+    """Whether `forward` takes the places whose states are wanted."""
+
     def __init__(
         self,
         c: EncoderConfig,
@@ -82,11 +87,17 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
+        if c.hidden_position and not absolute_positions:
+            raise ToolkitError(
+                "arch.hidden_position must go with a table of absolute positions, but there is "
+                "none. Set arch.absolute_positions, or leave it out."
+            )
         self.max_positions = c.max_positions if absolute_positions else None
         self.embeddings = Embeddings(
             words=sizes.tokens,
             types=c.token_types,
             max_positions=self.max_positions,
+            hidden_position=c.hidden_position,
             inner=c.embedding_width or c.width,
             width=c.width,
             dropout=c.dropout,
@@ -101,6 +112,11 @@ class Encoder(nn.Module):
     def words(self) -> nn.Embedding:
         """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
+
+    @property
+    def positions(self) -> nn.Embedding | None:
+        """The position table where it knows hidden positions, its last row."""
+        return self.embeddings.positions if self.embeddings.hidden_position else None
 
     def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
@@ -120,6 +136,7 @@ def states_at(
     encoder: nn.Module, inputs: Inputs, chosen: Int[Tensor, " N"]
 ) -> Float[Tensor, "N D"]:
     """States of the chosen places, flat indices into B x S, from any architecture's encoder."""
-    if isinstance(encoder, Encoder):
-        return encoder(inputs, chosen).states[0]
+    if getattr(encoder, "answers_chosen", False):
+        states: Tensor = encoder(inputs, chosen).states[0]
+        return states
     return encoder(inputs).states.flatten(0, 1).index_select(0, chosen)  # (B, S, D) -> (N, D)

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from toolkit.models.inputs import Columns
 from toolkit.nn.blocks import NORM_EPS
 from toolkit.nn.initial import initialise
 
 
-class TiedTokenHead(nn.Module):
-    """E LN(gelu(W x + b)) + c with E the word table (Devlin et al. 2019).
+def columns_of(encoder: Any) -> Columns:
+    """Which columns of its states an encoder means for tokens and for positions: all, if silent."""
+    everything = slice(0, encoder.width)
+    return getattr(encoder, "columns", Columns(everything, everything))
+
+
+class TiedHead(nn.Module):
+    """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019).
 
     The table is given with every call and never registered here, so that it is counted, saved,
     wrapped and updated once.
     """
 
-    def __init__(self, width: int, words: nn.Embedding) -> None:
+    def __init__(self, columns: slice, classes: int, table_width: int) -> None:
         super().__init__()
-        self.transform = nn.Linear(width, words.embedding_dim)
-        self.norm = nn.LayerNorm(words.embedding_dim, eps=NORM_EPS)
-        self.bias = nn.Parameter(torch.zeros(words.num_embeddings))
+        self.columns = columns
+        self.transform = nn.Linear(columns.stop - columns.start, table_width)
+        self.norm = nn.LayerNorm(table_width, eps=NORM_EPS)
+        self.bias = nn.Parameter(torch.zeros(classes))
         initialise(self)
 
     def forward(
         self, states: Float[Tensor, "N D"], table: Float[Tensor, "V E"]
     ) -> Float[Tensor, "N V"]:
+        states = states[:, self.columns]
         return F.linear(self.norm(F.gelu(self.transform(states))), table, self.bias)
+
+
+class TokenHead(TiedHead):
+    """Scores of all tokens, tied to the word table."""
+
+    def __init__(self, encoder: Any) -> None:
+        words = encoder.words
+        super().__init__(columns_of(encoder).words, words.num_embeddings, words.embedding_dim)
+
+
+class PositionHead(TiedHead):
+    """Scores of all positions, tied to the position table without its last row, the hidden one."""
+
+    def __init__(self, encoder: Any) -> None:
+        table = encoder.positions
+        positions = table.num_embeddings - 1
+        super().__init__(columns_of(encoder).positions, positions, table.embedding_dim)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import at_least_one
-from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes, position_rows
+from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
     JointMaps,
@@ -27,7 +27,9 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.blocks import NORM_EPS
 from toolkit.nn.dropout import Dropout
+from toolkit.nn.embeddings import position_rows, refuse_long
 from toolkit.nn.initial import initialise
+from toolkit.nn.layers import Layers
 from toolkit.nn.two_streams import Stream, Streams, TwoStreamLayer
 
 
@@ -114,11 +116,18 @@ class Embeddings(nn.Module):
         if self.types is not None:
             segments = inputs.segments
             x = x + (self.types.weight[0] if segments is None else self.types(segments))
-        rows = position_rows(inputs, self.positions.num_embeddings - 1)
-        p = self.positions(rows).expand(len(x), -1, -1)
+        p = self.placed(inputs).expand(len(x), -1, -1)
         return Streams(
             self.dropout(self.word_norm(x)), self.dropout(self.position_norm(p)), scores=None
         )
+
+    def placed(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
+        """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
+        table, length = self.positions, inputs.tokens.shape[1]
+        refuse_long(length, table.num_embeddings - 1)
+        if inputs.positions is None:
+            return table.weight[None, :length]
+        return table(position_rows(inputs.positions, table.num_embeddings, hidden=True))
 
 
 def relative_rows(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
@@ -148,7 +157,7 @@ class Taco(nn.Module):
         )
         self.embeddings = Embeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
-        self.layers = nn.ModuleList(
+        self.layers = Layers(
             TwoStreamLayer(
                 Stream(c.word_width, c.word_heads, c.head_width, c.dropout),
                 Stream(c.position_width, c.position_heads, c.head_width, c.dropout),
@@ -182,8 +191,8 @@ class Taco(nn.Module):
         streams = self.embeddings(inputs)
         *others, last = self.layers
         for layer in others:
-            streams = layer(streams, places)
-        streams = last(streams, places, chosen)
+            streams = self.layers.call(layer, streams, places)
+        streams = self.layers.call(last, streams, places, chosen)
         return Encoded(torch.cat([streams.words, streams.positions], -1))
 
 

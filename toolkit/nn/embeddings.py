@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.nn.blocks import NORM_EPS
 from toolkit.nn.dropout import Dropout
 
@@ -23,13 +25,17 @@ class Embeddings(nn.Module):
         words: int,
         types: int,
         max_positions: int | None,
+        hidden_position: bool = False,
         inner: int,
         width: int,
         dropout: float,
     ) -> None:
         super().__init__()
         self.words, self.types = nn.Embedding(words, inner), nn.Embedding(types, inner)
-        self.positions = None if max_positions is None else nn.Embedding(max_positions, inner)
+        self.positions = None
+        if max_positions is not None:
+            self.positions = nn.Embedding(max_positions + hidden_position, inner)
+        self.hidden_position = hidden_position
         self.norm, self.dropout = nn.LayerNorm(inner, eps=NORM_EPS), Dropout(dropout)
         self.widen = nn.Linear(inner, width) if inner != width else nn.Identity()
 
@@ -42,19 +48,35 @@ class Embeddings(nn.Module):
         x = self.words(tokens)
         x = x + (self.types.weight[0] if segments is None else self.types(segments))
         if self.positions is not None:
-            x = x + self.placed(self.positions, positions, tokens.shape[1])
+            rows = self.positions.num_embeddings
+            if positions is None:
+                refuse_long(tokens.shape[1], rows - self.hidden_position)
+                x = x + self.positions.weight[: tokens.shape[1]]
+            else:
+                x = x + self.positions(position_rows(positions, rows, hidden=self.hidden_position))
         return self.widen(self.dropout(self.norm(x)))
 
-    def placed(
-        self, table: nn.Embedding, positions: Int[Tensor, "B S"] | None, length: int
-    ) -> Float[Tensor, "... S E"]:
-        """Rows of the position table; None means 0 .. S-1 in every sentence."""
-        if positions is not None:
-            return table(positions)
-        if length > table.num_embeddings:
+
+def refuse_long(length: int, limit: int) -> None:
+    if length > limit:
+        raise ToolkitError(
+            f"sentences must have at most arch.max_positions = {limit} tokens where there is a "
+            f"table of positions, but one has {length}. Shorten tokens_per_sample, or train with "
+            f"a larger arch.max_positions."
+        )
+
+
+def position_rows(positions: Int[Tensor, "B S"], rows: int, *, hidden: bool) -> Int[Tensor, "B S"]:
+    """Rows of a table for position ids; with `hidden`, its last one is that of hidden positions.
+
+    On a GPU ids are not looked at, which would wait for it.
+    """
+    if positions.device.type == "cpu":
+        least, most = int(positions.min()), int(positions.max())
+        if least < (HIDDEN_POSITION if hidden else 0) or most >= rows - hidden:
+            known = f" or be {HIDDEN_POSITION} where hidden," if hidden else ""
             raise ToolkitError(
-                f"sentences must have at most arch.max_positions = {table.num_embeddings} tokens "
-                f"where arch.absolute_positions is on, but one has {length}. Shorten "
-                "tokens_per_sample, or train with a larger arch.max_positions."
+                f"position ids must lie in 0 .. {rows - hidden - 1},{known} but reach from {least} "
+                f"to {most}. Train with a larger arch.max_positions."
             )
-        return table.weight[:length]
+    return torch.where(positions < 0, rows - 1, positions) if hidden else positions

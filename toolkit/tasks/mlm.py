@@ -13,7 +13,7 @@ from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.data.examples import Examples
 from toolkit.generation.fill_mask import Filling
 from toolkit.models.encoder import states_at
-from toolkit.models.heads import TiedTokenHead
+from toolkit.models.heads import TokenHead
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.fill_mask import fill_mask
@@ -36,7 +36,7 @@ class MaskedLanguageModel(Task):
         self, c: MaskedLanguageModelConfig, encoder: Any, sizes: Sizes, make_encoder: Any
     ) -> None:
         super().__init__()
-        self.head = TiedTokenHead(encoder.width, encoder.words)
+        self.head = TokenHead(encoder)
 
     @classmethod
     def examples(
