@@ -1,6 +1,31 @@
+import numpy as np
+import pytest
+
+from tests.data.fairseq_files import write_folder
+from toolkit.common.errors import ToolkitError
 from toolkit.data.folder import DataFolder
+from toolkit.data.shards import Corpora
 from toolkit.distributed import World
-from toolkit.training.data import names, sizes_of, split_of
+from toolkit.training.data import TrainingData, names, sizes_of, split_of
+from toolkit.training.limits import total_updates
+from toolkit.training.run import Run, run
+from toolkit.training.step import Place
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "dogs", "run", "far"]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Folders of 20, 34 and 10 pairs of lines; the first two have 6 and 4 to validate on."""
+    draw = np.random.default_rng(0)
+
+    def lines(count):
+        return [" ".join(draw.choice(WORDS, size=draw.integers(3, 9))) for _ in range(count)]
+
+    for name, train, valid in (("a", 40, 12), ("b", 68, 8), ("c", 20, 0)):
+        splits = {"train": lines(train), **({"valid": lines(valid)} if valid else {})}
+        write_folder(tmp_path / name, WORDS, splits)
+    return {name: str(tmp_path / name) for name in "abc"}
 
 
 def split(config, data, rank=0, ranks=1, **options):
@@ -8,6 +33,20 @@ def split(config, data, rank=0, ranks=1, **options):
     world = World(rank=rank, size=ranks)
     folder = DataFolder.open(data)
     return split_of("train", folder, c.task, c.data, world=world, seed=1, training=True)
+
+
+def training(config, *arguments, rank=0, ranks=1, **options):
+    c = config(data__folders=list(arguments), **options)
+    world = World(rank=rank, size=ranks)
+    return TrainingData(Corpora.open(*arguments), c.task, c.data, world=world, seed=1)
+
+
+def served(data, epoch, **options):
+    return [b.inputs.tokens.tolist() for update in data.updates(epoch, **options) for b in update]
+
+
+def flat(learner):
+    return np.concatenate([p.detach().flatten().numpy() for p in learner.parameters()])
 
 
 def test_ranks_share_the_micro_batches_of_one_process(config, data):
@@ -22,6 +61,94 @@ def test_ranks_share_the_micro_batches_of_one_process(config, data):
 def test_without_a_bound_a_micro_batch_has_32_examples(config, data):
     sizes = [b.sentences for [b] in split(config, data, batch_size=None).loader.updates(1)]
     assert sorted(sizes) == [6, 32]
+
+
+def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
+    sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
+    for epoch, name in enumerate("abcabc", 1):
+        alone = training(config, folders[name])
+        assert sharded.micro_batches(epoch) == alone.micro_batches(epoch)
+        assert served(sharded, epoch, start=1) == served(alone, epoch, start=1)
+
+
+def test_the_length_of_a_run_counts_every_shard_by_its_own_size(config, folders):
+    sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
+    c = config(max_epoch=5, update_freq=2).training  # batches of 8: 3, 5, 2, 3, 5
+    assert total_updates(c, sharded, World(), Place()) == 2 + 3 + 1 + 2 + 3
+    assert total_updates(c, sharded, World(), Place(update=3, epoch=2, consumed=2)) == 3 + 2 + 6
+
+
+def test_other_shards_make_another_fingerprint(config, folders):
+    a, b, c = folders.values()
+    found = [training(config, text).fingerprints for text in (f"{a}:{b}", f"{a}:{c}", a)]
+    assert len({prints["examples"] for prints in found}) == 3
+    assert found[0] == training(config, f"{a}:{b}").fingerprints
+
+
+def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders):
+    a, c = folders["a"], folders["c"]
+    mixed = training(config, a, c, data__weights=[0.5, 3.0], batch_size=1)
+    assert mixed.described == "40 in train, 10 of 20 + 30 of 10"
+    assert mixed.micro_batches(1) == len(served(mixed, 1)) == 40
+    copies = [mixed.examples.collate(np.array([25 + k * 30]), 1) for k in range(3)]
+    shown = [copy.inputs.tokens.tolist() for copy in copies]
+    assert shown[0] != shown[1] != shown[2]
+
+
+def test_weights_do_not_depend_on_ranks_or_workers(config, folders):
+    options = {"data__weights": [1.5, 0.3]}
+    two = list(folders.values())[:2]
+    alone = training(config, *two, **options)
+    pair = [training(config, *two, rank=r, ranks=2, num_workers=r, **options) for r in (0, 1)]
+    want = served(alone, 2)
+    found = [served(data, 2) for data in pair]
+    together = [batch for both in zip(*found, strict=True) for batch in both][: len(want)]
+    assert together == want
+    pair[1].close()
+
+
+def test_weights_change_the_order_s_fingerprint_alone(config, folders):
+    a, b, _ = folders.values()
+    plain, mixed = training(config, a, b), training(config, a, b, data__weights=[2.0, 1.0])
+    assert plain.fingerprints["examples"] == mixed.fingerprints["examples"]
+    assert plain.fingerprints["order"] != mixed.fingerprints["order"]
+
+
+@pytest.mark.parametrize("cut", [2, 4, 6, 9])
+def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folders, tmp_path, cut):
+    shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
+    options = {"data__folders": shards, "max_epoch": 3, "arch__dropout": 0.1}
+    whole = Run(config(save_dir=str(tmp_path / "whole"), **options), World())
+    assert whole.fit().updates == 11
+    first = Run(config(save_dir=str(tmp_path / "cut"), **options), World())
+    first.advance = lambda step: step.update == cut and first.trainer.ask_to_stop()
+    first.fit()
+    rest = Run(config(save_dir=str(tmp_path / "cut"), **options), World())
+    assert rest.trainer.place.update == cut and rest.fit().updates == 11
+    assert np.array_equal(flat(rest.trainer.learner), flat(whole.trainer.learner))
+
+
+def test_shards_are_validated_on_the_first_that_has_the_split(config, folders):
+    shards = f"{folders['c']}:{folders['b']}:{folders['a']}"
+    result = run(config(data__folders=[shards], max_update=2))
+    assert result.valid["valid"]["examples"] == 4
+
+
+def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
+    config, folders, monkeypatch
+):
+    from toolkit.training import data as module
+
+    real = module.examples_of
+
+    def shuffled(name, folder, *rest, **options):
+        found = real(name, folder, *rest, **options)
+        found.lengths = found.lengths[::-1] if len(folder.sources) > 1 else found.lengths
+        return found
+
+    monkeypatch.setattr(module, "examples_of", shuffled)
+    with pytest.raises(ToolkitError, match=r"but those of mlm do not. Leave data.weights out"):
+        training(config, folders["a"], folders["b"], data__weights=[1.0, 1.0])
 
 
 def test_subsets_are_separated_by_commas():
