@@ -56,6 +56,27 @@ def test_the_batch_says_what_it_holds(folder):
     assert batch.inputs.positions is None
 
 
+def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
+    found = examples(folder, pairs="electra", tokens_per_sample=32)
+    batch = found.collate(np.arange(20), 1)
+    tokens = batch.inputs.tokens.flatten().clone()
+    tokens[batch.places] = batch.targets
+    tokens = tokens.view(batch.inputs.tokens.shape)
+    assert batch.inputs.segments.shape == tokens.shape
+    words = folder.vocabulary
+    for row, types in zip(tokens, batch.inputs.segments, strict=True):
+        first = (row == words.sep).nonzero()[0].item()
+        kinds = [int(place > first and row[place] != words.pad) for place in range(len(row))]
+        assert types.tolist() == kinds
+    assert batch.inputs.segments.sum() > 0
+
+
+def test_the_builder_of_pairs_tells_the_data_apart_and_its_default_changes_nothing(folder):
+    chang, electra = examples(folder), examples(folder, pairs="electra")
+    assert chang.fingerprint == examples(folder, pairs="chang").fingerprint != electra.fingerprint
+    assert "pairs" not in repr(MaskingConfig()).replace("samples='pairs'", "")
+
+
 def test_without_padding_there_is_no_padding_mask(folder):
     batch = examples(folder, samples="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
     assert batch.inputs.padding is None
@@ -135,6 +156,8 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
         ({"tokens_per_sample": 3}, "task.tokens_per_sample must be at least 4, but is 3"),
         ({"samples": "words"}, "task.samples must be one of pairs, blocks, documents, but is 'wor"),
         ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
+        ({"pairs": "bert"}, "task.pairs must be one of chang, electra, but is 'bert'"),
+        ({"pairs": "electra", "samples": "blocks"}, "must come with task.samples pairs, but that"),
         ({"mask_rate": 1.5}, "task.mask_rate must lie between 0 and 1, but is 1.5"),
         ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
         ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),

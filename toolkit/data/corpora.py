@@ -31,6 +31,8 @@ class Sentences(NamedTuple):
     lengths: Numbers
     candidates: Flags
     """True at tokens of the text; False at [CLS], [SEP] and padding."""
+    segments: Numbers | None = None
+    """Token types; None where all are 0."""
 
 
 def pairs(part: Part, tokens_per_sample: int) -> Stretches:

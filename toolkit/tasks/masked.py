@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +14,18 @@ from torch import Tensor
 from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
 from toolkit.data.batching import fingerprint_of
+from toolkit.data.columns import Column
 from toolkit.data.corpora import SAMPLES, TextSamples
 from toolkit.data.folder import DataFolder
 from toolkit.data.masking import LAWS, Masking, Noise
+from toolkit.data.segments import SegmentedSamples
 from toolkit.data.vocabulary import Vocabulary
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
 OBJECTIVE = "mlm"
 STABLE_PLACES = 64
+PAIRS = ("chang", "electra")
 
 Numbers = npt.NDArray[np.int64]
 
@@ -31,8 +35,12 @@ class MaskingConfig:
     tokens_per_sample: int = 128
     """Most tokens of one sentence, special symbols included; longer ones lose their tail."""
     samples: str = "pairs"
-    """What makes one sentence. pairs: two items in a row (Chang et al. 2021). blocks: a piece of
+    """What makes one sentence. pairs: two segments of whole items, see pairs. blocks: a piece of
     the running text, whatever it cuts. documents: as blocks, but never across two documents."""
+    pairs: str = field(default="chang", repr=False)
+    """How samples pairs makes two segments of items. chang: items 1-2, 3-4, ...; token types all 0.
+    electra: items of a document gathered to tokens_per_sample, now and then to fewer, and dealt
+    out to two segments, now and then to one; token types 0 and 1 (Clark et al. 2020, code)."""
     masking: str = "bernoulli"
     """Which tokens are hidden. bernoulli: each on its own; exact: an exact share; whole_word:
     all pieces of a word; span: SpanBERT's runs of words; electra: as ELECTRA's generator."""
@@ -52,12 +60,17 @@ class MaskingConfig:
             self.tokens_per_sample > 3,
             f"task.tokens_per_sample must be at least 4, but is {self.tokens_per_sample}.",
         )
-        for name, known in (("samples", SAMPLES), ("masking", LAWS)):
+        for name, known in (("samples", SAMPLES), ("pairs", PAIRS), ("masking", LAWS)):
             value = getattr(self, name)
             require(
                 value in known,
                 f"task.{name} must be one of {', '.join(known)}, but is {value!r}.",
             )
+        require(
+            self.pairs == "chang" or self.samples == "pairs",
+            f"task.pairs {self.pairs} must come with task.samples pairs, but that is "
+            f"{self.samples}. Leave one of them out.",
+        )
         require(
             0 < self.mask_rate < 1,
             f"task.mask_rate must lie between 0 and 1, but is {self.mask_rate}.",
@@ -95,15 +108,11 @@ class MaskedExamples:
         fixed_shapes: bool,
     ) -> None:
         self._seed, self._training, self._fixed_shapes = seed, training, fixed_shapes
-        self._samples = TextSamples(
-            folder.split(split).column("tokens"),
-            folder.vocabulary,
-            samples=config.samples,
-            tokens_per_sample=config.tokens_per_sample,
-        )
+        self._samples = samples(config, folder.split(split).column("tokens"), folder.vocabulary)
         self._masking = masking(config, folder.vocabulary)
         self.lengths = self._samples.lengths
-        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed)
+        others = [] if config.pairs == "chang" else [config.pairs]
+        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed, *others)
 
     def collate(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
         """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
@@ -118,7 +127,8 @@ class MaskedExamples:
         return MaskedBatch(
             inputs=Inputs(
                 tokens=torch.from_numpy(shown),
-                padding=None if padding is None else torch.from_numpy(padding),
+                segments=_tensor(sentences.segments),
+                padding=_tensor(padding),
             ),
             places=self._filled(chosen.rows * shown.shape[1] + chosen.places, 0),
             targets=self._filled(targets, IGNORED),
@@ -139,6 +149,20 @@ class MaskedExamples:
         whole = np.full(rows, filler, np.int64)
         whole[: len(values)] = values
         return torch.from_numpy(whole)
+
+
+def samples(
+    config: MaskingConfig, column: Column, vocabulary: Vocabulary
+) -> TextSamples | SegmentedSamples:
+    """The sentences that the config asks for."""
+    longest = config.tokens_per_sample
+    if config.pairs == "electra":
+        return SegmentedSamples(column, vocabulary, tokens_per_sample=longest)
+    return TextSamples(column, vocabulary, samples=config.samples, tokens_per_sample=longest)
+
+
+def _tensor(values: npt.NDArray[Any] | None) -> Tensor | None:
+    return None if values is None else torch.from_numpy(values)
 
 
 def masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
