@@ -11,6 +11,7 @@ from toolkit.data.folder import DataFolder
 from toolkit.data.loader import Loader
 from toolkit.data.preprocess import preprocess
 from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.tasks.masked_positions import MaskedPositionConfig, MaskedPositionExamples
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,16 @@ def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
         kinds = [int(place > first and row[place] != words.pad) for place in range(len(row))]
         assert types.tolist() == kinds
     assert batch.inputs.segments.sum() > 0
+
+
+def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
+    config = MaskedPositionConfig(pairs="electra", tokens_per_sample=32)
+    found = MaskedPositionExamples(
+        config, folder, "train", seed=1, training=True, fixed_shapes=False
+    )
+    types = found.collate(np.arange(9), 1).inputs.segments
+    assert types[:9].tolist() == types[9:].tolist()
+    assert types.sum() > 0
 
 
 def test_the_builder_of_pairs_tells_the_data_apart_and_its_default_changes_nothing(folder):

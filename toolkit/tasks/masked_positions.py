@@ -136,11 +136,12 @@ class MaskedPositionExamples(MaskedExamples):
         noise = Noise(self._seed, epoch if self._training else None, ids)
         shown, chosen = self._positions.hide(sentences, noise)
         width = shown.shape[1]
-        padding = np.arange(width) >= sentences.lengths[:, None]
+        padding, types = np.arange(width) >= sentences.lengths[:, None], sentences.segments
         return MaskedBatch(
             inputs=Inputs(
                 tokens=torch.from_numpy(sentences.tokens),
                 positions=torch.from_numpy(shown),
+                segments=None if types is None else torch.from_numpy(types),
                 padding=torch.from_numpy(padding) if padding.any() else None,
             ),
             places=self._filled(chosen.rows * width + chosen.places, 0),
@@ -175,10 +176,11 @@ def joined(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
 def below(first: Inputs, second: Inputs) -> Inputs:
     assert second.positions is not None, "the second half has hidden positions"
     in_order = torch.arange(first.tokens.shape[1]).expand_as(first.tokens)
-    padding = first.padding
+    padding, types = first.padding, first.segments
     return Inputs(
         tokens=torch.cat([first.tokens, second.tokens]),
         positions=torch.cat([in_order, second.positions]),
+        segments=None if types is None else torch.cat([types, types]),
         padding=None if padding is None else torch.cat([padding, padding]),
     )
 
