@@ -51,8 +51,8 @@ def judge(beats: Sequence[Beat], me: int, timeout: float) -> Verdict | None:
         if beat.host == mine.host and not is_running(beat.process):
             return Verdict(
                 "gone",
-                f"rank {beat.rank} is gone: its process {beat.process} ended without a word, killed "
-                f"for want of memory perhaps. It was last seen in {beat.where}.",
+                f"rank {beat.rank} is gone: its process {beat.process} ended without a word, "
+                f"killed for want of memory perhaps. It was last seen in {beat.where}.",
             )
     for beat in others:
         if beat.state not in (ALIVE, DONE):

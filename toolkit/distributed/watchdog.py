@@ -17,8 +17,9 @@ from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-import torch.distributed as dist
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.pulse import whereabouts
@@ -34,12 +35,12 @@ GRACE_SECONDS = 6.0
 launches = itertools.count()
 
 
-def meeting_point() -> dist.Store:
+def meeting_point() -> Any:
     """A connection of its own to the store that torchrun's ranks found each other through."""
     server = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = dist.TCPStore(*server, is_master=False, timeout=timedelta(seconds=60))
+    store = TCPStore(*server, is_master=False, timeout=timedelta(seconds=60))
     again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.PrefixStore(f"watchdog {again} {next(launches)}", store)
+    return PrefixStore(f"watchdog {again} {next(launches)}", store)
 
 
 class Watchdog:
@@ -164,7 +165,7 @@ class Watchdog:
                 faulthandler.dump_traceback(file)
         if verdict.kind in ("late", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
-            faulthandler.dump_traceback(sys.__stderr__)
+            faulthandler.dump_traceback(2)
         says = f"rank {self.world.rank} ends: {verdict.text}"
         print(f"{says} Start again to go on from the last checkpoint.", file=sys.stderr, flush=True)
         if self.world.first:

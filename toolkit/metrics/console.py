@@ -85,7 +85,7 @@ class Console:
         parts = [f"{event:<5}", f"update {values.get('update', 0):>{width}}{of}"]
         if "epoch" in values:
             parts.append(f"epoch {values['epoch']:>3}")
-        parts += [str(values[name]) for name in ("subset", "path") if values.get(name)]
+        parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
         parts += [FORMATS[name].format(v).ljust(WIDTHS[name]) for name, v in figures(values)]
         if event == "train":
             parts.append(self.time_left(values))

@@ -25,6 +25,7 @@ from toolkit.training.moving_average import MovingAverage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.saving import Saving
 from toolkit.training.scale import spread
+from toolkit.training.spikes import Spikes
 from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
 from toolkit.training.validation import Validation
@@ -66,6 +67,7 @@ def make_trainer(
         clip_norm=c.training.clip_norm,
         update_freq=c.training.micro_batches_per_rank(world.size),
         seed=c.training.seed,
+        spikes=Spikes(world.device) if c.training.skip_spikes else None,
     )
 
 

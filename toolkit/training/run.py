@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console as Terminal
 
@@ -13,7 +14,7 @@ from toolkit.config.save import to_dict
 from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
 from toolkit.metrics.sinks import Console, Sink
-from toolkit.training import resume
+from toolkit.training import memory_probe, resume
 from toolkit.training.assembly import (
     make_average,
     make_saving,
@@ -22,6 +23,7 @@ from toolkit.training.assembly import (
     make_validation,
 )
 from toolkit.training.data import Split, TrainingData, names, split_of
+from toolkit.training.desynchronisation import Agreement
 from toolkit.training.diagnosis import NonFinite
 from toolkit.training.limits import Ending, total_updates
 from toolkit.training.log import Log
@@ -30,13 +32,15 @@ from toolkit.training.result import Result, digest
 from toolkit.training.room import shortage
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
+from toolkit.training.skips import Skips
 from toolkit.training.step import Observer, Place, Step
 
 
 def run(config: RunConfig) -> Result:
     """Train, validate and save as the config says, going on from where the save folder stands."""
     keep_freed_memory()
-    with launch(config.training.device) as world:
+    c, folder = config.training, Path(config.checkpoint.save_dir)
+    with launch(c.device, timeout_seconds=c.timeout_seconds, folder=folder) as world:
         training = Run(config, world)
         try:
             return training.fit()
@@ -73,7 +77,13 @@ class Run:
         self.average = make_average(config, self.trainer)
         self.validation = make_validation(config, self.trainer, self.valid, self.sink, self.average)
         self.ending = Ending(self.trainer, config.training)
-        self.observers = {"log": self.log, "validation": self.validation, "ending": self.ending}
+        self.observers: dict[str, Any] = {
+            "log": self.log,
+            "validation": self.validation,
+            "ending": self.ending,
+        }
+        if self.trainer.spikes:
+            self.observers["spikes"] = self.trainer.spikes
         self.saving = make_saving(
             config,
             self.folder,
@@ -135,11 +145,13 @@ class Run:
             print_start(
                 self.config, self.trainer, self.train, total=self.total, terminal=self.terminal
             )
-        observers: list[Observer] = [self.advance, NonFinite(self.trainer)]
+        observers: list[Observer] = [self.advance, *self.guards()]
         observers += [self.average] if self.average else []
         observers += [self.log, self.validation, self.ending]
         observers += [] if self.config.checkpoint.no_save else [self.saving]
         with listening(self.trainer.ask_to_stop) as received:
+            if memory_probe.wanted(self.config.training.memory_probe, self.world.device):
+                memory_probe.probe(self.trainer, self.train)
             self.ending.watch_time()
             self.trainer.fit(
                 lambda epoch: self.train,
@@ -152,6 +164,15 @@ class Run:
             signal = signal if self.trainer.stopped else 0
             self.complete(signal)
         return self.conclude(signal or None)
+
+    def guards(self) -> list[Observer]:
+        """What tells of trouble, and ends the run where it is too much."""
+        trainer = self.trainer
+        return [
+            Skips(trainer, self.sink, self.train.ids),
+            NonFinite(trainer),
+            Agreement(trainer, self.config.training.check_ranks_interval),
+        ]
 
     def complete(self, signal: int) -> None:
         """The report, validation and checkpoint of the last update, where they are missing."""

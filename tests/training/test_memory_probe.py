@@ -1,0 +1,84 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.training.memory_probe import probe, wanted
+from toolkit.training.run import Run
+
+
+def full(trainer):
+    """The learner, out of memory with more than four sentences."""
+
+    def check(module, inputs):
+        if len(inputs[0].inputs.tokens) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    trainer.learner.register_forward_pre_hook(check)
+    return trainer
+
+
+def test_the_largest_batch_is_tried_before_any_update(make_trainer, batches, memory):
+    said = r"the largest batch must fit into memory, but a batch of 5 sentences x 4 tokens \(CUDA"
+    with pytest.raises(ToolkitError, match=said):
+        probe(full(make_trainer()), memory(batches))
+
+
+def test_a_lack_of_memory_on_one_rank_is_told_on_both(ranks, make_trainer, batches, memory):
+    def start(world):
+        trainer = make_trainer(world=world)
+        if world.rank == 1:
+            full(trainer)
+        with pytest.raises(ToolkitError, match="CUDA out of memory.* did not on rank 1. Lower"):
+            probe(trainer, memory(batches))
+
+    ranks(start)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_probe_leaves_nothing_behind(ranks, make_trainer, batches, memory, size):
+    def train(world):
+        found = []
+        for probes in (False, True):
+            trainer = make_trainer(world=world, dropout=0.5, update_freq=2)
+            torch.manual_seed(5)
+            before = torch.get_rng_state()
+            if probes:
+                probe(trainer, memory(batches))
+            assert torch.equal(torch.get_rng_state(), before)
+            data = memory(batches, rank=world.rank, ranks=size)
+            trainer.fit(lambda epoch, data=data: data, max_update=5)
+            found.append(torch.cat([p.detach().flatten() for p in trainer.parameters]))
+        return torch.equal(*found)
+
+    assert ranks(train, size) == [True] * size
+
+
+def test_a_run_probes_where_it_is_asked_to(config, monkeypatch):
+    tried = []
+    monkeypatch.setattr("toolkit.training.memory_probe.probe", lambda t, data: tried.append(data))
+    for asked in ("auto", "always"):
+        training = Run(config(memory_probe=asked, max_update=0, no_save=True), World())
+        training.fit()
+        training.close()
+    assert len(tried) == 1
+
+
+def test_auto_is_always_on_a_gpu_and_never_on_a_cpu():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
+    assert wanted("auto", gpu) and not wanted("auto", cpu)
+    assert wanted("always", cpu) and not wanted("never", gpu)
+
+
+@pytest.mark.gpu
+def test_a_real_lack_of_gpu_memory_is_told_with_its_shape(make_trainer, batches, memory):
+    gpu = torch.device("cuda", 0)
+    world = World(device=gpu)
+    trainer = make_trainer(world=world)
+    trainer.learner.to(gpu)
+    room, _ = torch.cuda.mem_get_info()
+    trainer.learner.encoder.mix.register_forward_hook(
+        lambda m, i, y: y + torch.zeros(room, device=gpu)[0]
+    )
+    with pytest.raises(ToolkitError, match=r"5 sentences x 4 tokens \(CUDA out of memory"):
+        probe(trainer, memory(batches))

@@ -1,0 +1,81 @@
+"""Ranks that hold copies of one learner must hold the same one, bit for bit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.step import Step
+from toolkit.training.trainer import Trainer
+
+TOLERANCE = 1e-6
+"""Relative difference of gradient norms between ranks that is still rounding; fairseq's."""
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Bytes of a number -> integers that hold the same bits."""
+
+
+class Agreement:
+    """Ends training where parameters or gradient norm of some rank differ from the others'."""
+
+    def __init__(self, trainer: Trainer, interval: int) -> None:
+        self.world, self.interval = trainer.world, interval
+        self.copies = {
+            name: p for name, p in trainer.learner.named_parameters() if not isinstance(p, DTensor)
+        }
+        """Parameters that every rank has whole; of others each rank has a share of its own."""
+
+    def __call__(self, step: Step) -> None:
+        if self.interval and self.world.size > 1 and step.update % self.interval == 0:
+            self.check(step)
+
+    def check(self, step: Step) -> None:
+        sums = [fingerprint(p.detach()) for p in self.copies.values()]
+        norm = step.outcome.norm.double().reshape(1).view(torch.int64)[0]
+        mine = torch.stack([norm, *sums]).cpu()
+        rows = torch.zeros(self.world.size, len(mine), dtype=torch.int64)
+        rows[self.world.rank] = mine
+        norms, parameters = self.world.sum(rows).split([1, len(sums)], dim=1)
+        names = list(self.copies)
+        odd = minority(parameters)
+        if odd:
+            right = parameters[next(r for r in range(len(rows)) if r not in odd)]
+            first = names[int((parameters[odd[0]] != right).nonzero()[0])]
+            raise ToolkitError(told("parameters", odd, step, f", first in {first}"))
+        odd = far(norms.contiguous().view(torch.float64)[:, 0].tolist())
+        if odd:
+            raise ToolkitError(told("gradient norm", odd, step, ""))
+
+
+def fingerprint(p: Tensor) -> Int[Tensor, ""]:
+    """The sum of a tensor's bits as integers: the same on all ranks, or the tensors differ."""
+    return p.contiguous().view(BITS[p.element_size()]).sum(dtype=torch.int64)
+
+
+def minority(rows: Int[Tensor, "R P"]) -> list[int]:
+    """The ranks whose row is not the most frequent one; of equally frequent ones the first wins."""
+    texts = [str(row) for row in rows.tolist()]
+    usual = Counter(texts).most_common(1)[0][0]
+    return [rank for rank, text in enumerate(texts) if text != usual]
+
+
+def far(norms: Sequence[float]) -> list[int]:
+    """The ranks whose norm is not that of the middle one, to rounding; NaN equals NaN."""
+    norm = torch.tensor(norms, dtype=torch.float64)
+    middle = norm.sort().values[(len(norm) - 1) // 2]
+    same = norm.isclose(middle, rtol=TOLERANCE, atol=0.0, equal_nan=True)
+    return (~same).nonzero()[:, 0].tolist()
+
+
+def told(what: str, odd: Sequence[int], step: Step, where: str) -> str:
+    ranks = ", ".join(map(str, odd))
+    return (
+        f"all ranks must have the same {what}, but after update {step.update} (epoch {step.epoch}) "
+        f"rank {ranks} differs from the others{where}. Its memory, GPU or network may be faulty; "
+        f"start again from the last checkpoint on another machine."
+    )

@@ -1,0 +1,50 @@
+"""The largest batch first, so that a lack of memory shows at once and not hours later."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.gradient import Piece
+from toolkit.training.halving import gathered
+from toolkit.training.trainer import Trainer
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """What knows an epoch's largest batches."""
+
+    def largest(self, epoch: int) -> list[Any]: ...
+
+
+def wanted(asked: str, device: torch.device) -> bool:
+    """What auto, always or never means on this device: a CPU says too late what does not fit."""
+    return asked == "always" or (asked == "auto" and device.type == "cuda")
+
+
+def probe(trainer: Trainer, data: Measured) -> None:
+    """One pass forward and backward with the epoch's largest batches, of which nothing remains."""
+    gradient, device = trainer.gradient, trainer.world.device
+    room = reserved(trainer)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        for batch in data.largest(trainer.place.epoch):
+            weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
+            _, failure = gradient.attempt([Piece(batch, trainer.place.epoch)], weights)
+            failures = gathered(failure, gradient)
+            gradient.discard()
+            if failures:
+                raise ToolkitError(
+                    f"the largest batch must fit into memory, but {failures[0]}. Lower "
+                    f"--max-tokens or --batch-size and raise --update-freq instead; or begin all "
+                    f"the same with --training.memory-probe never, and batches are halved."
+                )
+    del room
+
+
+def reserved(trainer: Trainer) -> list[torch.Tensor]:
+    """Room for what an optimizer has not made yet: two moments of each parameter on a GPU."""
+    if trainer.optimizer.state or trainer.world.device.type == "cpu":
+        return []
+    return [torch.empty_like(p) for p in trainer.parameters for _ in range(2)]
