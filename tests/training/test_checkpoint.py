@@ -8,7 +8,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training import manifest
-from toolkit.training.checkpoint import describe, find, load_checkpoint
+from toolkit.training.checkpoint import find, load_checkpoint
 from toolkit.training.resume import newest_good
 from toolkit.training.run import Run, run
 from toolkit.training.save_folder import SaveFolder
@@ -48,13 +48,6 @@ def test_a_save_folder_stands_for_its_best_checkpoint_else_its_last(trained):
     assert find(trained).samefile(trained / "checkpoint_e1_u2")
     (trained / "checkpoint_best").unlink()
     assert find(trained).samefile(trained / "checkpoint_last")
-
-
-def test_describe_tells_what_a_checkpoint_is(trained):
-    rows = describe(trained / "checkpoint_last", verify=True)
-    assert (rows["architecture"], rows["task"], rows["update"]) == ("composite_bert_tiny", "mlm", 2)
-    assert rows["digests"] == "all right"
-    assert "not compared" in describe(trained / "checkpoint_last")["digests"]
 
 
 def damage(folder, change):

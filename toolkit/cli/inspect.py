@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
@@ -20,7 +19,7 @@ COMMAND = Command(
     "compare it with its checksums.",
     example="toolkit-inspect data run/checkpoint_best --verify",
     config=InspectConfig,
-    common=("verify",),
+    common=("verify", "examples"),
 )
 
 
@@ -29,24 +28,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def inspect(loaded: Loaded) -> None:
-    for path in loaded.config.paths:
-        facts = described(Path(path), verify=loaded.config.verify)
-        print(path)
-        print(columns([(name, str(fact)) for name, fact in facts.items()]))
+    """Facts on each path, one below the other."""
+    for place, path in enumerate(loaded.config.paths):
+        if place:
+            print()
+        show(path, loaded.config)
 
 
-def described(path: Path, *, verify: bool) -> Mapping[str, Any]:
-    """Rows about a checkpoint where there is one, else about a data folder."""
+def show(path: str, config: InspectConfig) -> None:
+    """A checkpoint where there is one, else a data folder."""
     from toolkit.data.inspect import describe as describe_data
-    from toolkit.training import manifest
-    from toolkit.training.checkpoint import describe as describe_checkpoint
+    from toolkit.training.inspect import checkpoint_at
+    from toolkit.training.inspect import describe as describe_checkpoint
 
-    if not path.exists():
-        raise ToolkitError(f"toolkit-inspect must be given something there, but {path} is not.")
-    for folder in (path, path / "checkpoint_last"):
-        if (folder / manifest.NAME).exists():
-            return describe_checkpoint(folder, verify)
-    return describe_data(path, verify)
+    for part in path.split(":"):
+        if not Path(part).exists():
+            raise ToolkitError(f"toolkit-inspect must be given something there, but {part} is not.")
+    checkpoint = checkpoint_at(Path(path))
+    if checkpoint:
+        print(path)
+        print(columns(describe_checkpoint(checkpoint, verify=config.verify).items()))
+        return
+    found = describe_data(path, verify=config.verify, examples=config.examples)
+    print(path)
+    print(columns(found.facts.items()))
+    print()
+    print(found.splits)
+    if found.items:
+        print()
+        print(columns(found.items.items()))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,13 @@ class InspectConfig:
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=WHOLE)
-    """Data folders, checkpoints or save folders; of a save folder, its last checkpoint."""
+    """Data folders (shards as a:b:c), checkpoints or save folders; of a save folder, its last
+    checkpoint."""
     verify: bool = False
     """Read every byte and compare it with its checksum."""
+    examples: int = 0
+    """Items to show as text of each split of a data folder, spread evenly over it."""
 
     def __post_init__(self) -> None:
         require(bool(self.paths), "a data folder or a checkpoint must be named, but none is.")
+        require(self.examples >= 0, f"examples must not be negative, but is {self.examples}.")

@@ -32,6 +32,7 @@ class FairseqFolder(Source):
     """
 
     kind = "text"
+    checksums = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,6 +75,10 @@ class FairseqFolder(Source):
                 for name in self._stems[split]
             ]
         }
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"written by": "fairseq-preprocess, without checksums"}
 
     def codec(self) -> Dictionary:
         return self._dictionary

@@ -1,47 +1,201 @@
-"""What a data folder holds, as rows for toolkit-inspect."""
+"""What data folders hold, for people: facts, a table of their splits, and a few of their items."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.codec import Codec
 from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
-from toolkit.data.own_folder import read_meta
+from toolkit.data.shards import Corpora
+from toolkit.data.source import Source
+
+TEXT = "tokens"
+CHUNK = 1 << 22
+SAMPLED, RUN = 1 << 20, 1 << 12  # tokens looked at for unknown ones, in runs of so many
+
+Numbers = npt.NDArray[np.int64]
 
 
-def describe(path: Path | str, verify: bool = False) -> Mapping[str, Any]:
-    """Name -> fact; with `verify` every block is read and compared with its checksum."""
-    folder, meta = DataFolder.open(path), read_meta(Path(path))
-    words = folder.vocabulary
-    facts: dict[str, Any] = {
-        "kind": folder.kind,
-        "format": meta["version"],
-        "fingerprint": folder.fingerprint,
-        "vocabulary": f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}",
-        "settings": ", ".join(f"{name} {value}" for name, value in meta["settings"].items()),
+class Description(NamedTuple):
+    facts: Mapping[str, str]
+    splits: str
+    """A table."""
+    items: Mapping[str, str]
+    """Split and number of an item -> its text."""
+
+
+def describe(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
+    """A folder, or shards a:b:c; with `verify` everything is read and checked."""
+    corpora = Corpora.open(argument)
+    sources = [source for shards in corpora.corpora for source in shards]
+    facts = {**_facts(corpora, sources), **({"verified": _verified(sources)} if verify else {})}
+    rows = [row for source in sources for row in _rows(source, several=len(sources) > 1)]
+    items = {
+        f"{_named(source, split, len(sources) > 1)} {number}": text
+        for source in sources
+        for split in source.splits
+        for number, text in some_items(source, split, examples)
     }
-    for name in folder.splits:
-        for column in folder.split(name).columns.values():
-            facts[f"{name}.{column.name}"] = _row(column)
-            if verify:
-                for part in column.parts:
-                    part.check_all()
-    if verify:
-        facts["verified"] = f"{sum(_sizes(folder)):,} bytes, all checksums match"
-    return facts
+    return Description(facts, _table(rows), items)
 
 
-def _row(column: Column) -> str:
-    return (
-        f"{column.documents:,} documents, {column.items:,} items, {column.elements:,} values of "
-        f"{column.dtype}, {len(column.parts)} part{'s' if len(column.parts) > 1 else ''}"
+HEADS = [
+    *("split", "documents", "items", "tokens", "mean", "median", "90 %", "longest", "unknown"),
+    *("too long", "lost tokens", "parts", "size"),
+]
+
+
+def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
+    words, settings = corpora.vocabulary, corpora.codec.settings()
+    names = {name: value for name, value in settings.items() if name not in ("kind", "special")}
+    files = [file for s in sources for file in s.path.iterdir() if file.is_file()]
+    shards = {"shards": str(len(sources))} if len(sources) > 1 else {}
+    return {
+        "kind": sources[0].kind,
+        **shards,
+        **sources[0].facts,
+        "size": f"{size(sum(map(_bytes, files)))} in {len(files)} files",
+        "tokenizer": ", ".join([settings["kind"], *_told(names)]),
+        "vocabulary": f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}",
+        "fingerprint": corpora.fingerprint,
+    }
+
+
+def _told(settings: Mapping[str, Any]) -> list[str]:
+    """Settings that are on, in words."""
+    names = {name: value for name, value in settings.items() if value not in (False, None, 0, "")}
+    return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
+
+
+def _rows(source: Source, several: bool) -> Iterator[list[str]]:
+    folder = DataFolder([source])
+    for split in source.splits:
+        for column in folder.split(split).columns.values():
+            name = _named(source, split, several)
+            yield _row(name if column.name == TEXT else f"{name}.{column.name}", column, folder)
+
+
+def _row(name: str, column: Column, folder: DataFolder) -> list[str]:
+    lengths = lengths_of(column)
+    split = name.rpartition("/")[2]
+    counts = folder.sources[0].counts(split) if column.name == TEXT else {}
+    quantiles = [quantile(lengths, share) for share in (0.5, 0.9, 1.0)]
+    return [
+        name,
+        *(f"{count:,}" for count in (column.documents, column.items, column.elements)),
+        f"{column.elements / max(1, column.items):.1f}",
+        *(f"{length:,}" for length in quantiles),
+        _unknown(column, counts, folder.codec),
+        *(f"{counts[key]:,}" if counts.get(key) else "" for key in ("too_long", "lost_tokens")),
+        str(len(column.parts)),
+        size(sum(_bytes(file) for part in column.parts for file in part.files)),
+    ]
+
+
+def _table(rows: list[list[str]]) -> str:
+    """Aligned columns, numbers to the right, without the columns that are empty."""
+    filled = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in filled]
+    lines = [
+        "  ".join(
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in zip(*filled, strict=True)
+    ]
+    return "\n".join(lines)
+
+
+def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> str:
+    """The share of unknown tokens: counted when the data was made, or estimated from a sample."""
+    if column.name != TEXT or not column.elements:
+        return ""
+    if "unknown" in counts:
+        return f"{counts['unknown'] / column.elements:.3%}"
+    runs = max(1, min(SAMPLED, column.elements) // RUN)
+    begins = np.linspace(0, max(0, column.elements - RUN), runs, dtype=np.int64)
+    found = [_read(column, b, min(b + RUN, column.elements)) for b in begins.tolist()]
+    return f"~{float((np.concatenate(found) == codec.vocabulary.unk).mean()):.3%}"
+
+
+def _read(column: Column, begin: int, end: int) -> Numbers:
+    """A run of values; it may cross parts."""
+    edges = column.first_elements
+    cuts = [begin, *edges[(edges > begin) & (edges < end)].tolist(), end]
+    pieces = pairwise(cuts)
+    return np.concatenate(
+        [column.take(np.arange(b, e)[None], np.array([b]), np.array([e]))[0] for b, e in pieces]
     )
 
 
-def _sizes(folder: DataFolder) -> Iterator[int]:
-    for name in folder.splits:
-        for column in folder.split(name).columns.values():
-            for part in column.parts:
-                yield sum(path.stat().st_size for path in part.files)
+def lengths_of(column: Column) -> Counter[int]:
+    """Length -> number of items, a piece of the index at a time."""
+    found: Counter[int] = Counter()
+    for part in column.parts:
+        for begin in range(0, part.items, CHUNK):
+            lengths = np.diff(part.offsets[begin : begin + CHUNK + 1])
+            values, counts = np.unique(lengths, return_counts=True)
+            found.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    return found
+
+
+def quantile(lengths: Counter[int], share: float) -> int:
+    """The least length that this share of the items does not exceed; 0 without items."""
+    wanted, seen = share * sum(lengths.values()), 0
+    for length in sorted(lengths):
+        seen += lengths[length]
+        if seen >= wanted:
+            return length
+    return 0
+
+
+def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, str]]:
+    """Evenly spread items of a split with their numbers, as text."""
+    folder = DataFolder([source])
+    column = folder.split(split).columns.get(TEXT)
+    if column is None or not count or not column.items:
+        return
+    ends = np.cumsum([part.items for part in column.parts])
+    for number in np.unique(np.linspace(0, column.items - 1, count, dtype=np.int64)).tolist():
+        owner = int(np.searchsorted(ends, number, side="right"))
+        part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
+        begin, end = part.offsets[local : local + 2] + column.first_elements[owner]
+        yield number, folder.codec.decode(_read(column, int(begin), int(end)).tolist())
+
+
+def _verified(sources: list[Source]) -> str:
+    total, checked = 0, True
+    for source in sources:
+        for split in source.splits:
+            for part in (part for parts in source.parts(split).values() for part in parts):
+                part.check_all()
+                total += sum(map(_bytes, part.files))
+        checked = checked and source.checksums
+    done = "all checksums match" if checked else "every item in its place, every id known"
+    return f"{total:,} bytes read, {done}"
+
+
+def _named(source: Source, split: str, several: bool) -> str:
+    return f"{source.path}/{split}" if several else split
+
+
+def _bytes(file: Path) -> int:
+    return file.stat().st_size
+
+
+def size(count: int) -> str:
+    """Bytes, kB, MB or GB, to three digits."""
+    value, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} bytes" if unit == "bytes" else f"{value:.3g} {unit}"

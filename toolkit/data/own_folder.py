@@ -61,6 +61,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
 class OwnFolder(Source):
     """Opening checks meta.json, the codec's files and every header and size; it reads no token."""
 
+    checksums = True
+
     def __init__(self, path: Path) -> None:
         self.path, self.meta = path, read_meta(path)
         self.kind = str(self.meta["kind"])
@@ -87,6 +89,19 @@ class OwnFolder(Source):
                 f"{sorted(counts)}. Run toolkit-preprocess again."
             )
         return found
+
+    @property
+    def facts(self) -> dict[str, str]:
+        settings = self.meta["settings"].items()
+        told = [n if v is True else f"{n} {v}" for n, v in settings if v not in (None, False, 0)]
+        return {
+            "written by": f"toolkit-preprocess, format {self.meta['version']}",
+            "made with": ", ".join(told),
+        }
+
+    def counts(self, split: str) -> Mapping[str, int]:
+        entry = self.meta["splits"][split]
+        return {name: value for name, value in entry.items() if isinstance(value, int)}
 
     def codec(self) -> Codec:
         codec = Codec.load(self.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.data.codec import Codec
@@ -18,6 +19,8 @@ class Source(ABC):
     vocabulary: str
     """Fingerprint of the vocabulary that the tokens are ids of."""
     splits: list[str]
+    checksums: bool
+    """Whether the files can be compared with what they were when they were written."""
 
     @property
     @abstractmethod
@@ -27,6 +30,15 @@ class Source(ABC):
     @abstractmethod
     def parts(self, split: str) -> dict[str, list[Part]]:
         """Column -> its parts, with equal item counts."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """What wrote the folder, and with which options."""
+
+    def counts(self, split: str) -> Mapping[str, int]:
+        """What was counted when a split was written, such as unknown tokens."""
+        return {}
 
     @abstractmethod
     def codec(self) -> Codec:

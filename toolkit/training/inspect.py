@@ -1,0 +1,126 @@
+"""What a checkpoint is, for people; one of a plugin that is not loaded shows what it can."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
+from toolkit.data.codec import Codec
+from toolkit.training import manifest, tensor_header
+from toolkit.training.checkpoint import CONFIG, MODEL, STATE, read_json
+from toolkit.training.save_folder import BEST, LAST
+
+
+def checkpoint_at(path: Path) -> Path | None:
+    """The checkpoint that a path is, or the last one of the save folder that it is."""
+    found = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
+    return next(found, None)
+
+
+def describe(folder: Path, *, verify: bool = False) -> dict[str, str]:
+    """Name -> fact; with `verify` every file is compared with its digest, else the small ones."""
+    listed = manifest.read(folder)
+    small = [name for name in (CONFIG, STATE) if name in listed["files"]]
+    manifest.verify(folder, only=None if verify else small)
+    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
+    state = read_json(folder / STATE) if STATE in small else {}
+    return {
+        "kind": f"checkpoint{_links(folder)}",
+        **_plugins(saved["plugins"], folder),
+        **_run(saved["run"]),
+        "parameters": _parameters(folder / MODEL),
+        "place": _place(listed),
+        **_progress(state),
+        **_data(saved["run"], state),
+        "vocabulary": _vocabulary(folder, saved["sizes"]),
+        "written by": ", ".join(f"{n} {v}" for n, v in listed.get("versions", {}).items()),
+        "files": ", ".join([*listed["files"], manifest.NAME]),
+        "digests": "all right" if verify else "not compared (--verify does)",
+    }
+
+
+def _links(folder: Path) -> str:
+    """Which of the names best and last point at it."""
+    links = [folder.resolve().parent / name for name in (LAST, BEST)]
+    names = [link.name for link in links if link.exists() and link.samefile(folder)]
+    return f" {folder.resolve().name}" + (f", {' and '.join(names)}" if names else "")
+
+
+def _plugins(needed: list[Mapping[str, str]], folder: Path) -> dict[str, str]:
+    names = ", ".join(plugin["name"] for plugin in needed)
+    try:
+        plugins.check(needed, f"checkpoint {folder}")
+    except ToolkitError:
+        return {
+            "plugins": f"{names}, not loaded: to use the checkpoint pass --user-dir with the "
+            f"plugin's folder"
+        }
+    return {"plugins": names} if needed else {}
+
+
+def _run(run: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "architecture": _component(run, "arch"),
+        "task": _component(run, "task"),
+        "optimizer": f"{_component(run, 'optimizer')}; {_component(run, 'lr_scheduler')}",
+        "seed": str(run.get("training", {}).get("seed")),
+    }
+
+
+def _component(run: Mapping[str, Any], section: str) -> str:
+    """Its name, and its options."""
+    options = {name: value for name, value in run[section].items() if name != "name"}
+    told = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    return f"{run[section]['name']} ({told})" if told else str(run[section]["name"])
+
+
+def _parameters(path: Path) -> str:
+    """Counted in the header of the weights; they are not read."""
+    if not path.exists():
+        return "not in one file"
+    try:
+        tensor_header.check(path)
+        with safe_open(path, "numpy") as file:
+            slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
+            count = sum(math.prod(found.get_shape()) for found in slices)
+            kinds = Counter(found.get_dtype() for found in slices)
+    except (SafetensorError, OSError) as error:
+        raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
+    return f"{count:,} in {len(slices)} tensors of {', '.join(kinds)}"
+
+
+def _place(listed: Mapping[str, Any]) -> str:
+    reasons = ", ".join(listed.get("reasons", [])) or "unknown"
+    return (
+        f"update {listed.get('update')}, epoch {listed.get('epoch')}, saved because of: {reasons}"
+    )
+
+
+def _progress(state: Mapping[str, Any]) -> dict[str, str]:
+    """The best figure so far, precision and ranks, as far as the state tells."""
+    found, best = {}, state.get("observers", {}).get("validation", {}).get("best")
+    if best:
+        found["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
+    if "precision" in state:
+        ranks = int(state.get("ranks", 1))
+        found["trained in"] = f"{state['precision']} on {ranks} rank{'s' * (ranks != 1)}"
+    return found
+
+
+def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
+    folders = " ".join(run.get("data", {}).get("folders", []))
+    examples = state.get("data", {}).get("examples")
+    return {"data": folders + (f", examples' fingerprint {examples[:16]}" if examples else "")}
+
+
+def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
+    codec = Codec.load(folder)
+    words = codec.vocabulary
+    return f"{sizes['tokens']:,} symbols, {codec.kind}, fingerprint {words.fingerprint[:16]}"
