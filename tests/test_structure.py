@@ -29,7 +29,7 @@ LEVELS = [
 ]
 LEVEL = {package: level for level, packages in enumerate(LEVELS) for package in packages}
 FILES = sorted(ROOT.glob("**/*.py"))
-COMMANDS = ["preprocess", "train", "validate", "generate", "inspect", "plot"]
+COMMANDS = ["preprocess", "train", "validate", "generate", "inspect", "plot", "average"]
 
 
 def module_of(file: Path) -> str:

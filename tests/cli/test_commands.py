@@ -8,6 +8,7 @@ COMMANDS = {
     "train": "toolkit.training.run.run",
     "validate": "toolkit.training.evaluate.evaluate",
     "generate": "toolkit.training.generate.generate",
+    "average": "toolkit.training.average.average",
     "plot": "toolkit.metrics.curve.curve",
 }
 WORDS = {
@@ -15,6 +16,7 @@ WORDS = {
     "train": ["data", "--arch", "bert_tiny", "--task", "mlm"],
     "validate": ["data", "--path", "one", "two", "--valid-subset", "valid,test"],
     "generate": ["--task", "mlm", "--path", "run", "--input", "-"],
+    "average": ["run", "--last", "3", "--output", "averaged"],
     "plot": ["curve", "run", "--output", "x.png"],
 }
 
@@ -48,3 +50,12 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
 def test_inspecting_what_is_not_there_is_a_users_mistake(capsys):
     assert importlib.import_module("toolkit.cli.inspect").main(["/no/such/folder"]) == 2
     assert "given something there, but /no/such/folder is not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["kernels", "attention"])
+def test_each_kind_of_picture_calls_its_own_function(kind, monkeypatch):
+    seen = []
+    monkeypatch.setattr(f"toolkit.training.{kind}.{kind}", seen.append)
+    words = [kind, "--path", "run", *(["--sentence", "Hello."] if kind == "attention" else [])]
+    assert importlib.import_module("toolkit.cli.plot").main(words) == 0
+    assert seen[0].kind == kind

@@ -1,6 +1,15 @@
-import torch
+from dataclasses import replace
 
+import pytest
+import torch
+from torch.distributed.tensor import DTensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import OPTIMIZERS
+from toolkit.distributed.shard import own_rows, rows_like, shard, whole
 from toolkit.optim.listwise import Listwise, numbers, those
+from toolkit.optim.update import update
+from toolkit.training.build import build_model
 
 
 class Recorder(Listwise):
@@ -16,9 +25,10 @@ class Recorder(Listwise):
     def begin(self, p):
         return {"sum": torch.zeros_like(p)}
 
-    def move(self, group, p, g, states):
-        torch._foreach_add_(those(states, "sum"), g)
-        self.moved.append((group["name"], [tuple(x.shape) for x in p], numbers(states)))
+    def move(self, group, these):
+        torch._foreach_add_(those(these.states, "sum"), these.g)
+        shapes = [tuple(p.shape) for p in these.p]
+        self.moved.append((group["name"], shapes, numbers(these.states)))
 
 
 def parameter(*shape):
@@ -50,3 +60,40 @@ def test_a_parameter_without_gradient_waits_and_counts_its_own_updates():
     optimizer.step()
     assert optimizer.moved[-1] == ("a", [(2,), (2,)], [2, 1])
     assert float(optimizer.state[early]["sum"][0]) == 2
+
+
+def after_three_updates(name, options, world=None):
+    """The weights of a learner, sharded where there is a world, that was given gradients."""
+    torch.manual_seed(0)
+    size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
+    if world:
+        shard(learner, list(learner.encoder.layers), world)
+    config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
+    optimizer = OPTIMIZERS[name].build(config, list(learner.named_parameters()))
+    parameters = list(learner.parameters())
+    for number in range(3):
+        random = torch.Generator().manual_seed(number)
+        for p in parameters:
+            p.grad = rows_like(p, torch.randn(p.shape, generator=random)[own_rows(p)].clone())
+        update(optimizer, parameters, clip_norm=1.0)
+    assert world is None or all(isinstance(p, DTensor) for p in parameters)
+    return [whole(p.detach()).tolist() for p in parameters]
+
+
+@pytest.mark.slow
+def test_sharded_parameters_move_as_whole_ones_do(ranks):
+    variants = [("sgd", {"momentum": 0.9}), ("adamw", {"bias_correction": False})]
+    variants += [(name, {}) for name in ("adam", "lamb", "muon", "rmsprop")]
+
+    def moved(world):
+        with pytest.raises(ToolkitError, match=r"adafactor must have whole parameters"):
+            after_three_updates("adafactor", {}, world)
+        return [after_three_updates(*variant, world) for variant in variants]
+
+    for sharded in ranks(moved):
+        for (name, options), found in zip(variants, sharded, strict=True):
+            for one, other in zip(found, after_three_updates(name, options), strict=True):
+                torch.testing.assert_close(
+                    torch.tensor(one), torch.tensor(other), atol=1e-6, rtol=0, msg=name
+                )

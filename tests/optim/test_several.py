@@ -22,4 +22,4 @@ def test_state_given_to_the_whole_is_that_of_its_parts():
     both.state[p] = {"momentum_buffer": torch.tensor([4.0])}
     p.grad = torch.ones(1)
     both.step()
-    assert float(p) == 1 - (0.5 * 4 + 1) and float(both.state[p]["momentum_buffer"]) == 3
+    assert float(p.detach()) == 1 - (0.5 * 4 + 1) and float(both.state[p]["momentum_buffer"]) == 3

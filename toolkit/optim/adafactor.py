@@ -8,10 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.listwise import Listwise, State, Tensors, numbers, those
+from toolkit.optim.listwise import Listwise, Moving, State, Tensors, numbers, those
 from toolkit.optim.rules import Named, OptimizerConfig, above_zero, groups, share
 
 TINY = 1e-30
@@ -45,6 +47,11 @@ class Adafactor(Listwise):
     def __init__(self, parameters: Iterable[dict[str, Any]], c: AdafactorConfig) -> None:
         super().__init__(parameters, c.lr)
         self.c = c
+        if any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"]):
+            raise ToolkitError(
+                "optimizer adafactor must have whole parameters to take means of rows and columns, "
+                "but training.sharding is full. Choose --sharding none or another optimizer."
+            )
 
     def kind(self, p: Tensor) -> Hashable:
         return p.dim() > 1
@@ -60,7 +67,8 @@ class Adafactor(Listwise):
             "column": torch.zeros_like(p[..., 0, :]),
         }
 
-    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
+    def move(self, group: dict[str, Any], these: Moving) -> None:
+        p, g, states = these.p, these.g, these.states
         rates = self.rates(group["lr"], states)
         step = self.direction(g, states)
         factors = self.clipping(step)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
@@ -35,14 +36,16 @@ def sgd(c: SgdConfig, named_parameters: Iterable[Named]) -> Optimizer:
     """b <- mu b + g; p <- p - lr b, or p - lr (g + mu b) with Nesterov's momentum.
 
     As Sutskever et al. (2013, eq. 1 to 4), with the rate outside of b. Decay is added to g.
-    The momentum begins at zero rather than missing, so that a first update may be skipped.
+    The momentum begins at zero rather than missing, so that a first update may be skipped. Torch's
+    fused form takes no sharded parameters.
     """
+    named = list(named_parameters)
     optimizer = torch.optim.SGD(
-        groups(named_parameters, c),
+        groups(named, c),
         lr=c.lr,
         momentum=c.momentum,
         nesterov=c.nesterov,
-        fused=True,
+        fused=not any(isinstance(p, DTensor) for _, p in named),
     )
     for p in [p for group in optimizer.param_groups for p in group["params"]]:
         if c.momentum:

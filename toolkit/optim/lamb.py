@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.optim.adam import AdamConfig
-from toolkit.optim.listwise import Listwise, State, Tensors, numbers, those
+from toolkit.optim.listwise import Listwise, Moving, State, Tensors, norms, numbers, those
 from toolkit.optim.rules import Named, groups
 
 
@@ -23,13 +24,14 @@ class Lamb(Listwise):
     def begin(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
 
-    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
-        step = self.direction(g, states)
+    def move(self, group: dict[str, Any], these: Moving) -> None:
+        step = self.direction(these.g, these.states)
         if group["weight_decay"]:
-            torch._foreach_add_(step, p, alpha=group["weight_decay"])
+            torch._foreach_add_(step, these.p, alpha=group["weight_decay"])
         if not group["spared"]:
-            torch._foreach_mul_(step, ratios(p, step))
-        torch._foreach_add_(p, step, alpha=-group["lr"])
+            sizes = norms(these.p, these.parameters), norms(step, these.parameters)
+            torch._foreach_mul_(step, ratios(*sizes))
+        torch._foreach_add_(these.p, step, alpha=-group["lr"])
 
     def direction(self, g: Tensors, states: list[State]) -> Tensors:
         """m^ / (sqrt(v^) + eps)."""
@@ -46,12 +48,10 @@ class Lamb(Listwise):
         return torch._foreach_div(mean, root)
 
 
-def ratios(p: Tensors, step: Tensors) -> Tensors:
+def ratios(sizes: Float[Tensor, " N"], steps: Float[Tensor, " N"]) -> Tensors:
     """|p| / |step| of each, and 1 where either is zero."""
-    lengths = torch.stack(torch._foreach_norm(p))
-    steps = torch.stack(torch._foreach_norm(step))
-    some = (lengths > 0) & (steps > 0)
-    return list(torch.where(some, lengths / torch.where(some, steps, 1), 1).unbind())
+    some = (sizes > 0) & (steps > 0)
+    return list(torch.where(some, sizes / torch.where(some, steps, 1), 1).unbind())
 
 
 @register_optimizer("lamb", AdamConfig(lr=2e-3))

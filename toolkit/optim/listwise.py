@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from jaxtyping import Float
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
+
+from toolkit.distributed.shard import local
 
 State = dict[str, Tensor]
 Tensors = list[Tensor] | tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Parameters of one group and kind that move together: this rank's rows where sharded."""
+
+    parameters: list[Tensor]
+    """As the learner has them, sharded ones with the rows of all ranks."""
+    p: list[Tensor]
+    g: list[Tensor]
+    """Their gradients."""
+    states: list[State]
 
 
 class Listwise(Optimizer):
@@ -27,8 +45,8 @@ class Listwise(Optimizer):
         """What is remembered of a parameter before its first update."""
         raise NotImplementedError
 
-    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
-        """Move the parameters p of one group and kind by their gradients g, in place."""
+    def move(self, group: dict[str, Any], these: Moving) -> None:
+        """Move the parameters of one group and kind by their gradients, in place."""
         raise NotImplementedError
 
     def kind(self, p: Tensor) -> Hashable:
@@ -45,8 +63,13 @@ class Listwise(Optimizer):
                 if p.grad is not None:
                     kinds.setdefault((p.device, p.dtype, self.kind(p)), []).append(p)
             for parameters in kinds.values():
-                gradients = [p.grad for p in parameters if p.grad is not None]
-                self.move(group, parameters, gradients, [self.counted(p) for p in parameters])
+                gradients = [local(p.grad) for p in parameters if p.grad is not None]
+                states = [
+                    {name: local(value) for name, value in self.counted(p).items()}
+                    for p in parameters
+                ]
+                rows = [local(p.detach()) for p in parameters]
+                self.move(group, Moving(parameters, rows, gradients, states))
 
     def counted(self, p: Tensor) -> State:
         """The state of a parameter that is about to take one more update."""
@@ -64,3 +87,14 @@ def those(states: list[State], name: str) -> Tensors:
 def numbers(states: list[State]) -> list[float]:
     """How many updates each has taken, this one included."""
     return [float(state["step"]) for state in states]
+
+
+def norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:
+    """The norm of each whole tensor, of which these are the rows of this rank."""
+    found = torch.stack(list(torch._foreach_norm(rows)))
+    sharded = next((p for p in parameters if isinstance(p, DTensor)), None)
+    if sharded is None:
+        return found
+    squares = found.square()
+    dist.all_reduce(squares, group=sharded.device_mesh.get_group())
+    return squares.sqrt()

@@ -13,8 +13,9 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
+from toolkit.distributed.shard import own_rows, rows_like, whole
 from toolkit.optim.adam import AdamConfig, of_kind
-from toolkit.optim.listwise import Listwise, State, Tensors, those
+from toolkit.optim.listwise import Listwise, Moving, State, those
 from toolkit.optim.rules import Named, above_zero, groups, hidden_matrix, share
 from toolkit.optim.several import Several
 
@@ -60,15 +61,18 @@ class Matrices(Listwise):
     def begin(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p)}
 
-    def move(self, group: dict[str, Any], p: Tensors, g: Tensors, states: list[State]) -> None:
-        c, mean = self.c, those(states, "mean")
-        torch._foreach_lerp_(mean, g, 1 - c.momentum)
-        ahead = torch._foreach_lerp(g, mean, c.momentum) if c.nesterov else mean
-        step = orthogonal(torch.stack(list(ahead)), c.orthogonal_steps)
-        rows, columns = p[0].shape
+    def move(self, group: dict[str, Any], these: Moving) -> None:
+        """Sharded matrices are gathered, since their directions are those of all rows."""
+        c, mean = self.c, those(these.states, "mean")
+        torch._foreach_lerp_(mean, these.g, 1 - c.momentum)
+        ahead = torch._foreach_lerp(these.g, mean, c.momentum) if c.nesterov else mean
+        gathered = [whole(rows_like(p, x)) for p, x in zip(these.parameters, ahead, strict=True)]
+        steps = orthogonal(torch.stack(gathered), c.orthogonal_steps).unbind()
+        rows, columns = these.parameters[0].shape
         size = 0.2 * max(rows, columns) ** 0.5 if c.match_adam else max(1, rows / columns) ** 0.5
-        torch._foreach_mul_(p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(p, list(step.unbind()), alpha=-group["lr"] * size)
+        own = [step[own_rows(p)] for p, step in zip(these.parameters, steps, strict=True)]
+        torch._foreach_mul_(these.p, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(these.p, own, alpha=-group["lr"] * size)
 
 
 def orthogonal(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:

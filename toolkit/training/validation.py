@@ -79,7 +79,7 @@ class Validation:
                 f"training.best_metric must be a figure of validation, but is {self.metric!r}. "
                 f"Known: {', '.join(figures)}."
             )
-        value = figures[self.metric]
+        value = float(figures[self.metric])
         if self.schedule:
             self.schedule.judge(value if lower_is_better(self.metric) else -value, update)
         if improves(self.metric, value, self.best["value"] if self.best else None):

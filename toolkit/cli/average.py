@@ -1,0 +1,35 @@
+"""toolkit-average: one checkpoint with the mean weights of several."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from toolkit.cli.command import execute
+from toolkit.config.average import AverageConfig
+from toolkit.config.command import Command
+from toolkit.config.load import Loaded
+
+COMMAND = Command(
+    name="toolkit-average",
+    summary="Average the weights of checkpoints, such as the last few of a run, which often "
+    "predict better together than any of them. The result is a checkpoint: toolkit-validate, "
+    "toolkit-generate and --finetune-from take it. It has no optimizer, so no run goes on from it.",
+    example="toolkit-average run --last 5 --among epochs --output averaged",
+    config=AverageConfig,
+    common=("output", "last", "among"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute(COMMAND, average, argv)
+
+
+def average(loaded: Loaded) -> None:
+    from toolkit.training.average import average
+
+    average(loaded.config)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
