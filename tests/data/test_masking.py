@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from toolkit.data.corpora import Sentences
-from toolkit.data.masking import LAWS, Masking, Noise, span_law, span_lengths
+from toolkit.data.masking import LAWS, SPANS, Masking, Noise, span_law, span_lengths
 from toolkit.data.vocabulary import append_special
 
 CLS, SEP, PAD, MASK = 1000, 1001, 1002, 1003
@@ -175,9 +175,8 @@ def spans_by_loop(words, batch, row, law):
     budget, taken, attempt = int(np.ceil(law.rate * len(candidates))), set(), 0
     edges = np.cumsum(span_law(law.span_p, law.span_max))
     while len(taken) < budget:
-        numbers = noise().grid(3 + attempt // 16, 32)[row]
-        anchor, size = numbers[attempt % 16], numbers[16 + attempt % 16]
-        place, attempt = candidates[int(anchor * len(candidates))], attempt + 1
+        size, which = np.modf(noise().grid(SPANS, attempt + 1)[row, -1] * len(candidates))
+        place, attempt = candidates[int(which)], attempt + 1
         if place in taken:
             continue
         length = 1 + int((size >= edges[:-1]).sum())

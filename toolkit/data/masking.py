@@ -6,10 +6,9 @@ the batch around a sentence, nor on padding, nor on the process that makes them.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,6 @@ from toolkit.data.vocabulary import Vocabulary
 Reals = npt.NDArray[np.float64]
 EVALUATION = -1  # stands for the epoch where masks must be the same every time
 SELECT, DECIDE, REPLACE, SPANS = range(4)  # draws that must not share their randomness
-ATTEMPTS = 16  # spans drawn at a time
 
 
 @dataclass(frozen=True)
@@ -149,47 +147,69 @@ def whole_word(c: Context) -> Chosen:
 def span(c: Context) -> Chosen:
     """Runs of words until ceil(rate n) tokens are taken (Joshi et al. 2020, released code).
 
-    A run begins at the word of a uniformly drawn token and has ell words by `span_law`; it stops
-    at a special symbol and when the budget is full. Runs that touch are one: they share the draw
-    of 80/10/10. Replacements are uniform over the vocabulary, not over the corpus as there.
+    A run begins at the word of a uniformly drawn token that is not taken yet and has ell words by
+    `span_law`; it stops at a special symbol and when the budget is full. Runs that touch are one:
+    they share the draw of 80/10/10. Replacements are uniform over the vocabulary, not over the
+    corpus as there.
     """
     candidates = c.sentences.candidates
-    words, segments = np.cumsum(c.starts_word, 1), np.cumsum(~candidates, 1)
-    taken = np.zeros(candidates.shape, bool)
-    left = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)
-    for anchors, lengths in _attempts(c):
-        open_ = np.flatnonzero(left > 0)
-        if len(open_) == 0:
+    budget = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)
+    attempts = 8 + int(budget.max()) * 3 // 4
+    while (found := _runs(c, budget, attempts)) is None:
+        attempts *= 2
+    width = candidates.shape[1]
+    rows, places = np.divmod(found, width)
+    begins = np.diff(found, prepend=-2) != 1  # place 0 is [CLS]: no run reaches into a next row
+    runs = places[begins][np.cumsum(begins) - 1]
+    return Chosen(rows, places, runs)
+
+
+def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
+    """Places taken in so many attempts, rows back to back; None where one has too few of them.
+
+    Attempts are made one after the other, but looked at all at once: an attempt counts unless its
+    anchor lies in an earlier run that counts, which settles within a few rounds.
+    """
+    anchors, begins, ends = _attempts(c, attempts)
+    covered = (begins[:, None] <= anchors[:, :, None]) & (anchors[:, :, None] < ends[:, None])
+    covered &= np.tri(attempts, k=-1, dtype=bool)
+    earlier = np.packbits(covered, 2)  # eight attempts in a byte
+    counts = np.ones(anchors.shape, bool)
+    while True:
+        after = ~(earlier & np.packbits(counts, 1)[:, None]).any(2)
+        if (after == counts).all():
             break
-        anchor, here = anchors[open_][:, None], words[open_]
-        first = np.take_along_axis(here, anchor, 1)
-        fresh = ~np.take_along_axis(taken[open_], anchor, 1)
-        inside = (here >= first) & (here < first + lengths[open_][:, None])
-        whole = segments[open_]
-        inside &= candidates[open_] & (whole == np.take_along_axis(whole, anchor, 1))
-        new = inside & ~taken[open_] & fresh
-        new &= np.cumsum(new, 1) <= left[open_][:, None]
-        taken[open_] |= new
-        left[open_] -= new.sum(1)
-    begins = taken.copy()
-    begins[:, 1:] &= ~taken[:, :-1]
-    _, width = candidates.shape
-    runs = np.maximum.accumulate(begins * np.arange(width), 1)
-    rows, places = np.nonzero(taken)
-    return Chosen(rows, places, runs[rows, places])
+        counts = after
+    sizes = ((ends - begins) * counts).ravel()
+    stops = np.cumsum(sizes)
+    taken = np.arange(stops[-1]) + np.repeat(begins.ravel() - stops + sizes, sizes)
+    first = np.empty(c.sentences.tokens.size, np.int64)
+    first[taken[::-1]] = np.arange(len(taken))[::-1]  # of equal places the first one is kept
+    taken = taken[first[taken] == np.arange(len(taken))]
+    rows = taken // c.sentences.tokens.shape[1]
+    found = np.bincount(rows, minlength=len(budget))
+    if (found < budget).any():
+        return None
+    within = np.arange(len(taken)) - np.repeat(np.cumsum(found) - found, found)
+    return np.sort(taken[within < budget[rows]])
 
 
-def _attempts(c: Context) -> Iterator[tuple[Numbers, Numbers]]:
-    """Anchors and lengths in words, one for every sentence, without end."""
-    candidates = c.sentences.candidates
-    places = np.argsort(~candidates, 1, kind="stable")  # the candidates' places come first
-    counts = candidates.sum(1)[:, None]
-    for draw in itertools.count(SPANS):
-        numbers = c.noise.grid(draw, 2 * ATTEMPTS)
-        which = (numbers[:, :ATTEMPTS] * counts).astype(np.int64)
-        anchors = np.take_along_axis(places, which, 1)
-        lengths = span_lengths(numbers[:, ATTEMPTS:], c.options.span_p, c.options.span_max)
-        yield from zip(anchors.T, lengths.T, strict=True)
+def _attempts(c: Context, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Anchors and the runs that they begin, B x attempts; places are numbered through all rows."""
+    candidates, size = c.sentences.candidates.ravel(), c.sentences.candidates.size
+    inside, counts = np.flatnonzero(candidates), c.sentences.candidates.sum(1)
+    drawn = c.noise.grid(SPANS, attempts) * counts[:, None]
+    which = drawn.astype(np.int64)
+    anchors = np.append(inside, 0)[which + (np.cumsum(counts) - counts)[:, None]]
+    # what is behind the decimal point is a uniform number of its own
+    lengths = span_lengths(drawn - which, c.options.span_p, c.options.span_max)
+    starts = np.append(np.flatnonzero(c.starts_word), size)
+    words = np.cumsum(c.starts_word)[anchors] - 1
+    walls = np.append(np.flatnonzero(~candidates), size)
+    wall = walls[np.cumsum(~candidates)[anchors]]  # the next special symbol or padding
+    ends = np.minimum(starts[np.minimum(words + lengths, len(starts) - 1)], wall)
+    empty = counts[:, None] == 0
+    return anchors, np.where(empty, 0, starts[words]), np.where(empty, 0, ends)
 
 
 def span_law(p: float, longest: int) -> Reals:
@@ -200,7 +220,12 @@ def span_law(p: float, longest: int) -> Reals:
 
 def span_lengths(draws: Reals, p: float, longest: int) -> Numbers:
     """Lengths by that law from uniform numbers."""
-    return 1 + np.searchsorted(np.cumsum(span_law(p, longest))[:-1], draws, side="right")
+    return 1 + np.searchsorted(_edges(p, longest), draws, side="right")
+
+
+@cache
+def _edges(p: float, longest: int) -> Reals:
+    return np.cumsum(span_law(p, longest))[:-1]
 
 
 def electra(c: Context) -> Chosen:
