@@ -90,6 +90,13 @@ class CheckedPart(Part):
                 f"{self._index.path} must hold rising offsets from 0 to {self.header.elements}, "
                 f"but does not. Run toolkit-preprocess again."
             )
+        documents = numbers[self.items + 1 :]
+        first, last = (documents[0], documents[-1]) if len(documents) else (0, 0)
+        if np.any(np.diff(documents) <= 0) or first < 0 or last >= max(1, self.items):
+            raise ToolkitError(
+                f"{self._index.path} must list rising first items of documents below {self.items}, "
+                f"but does not. Run toolkit-preprocess again."
+            )
         return numbers
 
     @property

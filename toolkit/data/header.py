@@ -38,6 +38,16 @@ class Header:
     def file_bytes(self) -> int:
         return HEADER_BYTES + self.payload_bytes + 4 * -(-self.payload_bytes // BLOCK_BYTES)
 
+    @property
+    def consistent(self) -> bool:
+        """Whether the counts are possible, and the payload as long as they say."""
+        if min(self.items, self.elements, self.documents) < 0 or self.documents > self.items:
+            return False
+        width = int(self.dtype[2:])
+        numbers = self.items + 1 + self.documents
+        payload = 8 * numbers if self.role == "idx" else 8 * -(-self.elements * width // 8)
+        return self.payload_bytes == payload
+
     def pack(self) -> bytes:
         fields = _LAYOUT.pack(
             MAGIC,
@@ -80,8 +90,8 @@ def read_header(path: Path) -> Header:
         )
     names = ("items", "elements", "documents", "payload_bytes", "table_crc")
     header = Header(
-        role=role.rstrip(b"\0").decode(),
-        dtype=dtype.rstrip(b"\0").decode(),
+        role=role.rstrip(b"\0").decode("ascii", "replace"),
+        dtype=dtype.rstrip(b"\0").decode("ascii", "replace"),
         fingerprint=mark.hex(),
         **dict(zip(names, numbers, strict=True)),
     )
@@ -89,6 +99,12 @@ def read_header(path: Path) -> Header:
         raise ToolkitError(
             f"{path} must hold values of one of the types {', '.join(DTYPES)}, but says "
             f"{header.dtype!r}. Run toolkit-preprocess again."
+        )
+    if not header.consistent:
+        raise ToolkitError(
+            f"{path} must say sizes that fit together, but says {header.items} items of "
+            f"{header.elements} values in {header.documents} documents and {header.payload_bytes} "
+            f"bytes. {_REMEDY}"
         )
     if size != header.file_bytes:
         raise ToolkitError(

@@ -1,0 +1,65 @@
+"""Fault 17: data that ranks cannot share evenly; no rank waits, and nothing is counted twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.data.fairseq_files import write_folder
+from toolkit.distributed import World
+from toolkit.training.run import Run
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """11 examples to learn from, 11 to validate on, and a test split of a single one."""
+    draw = np.random.default_rng(0)
+
+    def lines(count):
+        return [" ".join(draw.choice(WORDS, size=draw.integers(2, 7))) for _ in range(count)]
+
+    splits = {"train": lines(22), "valid": lines(22), "test": lines(2)}
+    return str(write_folder(tmp_path / "data", WORDS, splits))
+
+
+def trained(config, world, folder, **options):
+    """The figures and weights of a run, as plain data."""
+    options = {"data__folders": [folder], "valid_subset": "valid,test", "max_epoch": 2, **options}
+    run = Run(config(no_save=True, **options), world)
+    result = run.fit()
+    weights = np.concatenate([p.detach().flatten().numpy() for p in run.trainer.parameters])
+    return result.updates, result.valid, weights.tolist()
+
+
+UPDATES = {1: 12, 4: 4, 16: 2}
+"""By the size of a batch: 11 batches in an epoch, 3, and a single one, so that a rank has none."""
+
+
+def test_eleven_examples_on_two_ranks_are_counted_once_and_learnt_as_by_one_process(
+    config, ranks, folder
+):
+    def train(world, **more):
+        options = {"lr": 0.01, **more}
+        return [trained(config, world, folder, batch_size=size, **options) for size in UPDATES]
+
+    alone, pair = train(World(), update_freq=2), ranks(train)
+    for found in pair:
+        for (count, figures, weights), want, updates in zip(
+            found, alone, UPDATES.values(), strict=True
+        ):
+            assert count == want[0] == updates
+            assert [figures[split]["examples"] for split in ("valid", "test")] == [11, 1]
+            assert figures["valid"]["loss"] == pytest.approx(want[1]["valid"]["loss"], abs=1e-6)
+            assert np.abs(np.array(weights) - np.array(want[2])).max() < 1e-6
+
+
+def test_shards_of_different_sizes_end_on_both_ranks_after_the_same_updates(
+    config, ranks, folder, tmp_path
+):
+    small = write_folder(tmp_path / "small", WORDS, {"train": ["the cat sat", "on a mat"]})
+    found = ranks(
+        lambda world: trained(config, world, f"{folder}:{small}", max_epoch=4, batch_size=3)
+    )
+    assert found[0][0] == 2 + 1 + 2 + 1 and found[0] == found[1]

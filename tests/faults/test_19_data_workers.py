@@ -1,0 +1,60 @@
+"""Fault 19: a process that prepares batches ends, fails or hangs; the error says over what."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.serving import ExampleError
+from toolkit.tasks.masked import MaskedExamples
+from toolkit.training.run import run
+
+BAD = 7
+
+
+@pytest.fixture
+def do_at_bad(monkeypatch):
+    """Makes collating example 7 do something bad, in data workers and nowhere else."""
+    collate, trainer = MaskedExamples.collate, os.getpid()
+
+    def plant(deed):
+        def collated(self, ids, epoch):
+            if epoch is not None and BAD in ids and os.getpid() != trainer:
+                deed()
+            return collate(self, ids, epoch)
+
+        monkeypatch.setattr(MaskedExamples, "collate", collated)
+
+    return plant
+
+
+def test_a_worker_that_ends_is_told_with_data_and_examples(config, data, do_at_bad):
+    do_at_bad(lambda: os._exit(1))
+    with pytest.raises(ToolkitError) as caught:
+        run(config(num_workers=2))
+    said = str(caught.value)
+    assert "every data worker must live to the end, but one ended itself with exit code 1" in said
+    assert f" of train of {data}. Use fewer --num-workers" in said
+    assert str(BAD) in said.partition("it was at examples ")[2].partition(" of train")[0].split(
+        ", "
+    )
+
+
+def test_a_worker_that_fails_is_told_with_data_and_example(config, data, do_at_bad):
+    do_at_bad(lambda: {}["no such thing"])
+    want = f"example {BAD} of train of {data} could not be made a batch of: KeyError"
+    with pytest.raises(ExampleError, match=want):
+        run(config(num_workers=1))
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_given_up_after_the_timeout(config, data, do_at_bad):
+    do_at_bad(lambda: time.sleep(10_000))
+    with pytest.raises(ToolkitError) as caught:
+        run(config(num_workers=1, data__timeout_seconds=4))
+    said = str(caught.value)
+    assert "after 4 seconds a data worker is still at examples " in said
+    assert f" of train of {data}. See what holds it up" in said

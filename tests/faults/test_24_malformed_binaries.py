@@ -1,0 +1,173 @@
+"""Fault 24: data files that lie about themselves, with checksums that are right all the same."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.data.fairseq_files import index_bytes, write_items
+from toolkit.cli.inspect import main
+from toolkit.common.errors import ToolkitError
+from toolkit.data.checked_part import CheckedPart
+from toolkit.data.column_writer import ColumnWriter
+from toolkit.data.fairseq_part import FairseqPart
+from toolkit.data.header import HEADER_BYTES, read_header
+
+EXTREMES = [-1, -(2**31), -(2**63), 2**31, 2**62, 2**63 - 1]
+FIELDS = ["items", "elements", "documents", "payload_bytes"]
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The stem of a part of three items, 2 + 1 + 3 values, in our format."""
+    writer = ColumnWriter(tmp_path / "train.tokens.0", "<u2")
+    lengths, begins = np.array([2, 1, 3]), np.array([True, False, True])
+    writer.add(np.arange(6), lengths, begins)
+    writer.finish()
+    return tmp_path / "train.tokens.0"
+
+
+@pytest.fixture
+def fairseq(tmp_path):
+    """The stem of the same in fairseq's."""
+    write_items(tmp_path / "train", [[7, 8, 2], [2], [9, 2]])
+    return tmp_path / "train"
+
+
+def use_own(stem):
+    """Open a part and read all of it, as training would."""
+    part = CheckedPart(stem, "train", "tokens")
+    part.take(np.arange(part.elements)[None], part.offsets[:1], part.offsets[-1:])
+    return part.document_items
+
+
+def use_fairseq(stem):
+    part = FairseqPart(stem, "train", symbols=20, sep=2)
+    part.take(np.arange(part.elements)[None], part.offsets[:1], part.offsets[-1:])
+    return part.document_items
+
+
+def refused(use, stem):
+    """That using it ends in a user's error, and has asked for next to no memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ToolkitError) as caught:
+            use(stem)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    return str(caught.value)
+
+
+def sealed(stem, ending, payload=None, **fields):
+    """Give a file of ours another header or payload, with checksums that are right for it."""
+    path = stem.with_name(f"{stem.name}.{ending}")
+    header = read_header(path)
+    old = path.read_bytes()[HEADER_BYTES:][: header.payload_bytes]
+    payload = old if payload is None else payload
+    table = struct.pack("<I", zlib.crc32(payload))
+    header = replace(header, table_crc=zlib.crc32(table), **fields)
+    path.write_bytes(header.pack() + payload + table)
+
+
+def test_the_parts_are_whole_before_they_are_harmed(own, fairseq):
+    assert use_own(own).tolist() == [0, 2]
+    assert use_fairseq(fairseq).tolist() == [0, 1]
+    sealed(own, "idx"), sealed(own, "bin")
+    assert use_own(own).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("endings", [["bin"], ["idx"], ["bin", "idx"]], ids="+".join)
+def test_impossible_counts_in_our_header_are_refused(own, endings, field, value):
+    for ending in endings:
+        sealed(own, ending, **{field: value})
+    said = refused(use_own, own)
+    assert "must say sizes that fit together" in said or f"must agree on {field}" in said
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize("place", range(6))
+def test_impossible_offsets_in_our_index_are_refused(own, place, value):
+    numbers = [0, 2, 3, 6, 0, 2]
+    numbers[place] = value
+    sealed(own, "idx", struct.pack("<6q", *numbers))
+    assert "must hold rising offsets" in (found := refused(use_own, own)) or (
+        "must list rising first items of documents" in found
+    )
+
+
+@pytest.mark.parametrize("field", [{"role": "xyz"}, {"dtype": "|O"}, {"dtype": "\u00ff"}])
+def test_roles_and_types_that_are_none_of_ours_are_refused(own, field):
+    name, value = next(iter(field.items()))
+    path = own.with_name(f"{own.name}.bin")
+    content = bytearray(path.read_bytes()[: HEADER_BYTES - 4])
+    at = {"role": 8, "dtype": 12}[name]
+    content[at : at + 4] = value.encode("latin1").ljust(4, b"\0")
+    rest = path.read_bytes()[HEADER_BYTES:]
+    path.write_bytes(bytes(content) + struct.pack("<I", zlib.crc32(content)) + rest)
+    assert str(path) in refused(use_own, own)
+
+
+@pytest.mark.parametrize("magic", [b"\0" * 8, b"MMIDIDX\0", b"PK\3\4abcd", b""])
+@pytest.mark.parametrize("ending", ["bin", "idx"])
+def test_wrong_magic_is_refused_in_our_files(own, ending, magic):
+    path = own.with_name(f"{own.name}.{ending}")
+    path.write_bytes(magic + path.read_bytes()[len(magic) or 10**9 :])
+    assert "must begin with a column header" in refused(use_own, own)
+
+
+@pytest.mark.parametrize("items", [0, 2, 4, 2**31, 2**61, 2**63, 2**64 - 1])
+def test_impossible_counts_in_fairseq_s_index_are_refused(fairseq, items):
+    content = bytearray(index_bytes([3, 1, 2]))
+    content[18:26] = struct.pack("<Q", items)
+    fairseq.with_suffix(".idx").write_bytes(content)
+    assert "train.idx must" in refused(use_fairseq, fairseq)
+
+
+@pytest.mark.parametrize("value", [-1, -(2**31), 2**31 - 1, 0])
+@pytest.mark.parametrize("place", range(3))
+def test_impossible_lengths_in_fairseq_s_index_are_refused(fairseq, place, value):
+    content = bytearray(index_bytes([3, 1, 2]))
+    content[26 + 4 * place : 30 + 4 * place] = struct.pack("<i", value)
+    fairseq.with_suffix(".idx").write_bytes(content)
+    assert "train.idx must" in refused(use_fairseq, fairseq)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize("place", range(3))
+def test_impossible_places_in_fairseq_s_index_are_refused(fairseq, place, value):
+    content = bytearray(index_bytes([3, 1, 2]))
+    content[38 + 8 * place : 46 + 8 * place] = struct.pack("<q", value)
+    fairseq.with_suffix(".idx").write_bytes(content)
+    assert "train.idx must" in refused(use_fairseq, fairseq)
+
+
+@pytest.mark.parametrize("code", [0, 6, 7, 11, 255])
+def test_types_that_are_no_whole_numbers_are_refused_in_fairseq_s_index(fairseq, code):
+    content = bytearray(index_bytes([3, 1, 2]))
+    content[17] = code
+    fairseq.with_suffix(".idx").write_bytes(content)
+    assert f"is of version 1 and type {code}" in refused(use_fairseq, fairseq)
+
+
+@pytest.mark.parametrize("ending", ["bin", "idx"])
+def test_every_truncation_of_fairseq_s_files_is_refused(fairseq, ending):
+    path = fairseq.with_suffix(f".{ending}")
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        refused(use_fairseq, fairseq)
+
+
+def test_the_command_tells_it_in_one_line(fairseq, capsys):
+    (fairseq.parent / "dict.txt").write_text("the 1\n")
+    fairseq.with_suffix(".idx").write_bytes(b"MMIDIDX\0\0" + b"\xff" * 60)
+    assert main([str(fairseq.parent)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
