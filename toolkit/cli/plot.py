@@ -1,4 +1,4 @@
-"""toolkit-plot: pictures of runs."""
+"""toolkit-plot: pictures of runs, and of what their models have learnt."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from toolkit.config.plot import PlotConfig
 
 COMMAND = Command(
     name="toolkit-plot",
-    summary="Draw learning curves of runs: the mean over seeds, with a band of one standard "
-    "deviation. It needs matplotlib, which the extra `plot` installs.",
-    example="toolkit-plot curve sweep --metric loss --output curve.png",
+    summary="Draw learning curves of runs (curve), what a trained model gives to each offset "
+    "(kernels), or who attends to whom in a sentence (attention). It needs matplotlib, which the "
+    "extra `plot` installs.",
+    example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
     config=PlotConfig,
-    common=("output", "metric", "subset"),
+    common=("output", "json", "metric", "path", "sentences", "sentence"),
 )
 
 
@@ -25,9 +26,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def draw(loaded: Loaded) -> None:
-    from toolkit.metrics.curve import curve
+    """Only what is drawn is imported: a curve needs no torch."""
+    config: PlotConfig = loaded.config
+    if config.kind == "curve":
+        from toolkit.metrics.curve import curve
 
-    curve(loaded.config)
+        curve(config)
+    elif config.kind == "kernels":
+        from toolkit.training.kernels import kernels
+
+        kernels(config)
+    else:
+        from toolkit.training.attention import attention
+
+        attention(config)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,22 @@
-"""Options of toolkit-plot: pictures of runs."""
+"""Options of toolkit-plot: pictures of runs and of what they have learnt."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
+from toolkit.config.options import GREEDY, WHOLE
 from toolkit.config.sections import require
 
-KINDS = ("curve",)
+KINDS = ("curve", "kernels", "attention")
+BANDS = ("deviation", "range", "none")
+ONLY_FOR = {  # option -> the kinds that it says something about
+    **dict.fromkeys(("metric", "subset", "smoothing", "band"), ("curve",)),
+    **dict.fromkeys(("log_scale", "log_updates"), ("curve",)),
+    **dict.fromkeys(("path", "layers", "heads", "device"), ("kernels", "attention")),
+    **dict.fromkeys(("sentences", "radius"), ("kernels",)),
+    **dict.fromkeys(("sentence", "average_heads"), ("attention",)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,38 +24,128 @@ class PlotConfig:
     POSITIONAL: ClassVar[str] = "what"
 
     what: list[str] = field(default_factory=list)
-    """What to draw, then of which runs: `curve RUN...`, learning curves. A run is a save folder;
-    a folder of runs, such as that of a sweep, stands for all of them. Runs that differ in their
-    seed alone are drawn as their mean, with a band of one standard deviation either side."""
-    output: str = "curve.png"
-    """Picture to write; its ending says which kind: .png, .svg or .pdf."""
-    metric: str = "loss"
-    """Figure to draw."""
-    subset: str = ""
-    """Split to draw it of; empty for valid, and beside it train where it is of one configuration
-    alone."""
-    log_scale: bool = False
-    """Draw the figure on a logarithmic scale."""
+    """What to draw. `curve RUN...`: learning curves of runs, which are save folders; a folder of
+    runs, such as that of a sweep, stands for all of them, and those that differ in their seed
+    alone are drawn as their mean. `kernels`: what the model of --path gives to each offset.
+    `attention`: who attends to whom in --sentence."""
+    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    """kernels, attention: checkpoints, or save folders, whose best checkpoint is meant."""
+    output: str = ""
+    """Picture to write; its ending says which kind: .png, .svg or .pdf. Empty for curve.png,
+    kernels.png or attention.png."""
+    json: str | None = None
+    """File to write the numbers to as JSON lines; - for standard output, on which nothing else
+    is then written."""
     title: str = ""
     """Line above the picture."""
+    metric: list[str] = field(default_factory=lambda: ["loss"])
+    """curve: figures to draw, side by side, separated by commas."""
+    subset: str = ""
+    """curve: split to draw them of; empty for valid, and beside it train where it is of one
+    configuration alone."""
+    band: str = "deviation"
+    """curve: what to draw around the mean of several seeds. deviation: one standard deviation
+    either side; range: from the lowest to the highest; none."""
+    smoothing: float = 0.0
+    """curve: weight of what came before in an exponential mean over the reports of training, 0 to
+    1, 1 excluded; the lines as they were stay behind it, pale. Validations stay as they are."""
+    log_scale: bool = False
+    """curve: draw the figures on a logarithmic scale."""
+    log_updates: bool = False
+    """curve: draw the updates on a logarithmic scale."""
+    sentences: str | None = None
+    """kernels: file of text, one sentence a line, over whose tokens those kernels are averaged
+    that depend on the text."""
+    sentence: str = ""
+    """attention: the sentence; a second one may follow behind [SEP], and [MASK] hides a token."""
+    layers: list[int] = field(default_factory=list)
+    """kernels, attention: layers to draw, from 1, separated by commas; empty for all, but for the
+    last alone of kernels with a row for each channel."""
+    heads: list[int] = field(default_factory=list)
+    """kernels, attention: heads to draw, from 1, separated by commas; empty for all."""
+    average_heads: bool = False
+    """attention: draw the mean over each layer's heads."""
+    radius: int = 16
+    """kernels: furthest offset to draw, in tokens, of kernels that reach farther."""
+    device: str = "auto"
+    """kernels, attention: auto, cpu or cuda. auto is cuda where there is one."""
 
     def __post_init__(self) -> None:
-        kind = self.what[0] if self.what else ""
         require(
-            kind in KINDS,
-            f"the first argument must be what to draw, {' or '.join(KINDS)}, but is {kind!r}. "
+            self.kind in KINDS,
+            f"the first argument must be what to draw, {', '.join(KINDS)}, but is {self.kind!r}. "
             f"Write it as in toolkit-plot curve RUN.",
         )
+        self.check_options()
+        self.check_subject()
         require(
-            len(self.what) > 1,
-            f"toolkit-plot {kind} must be told which runs to draw, but is told none. "
-            f"Name their save folders.",
-        )
-        require(
-            self.output.lower().endswith((".png", ".svg", ".pdf")),
+            self.picture.lower().endswith((".png", ".svg", ".pdf")),
             f"output must end in .png, .svg or .pdf, but is {self.output!r}.",
         )
+        require(
+            self.band in BANDS, f"band must be one of {', '.join(BANDS)}, but is {self.band!r}."
+        )
+        require(
+            0 <= self.smoothing < 1,
+            f"smoothing must lie between 0 and 1, 1 excluded, but is {self.smoothing}.",
+        )
+        require(self.radius > 0, f"radius must be at least 1, but is {self.radius}.")
+        for name in ("layers", "heads"):
+            least = min(getattr(self, name), default=1)
+            require(least > 0, f"{name} must be counted from 1, but hold {least}.")
+
+    def check_options(self) -> None:
+        """An option of another kind of picture would do nothing."""
+        for name, kinds in ONLY_FOR.items():
+            require(
+                self.kind in kinds or getattr(self, name) == default_of(name),
+                f"--{name.replace('_', '-')} must be given to toolkit-plot {' or '.join(kinds)}, "
+                f"but this is toolkit-plot {self.kind}. Leave it out.",
+            )
+
+    def check_subject(self) -> None:
+        """What is drawn must be named."""
+        if self.kind == "curve":
+            require(
+                bool(self.runs),
+                "toolkit-plot curve must be told which runs to draw, but is told none. Name "
+                "their save folders.",
+            )
+            return
+        require(
+            not self.runs,
+            f"toolkit-plot {self.kind} must be given its checkpoints by --path, but is given "
+            f"{' '.join(self.runs)} without it.",
+        )
+        require(
+            bool(self.path),
+            f"toolkit-plot {self.kind} must be given a checkpoint, but is given none. Pass --path.",
+        )
+        if self.kind == "attention":
+            require(
+                bool(self.sentence.strip()),
+                "toolkit-plot attention must be given a sentence, but is given none. Pass "
+                '--sentence "...".',
+            )
+            require(
+                len(self.path) == 1,
+                f"toolkit-plot attention must be given one checkpoint, but is given "
+                f"{len(self.path)}. Draw one at a time.",
+            )
+
+    @property
+    def kind(self) -> str:
+        return self.what[0] if self.what else ""
 
     @property
     def runs(self) -> list[str]:
         return self.what[1:]
+
+    @property
+    def picture(self) -> str:
+        return self.output or f"{self.kind}.png"
+
+
+def default_of(name: str) -> Any:
+    found = next(f for f in fields(PlotConfig) if f.name == name)
+    return found.default_factory() if callable(found.default_factory) else found.default

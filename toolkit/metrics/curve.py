@@ -1,161 +1,151 @@
-"""Learning curves of runs: the mean over seeds, with a band of one standard deviation."""
+"""Learning curves of runs: the mean over seeds with a band, a panel for each figure."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
+from toolkit.metrics.curve_points import Curve, curve_of, edges, logged, smoothed
+from toolkit.metrics.output import Output
+from toolkit.metrics.pictures import new_figure, save, style
 from toolkit.metrics.runs import Run, grouped, read_runs
-from toolkit.metrics.summary import Summary, summary
 
-# Distinct for the colour-blind too (Okabe & Ito 2008), with lines that differ when they run out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LINES = ("-", "--", ":", "-.")
 MARKED_POINTS = 25  # more would hide the line
+PANEL_WIDTH, HEIGHT = 5.6, 4.2  # inches
+LETTER = 0.075  # inches
+ABOVE = 3  # more lines have their legend beside the panels
 
 
-class Curve(NamedTuple):
-    updates: Sequence[int]
-    figures: Sequence[Summary]
-    runs: int
+class Line(NamedTuple):
+    """One configuration on one split."""
+
+    name: str
+    subset: str
+    curve: Curve
+    number: int
+    """Which line of the picture it is, by which it has the same look in every panel."""
 
 
 def curve(c: PlotConfig) -> None:
     """Draw the runs that the options name, and say where."""
-    draw(read_runs(c.runs), c)
-    print(c.output)
+    with Output(c.json) as output:
+        draw(read_runs(c.runs), c, output)
+        print(c.picture, file=output.people)
 
 
-def draw(runs: Sequence[Run], c: PlotConfig) -> None:
+def draw(runs: Sequence[Run], c: PlotConfig, output: Output | None = None) -> None:
     """A picture of the runs, grouped by configuration."""
-    figure = new_figure()
     groups = grouped(runs)
-    axes = figure.add_subplot()
-    drawn, shown = 0, subsets(groups, c)
-    for subset in shown:
-        for name, group in groups.items():
-            found = curve_of(group, subset, c.metric)
-            if found.updates:
-                add(axes, found, drawn, legend(name, subset, found, alone=len(groups) == 1))
-                drawn += 1
-    if not drawn:
+    panels = {metric: lines_of(groups, metric, c, runs) for metric in c.metric}
+    names = {line.number: legend(line, groups) for lines in panels.values() for line in lines}
+    beside = len(names) > ABOVE
+    width = PANEL_WIDTH * len(panels) + beside * (LETTER * max(map(len, names.values())) + 0.6)
+    figure = new_figure(width, HEIGHT)
+    figure.suptitle(c.title)
+    every = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (metric, lines) in zip(every, panels.items(), strict=True):
+        for line in lines:
+            add(axes, line, names[line.number], c)
+            if output:
+                output.write("curve", {"metric": metric, **described(line)})
+        finish(axes, c, what(metric, lines))
+    explain(figure, names, beside=beside)
+    save(figure, c.picture)
+
+
+def lines_of(
+    groups: Mapping[str, Sequence[Run]], metric: str, c: PlotConfig, runs: Sequence[Run]
+) -> list[Line]:
+    """Those that have the figure; at least one must."""
+    keys = [(subset, name) for subset in subsets(groups, c, metric) for name in groups]
+    found = [
+        Line(name, subset, curve_of(groups[name], subset, metric), index)
+        for index, (subset, name) in enumerate(keys)
+    ]
+    found = [line for line in found if line.curve.updates]
+    if not found:
         raise ToolkitError(
-            f"the runs must have logged {c.metric!r} of {c.subset or 'valid'}, but none did. "
+            f"the runs must have logged {metric!r} of {c.subset or 'valid'}, but none did. "
             f"Logged: {', '.join(logged(runs)) or 'nothing'}."
         )
-    finish(axes, c, f"{c.metric} on {shown[0]}" if len(shown) == 1 else c.metric)
-    save(figure, c.output)
+    return found
 
 
-def subsets(groups: Mapping[str, Sequence[Run]], c: PlotConfig) -> list[str]:
+def subsets(groups: Mapping[str, Sequence[Run]], c: PlotConfig, metric: str) -> list[str]:
     """What to draw: as asked, else valid, and train too where it would not be confusing."""
     if c.subset:
         return [c.subset]
-    validated = [curve_of(group, "valid", c.metric).updates for group in groups.values()]
+    validated = [curve_of(group, "valid", metric).updates for group in groups.values()]
     if max(map(len, validated)) < 2:  # a point is no curve
         return ["train"]
     return ["train", "valid"] if len(groups) == 1 else ["valid"]
 
 
-def curve_of(runs: Sequence[Run], subset: str, metric: str) -> Curve:
-    """The figure at each update that every one of the runs reported."""
-    by_run = [points(run, subset, metric) for run in runs]
-    by_run = [figures for figures in by_run if figures]
-    common = sorted(set.intersection(*map(set, by_run))) if by_run else []
-    return Curve(common, [summary([f[u] for f in by_run]) for u in common], len(by_run))
+def legend(line: Line, groups: Mapping[str, Sequence[Run]]) -> str:
+    seeds = f" ({line.curve.runs} seeds)" if line.curve.runs > 1 else ""
+    return (line.subset if len(groups) == 1 else line.name) + seeds
 
 
-def points(run: Run, subset: str, metric: str) -> dict[int, float]:
-    """Update -> figure, of the training log or of the validations on a split."""
-    return {
-        record["update"]: float(record[metric])
-        for record in run.records
-        if place(record) == subset and is_finite(record.get(metric))
-    }
+def described(line: Line) -> dict[str, Any]:
+    return {"subset": line.subset, "name": line.name, **line.curve.record()}
 
 
-def is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def what(metric: str, lines: Sequence[Line]) -> str:
+    """The label of the vertical axis."""
+    shown = {line.subset for line in lines}
+    return f"{metric} on {shown.pop()}" if len(shown) == 1 else metric
 
 
-def place(record: Mapping[str, Any]) -> str | None:
-    """train, or the split of a validation; None for other events."""
-    event = record.get("event")
-    return "train" if event == "train" else record.get("subset") if event == "valid" else None
-
-
-def logged(runs: Sequence[Run]) -> list[str]:
-    """subset/figure of all that there is to draw."""
-    return sorted(
-        {
-            f"{place(record)}/{name}"
-            for run in runs
-            for record in run.records
-            if place(record)
-            for name, value in record.items()
-            if isinstance(value, int | float) and name not in ("update", "epoch")
-        }
-    )
-
-
-def legend(name: str, subset: str, found: Curve, *, alone: bool) -> str:
-    seeds = f" ({found.runs} seeds)" if found.runs > 1 else ""
-    return (subset if alone else name) + seeds
-
-
-def new_figure() -> Any:
-    """An empty picture, without any window or global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ToolkitError(
-            "drawing needs matplotlib, but that is not installed. "
-            "Run pip install 'toolkit-seq[plot]'."
-        ) from error
-    return Figure(figsize=(7.5, 4.5), layout="constrained")
-
-
-def add(axes: Any, found: Curve, index: int, name: str) -> None:
-    """One line and its band."""
+def add(axes: Any, line: Line, name: str, c: PlotConfig) -> None:
+    """One line and its band; smoothed, the line as it was stays behind it."""
+    found, look = line.curve, style(line.number)
     means = [figure.mean for figure in found.figures]
-    spread = [figure.deviation or 0.0 for figure in found.figures]
-    style = {
-        "color": COLOURS[index % len(COLOURS)],
-        "linestyle": LINES[index // len(COLOURS) % len(LINES)],
-    }
-    few = len(means) <= MARKED_POINTS
-    axes.plot(found.updates, means, label=name, marker="o" if few else "", markersize=3, **style)
-    if any(spread):
-        below = [m - s for m, s in zip(means, spread, strict=True)]
-        above = [m + s for m, s in zip(means, spread, strict=True)]
-        axes.fill_between(found.updates, below, above, color=style["color"], alpha=0.2, linewidth=0)
+    marker = "o" if len(means) <= MARKED_POINTS else ""
+    weight = c.smoothing if line.subset == "train" else 0.0  # validations have no noise to speak of
+    if weight:
+        axes.plot(found.updates, means, color=look["color"], alpha=0.3, linewidth=0.8)
+    shown = smoothed(means, weight)
+    axes.plot(found.updates, shown, label=name, marker=marker, markersize=3, **look)
+    below, above = (smoothed(edge, weight) for edge in edges(found, c.band))
+    if below != above:
+        axes.fill_between(found.updates, below, above, color=look["color"], alpha=0.2, linewidth=0)
+
+
+def explain(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
+    """One legend for all panels, outside of them, in the order in which the lines end."""
+    found = {h.get_label(): h for axes in figure.axes for h in axes.get_lines()}
+    lines = [found[name] for name in names.values()]
+    lines.sort(key=lambda line: line.get_ydata()[-1], reverse=True)
+    place = "outside right upper" if beside else "outside upper center"
+    columns = 1 if beside else len(lines)
+    figure.legend(lines, [h.get_label() for h in lines], loc=place, ncols=columns, frameon=False)
 
 
 def finish(axes: Any, c: PlotConfig, what: str) -> None:
     """Labels, and nothing that is not needed."""
     axes.set_xlabel("update")
-    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(what)
-    axes.set_title(c.title)
+    if c.log_updates:
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
     if c.log_scale:
         axes.set_yscale("log")
+    for axis, logarithmic in ((axes.xaxis, c.log_updates), (axes.yaxis, c.log_scale)):
+        if logarithmic:
+            plain_numbers(axis)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.margins(x=0.02)
-    lines = sorted(axes.get_lines(), key=lambda line: line.get_ydata()[-1], reverse=True)
-    axes.legend(lines, [line.get_label() for line in lines], frameon=False)
 
 
-def save(figure: Any, output: str) -> None:
-    try:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(output, dpi=160)
-    except OSError as error:
-        raise ToolkitError(
-            f"--output must be writable, but {output}: {error.strerror}. Choose another file."
-        ) from error
+def plain_numbers(axis: Any) -> None:
+    """2 and 500 rather than powers of ten, also between these where there is less than one."""
+    from matplotlib.ticker import LogFormatter, LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(9, 9)))
+    axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(0, 0)))

@@ -156,7 +156,7 @@ def draw(runs: Sequence[Run], base: Path, metric: str) -> None:
     folders = [str(run.folder) for run in runs if (run.folder / LOG).exists()]
     picture = base / "sweep.png"
     try:
-        c = PlotConfig(what=["curve", *folders], output=str(picture), metric=metric)
+        c = PlotConfig(what=["curve", *folders], output=str(picture), metric=[metric])
         draw_curves(read_runs(folders), c)
     except ToolkitError as error:
         print(f"no learning curves: {error}", file=sys.stderr)

@@ -1,0 +1,37 @@
+import json
+import math
+import sys
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.metrics.output import Output
+
+
+def test_figures_are_json_lines_that_name_their_event(tmp_path):
+    with Output(str(tmp_path / "out")) as output:
+        output.write("valid", {"loss": math.inf, "name": "a"})
+        output.write("end", {})
+    lines = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert lines == [{"event": "valid", "loss": "Infinity", "name": "a"}, {"event": "end"}]
+
+
+def test_a_dash_leaves_standard_output_to_the_json(capsys):
+    with Output("-") as output:
+        output.write("end", {"n": 1})
+        output.terminal.print("for people")
+    assert output.people is sys.stderr
+    said = capsys.readouterr()
+    assert said.out == '{"event": "end", "n": 1}\n' and said.err == "for people\n"
+
+
+def test_without_a_file_people_read_standard_output(capsys):
+    with Output(None) as output:
+        output.write("end", {"n": 1})
+        print("table", file=output.people)
+    assert capsys.readouterr().out == "table\n"
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path):
+    with pytest.raises(ToolkitError, match=r"--json must be a file that can be written, or -, but"):
+        Output(str(tmp_path / "nowhere" / "out"))

@@ -1,0 +1,60 @@
+import json
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.plot import PlotConfig
+from toolkit.metrics.map_picture import Map
+from toolkit.training.attention import attention, habits
+
+
+@pytest.fixture
+def drawn(trained, tmp_path, capsys):
+    """The JSON lines that drawing a sentence's maps gives, and what people read."""
+
+    def draw(sentence="the cat [MASK]", **options):
+        output = str(tmp_path / "a.png")
+        asked = {"path": [str(trained)], "sentence": sentence, "output": output, "json": "-"}
+        attention(PlotConfig(what=["attention"], **asked, **options))
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], said.err
+
+    return draw
+
+
+def test_every_head_of_every_layer_is_drawn_printed_and_written(drawn, tmp_path):
+    [sentence, *maps], said = drawn()
+    assert sentence["tokens"][0] == "[CLS]" and sentence["tokens"][-2:] == ["[MASK]", "[SEP]"]
+    assert [(m["layer"], m["head"]) for m in maps] == [(1, 1), (1, 2)]
+    rows = torch.tensor(maps[0]["weights"])
+    assert rows.shape == (len(sentence["tokens"]),) * 2
+    torch.testing.assert_close(rows.sum(1), torch.ones(len(rows)))
+    assert "layer  head" in said and (tmp_path / "a.png").exists()
+
+
+def test_heads_are_averaged_on_demand(drawn):
+    [_, one, two], _ = drawn()
+    [_, mean], _ = drawn(average_heads=True)
+    weights = [torch.tensor(m["weights"]) for m in (one, two, mean)]
+    torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
+    assert mean["head"] is None
+
+
+def test_a_head_can_be_chosen(drawn):
+    [_, only], _ = drawn(heads=[2])
+    assert only["head"] == 2
+
+
+def test_the_habits_of_a_head_are_shares_of_its_attention():
+    weights = [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
+    table = habits([Map(1, 1, weights)], [True, False, False])
+    [row] = table.rows
+    assert [cell.strip() for cell in row[2:]] == ["16.7%", "33.3%", "50.0%", "16.7%", "1.3"]
+
+
+def test_what_cannot_be_drawn_is_told(drawn):
+    with pytest.raises(ToolkitError, match=r"--sentence must have at most 512 tokens for this mod"):
+        drawn("the cat " * 500)
+    with pytest.raises(ToolkitError, match=r"heads must name those of .*, 1 to 2, but holds 3"):
+        drawn(heads=[3])
