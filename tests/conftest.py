@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import socket
 import traceback
 from pathlib import Path
@@ -105,28 +106,60 @@ def data(tmp_path_factory):
     return folder / "bin"
 
 
-@pytest.fixture
-def config(data, tmp_path):
-    """A small run: two epochs of five updates, unless options say otherwise."""
+def small_run(data, save_dir, options):
+    """Two epochs of five updates, unless options say otherwise."""
     from toolkit.config.load import compose
 
-    def make(**options):
-        options = {key.replace("__", "."): value for key, value in options.items()}
-        shape = {"arch.layers": 1, "arch.width": 16, "arch.heads": 2, "arch.embedding_width": 8}
-        return compose(
-            {
-                "arch": "composite_bert_tiny",
-                **shape,
-                "task": "mlm",
-                "data.folders": [str(data)],
-                "data.batch_size": 8,
-                "data.num_workers": 0,
-                "training.max_epoch": 2,
-                "training.precision": "fp32",
-                "logging.progress": "lines",
-                "checkpoint.save_dir": str(tmp_path / "run"),
-                **options,
-            }
-        )
+    options = {key.replace("__", "."): value for key, value in options.items()}
+    shape = {"arch.layers": 1, "arch.width": 16, "arch.heads": 2, "arch.embedding_width": 8}
+    return compose(
+        {
+            "arch": "composite_bert_tiny",
+            **shape,
+            "task": "mlm",
+            "data.folders": [str(data)],
+            "data.batch_size": 8,
+            "data.num_workers": 0,
+            "training.max_epoch": 2,
+            "training.precision": "fp32",
+            "logging.progress": "lines",
+            "checkpoint.save_dir": str(save_dir),
+            **options,
+        }
+    )
 
-    return make
+
+@pytest.fixture
+def config(data, tmp_path):
+    """Makes the configuration of a small run in tmp_path/run."""
+    return lambda **options: small_run(data, tmp_path / "run", options)
+
+
+@pytest.fixture(scope="session")
+def finished(data, tmp_path_factory):
+    """The save folder of a small run that ended: checkpoints behind updates 5 and 10."""
+    from toolkit.training.run import run
+
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    run(small_run(data, folder, {}))
+    return folder
+
+
+@pytest.fixture
+def trained(finished, tmp_path):
+    """A copy of that folder, to do to what a test likes: tmp_path/run."""
+    return shutil.copytree(finished, tmp_path / "run", symlinks=True)
+
+
+@pytest.fixture
+def in_process():
+    """Calls a function in a process of its own; gives its exit code, or minus a signal's number."""
+
+    def call(function, *arguments):
+        process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
+        process.start()
+        process.join(timeout=120)
+        assert process.exitcode is not None, "it did not end"
+        return process.exitcode
+
+    return call

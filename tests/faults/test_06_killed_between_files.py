@@ -1,0 +1,71 @@
+"""Fault 6: kill -9 between any two steps of writing one checkpoint; its files are of one update."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from toolkit.distributed import World
+from toolkit.training import manifest
+from toolkit.training.checkpoint import MODEL, STATE, read_json, read_tensors
+from toolkit.training.resume import newest_good
+from toolkit.training.run import Run
+from toolkit.training.step import Place
+
+OLD, NEW = 7, 8
+STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
+
+
+def become(training, number):
+    """Every weight and the place say the same number, so that a mixture would show."""
+    for p in training.trainer.parameters:
+        p.data.fill_(number)
+    training.trainer.place = Place(update=number, consumed=1)
+
+
+def save_the_new_one(training, update, die_at):
+    seen = 0
+
+    def count(event, arguments):
+        nonlocal seen
+        if event in STEPS and str(training.saves.path) in str(arguments[0]):
+            seen += 1
+            if seen == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    become(training, NEW)
+    sys.addaudithook(count)
+    training.saving.saved_at = -1
+    training.saving.save(update, 1, ["interval"])
+
+
+def number_of(folder):
+    """What the whole checkpoint is of, in each of its files."""
+    weights = {float(value) for t in read_tensors(folder / MODEL).values() for value in t.view(-1)}
+    update = read_json(folder / STATE)["place"]["update"]
+    assert weights == {update}, "files of two updates are mixed"
+    manifest.verify(folder)
+    return update
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("update", [NEW, OLD], ids=["another update", "in place of the old one"])
+def test_no_cut_between_two_steps_mixes_updates(config, in_process, update):
+    training = Run(config(valid_subset=""), World())
+    found, cuts = [], 0
+    while not found or code:
+        become(training, OLD)
+        training.saving.saved_at = -1
+        training.saving.save(OLD, 1, ["interval"])
+        cuts += 1
+        code = in_process(save_the_new_one, training, update, cuts)
+        training.saves.prepare()
+        told = []
+        found.append(number_of(newest_good(training.saves, told.append)))
+        assert not told and code in (0, -signal.SIGKILL)
+        for folder in training.saves.checkpoints():
+            assert number_of(folder) in (OLD, NEW)
+    assert cuts > 30 and found == sorted(found) and found[0] == OLD and found[-1] == NEW

@@ -1,0 +1,93 @@
+"""Fault 7: SIGTERM, SIGINT and SIGUSR1 in the middle of a step, of a validation, of a save.
+
+Each signal is sent from inside what it interrupts, so that no moment is a matter of luck.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from toolkit.cli.train import main
+from toolkit.config.save import to_dict
+from toolkit.training import manifest
+from toolkit.training.resume import newest_good
+from toolkit.training.save_folder import LAST, SaveFolder
+from toolkit.training.trainer import Trainer
+from toolkit.training.validation import Validation
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
+MOMENTS = {
+    "step": (Trainer, "update", 3),
+    "validation": (Validation, "judge", 5),
+    "save": (manifest, "seal", 5),
+}
+"""What is interrupted: the owner of the function, its name, and the update it happens in."""
+
+
+def words_of(config):
+    """The command line of a run."""
+    found = []
+    for section, options in to_dict(config).items():
+        for name, value in options.items():
+            if value not in (None, []):
+                texts = map(str, value) if isinstance(value, list) else [str(value)]
+                found += [f"--{section}.{name.replace('_', '-')}={text}" for text in texts]
+    return found
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Sends these signals one after the other in front of the n-th call of a function."""
+
+    def at(owner, name, call, *numbers):
+        real, calls = getattr(owner, name), []
+
+        def interrupted(*arguments, **options):
+            calls.append(1)
+            if len(calls) == call:
+                for number in numbers:
+                    os.kill(os.getpid(), number)
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, interrupted)
+
+    return at
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_run_at_the_next_update_with_a_checkpoint_and_its_exit_code(
+    config, tmp_path, interrupt, number, moment
+):
+    owner, name, update = MOMENTS[moment]
+    interrupt(owner, name, update if moment == "step" else 1, number)
+    assert main(words_of(config(log_interval=1000))) == 128 + number
+    saves = SaveFolder(tmp_path / "run")
+    assert os.readlink(saves.path / LAST) == f"checkpoint_e1_u{update}"
+    assert newest_good(saves, pytest.fail) == saves.target(LAST)
+
+
+def train_and_be_told_twice(config, interrupt, number, moment):
+    signal.signal(number, signal.SIG_DFL)
+    owner, name, _ = MOMENTS[moment]
+    interrupt(owner, name, 2 if moment == "save" else 1, number, number)
+    main(words_of(config))
+
+
+@pytest.mark.parametrize("moment", ["step", "save"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_second_signal_ends_the_process_at_once_and_older_checkpoints_stay(
+    config, tmp_path, in_process, interrupt, number, moment
+):
+    c = config(log_interval=1000)
+    assert in_process(train_and_be_told_twice, c, interrupt, number, moment) == -number
+    left = newest_good(SaveFolder(tmp_path / "run"), pytest.fail)
+    assert (left and left.name) == ("checkpoint_e1_u5" if moment == "save" else None)
+
+
+def test_a_second_ctrl_c_ends_the_command_as_shells_expect(config, interrupt):
+    interrupt(Trainer, "update", 1, signal.SIGINT, signal.SIGINT)
+    assert main(words_of(config())) == 130

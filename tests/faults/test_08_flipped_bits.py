@@ -1,0 +1,75 @@
+"""Fault 8: a bit flips on disk, anywhere; it is noticed, its file named, an older one taken."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.folder import DataFolder
+from toolkit.data.loader import Loader
+from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.training.resume import newest_good
+from toolkit.training.run import run
+from toolkit.training.save_folder import SaveFolder
+
+TIMES = 200
+
+
+def flip(file, draw):
+    """Flip one bit; gives what was there before."""
+    whole = file.read_bytes()
+    damaged, bit = bytearray(whole), int(draw.integers(8 * len(whole)))
+    damaged[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(damaged)
+    return whole
+
+
+def test_200_of_200_flipped_bits_of_a_checkpoint_are_noticed_and_an_older_one_taken(trained):
+    older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
+    files, draw = sorted(newest.iterdir()), np.random.default_rng(0)
+    assert len(files) >= 8
+    for number in range(TIMES):
+        file, told = files[number % len(files)], []
+        whole = flip(file, draw)
+        assert newest_good(SaveFolder(trained), told.append) == older
+        assert len(told) == 1 and told[0].startswith("passed over: ")
+        assert (file.name if file.suffix != ".json" else file.stem) in told[0]
+        file.write_bytes(whole)
+    assert newest_good(SaveFolder(trained), pytest.fail).samefile(newest)
+
+
+def test_a_run_says_from_which_checkpoint_it_goes_on_instead(config, trained, capfd):
+    flip(trained / "checkpoint_last" / "optimizer.safetensors", np.random.default_rng(0))
+    assert run(config()).updates == 10
+    told = " ".join(capfd.readouterr().err.split())
+    assert "checkpoint_last" not in told.split("passed over: ")[0]
+    assert "optimizer.safetensors must have the digest in its manifest.json, but is dam" in told
+    assert f"going on from {trained}/checkpoint_e1_u5: 5 updates" in told
+
+
+def use_every_item(path):
+    """Open the folder and read all of its sentences as a validation would."""
+    for split in ("train", "valid"):
+        examples = MaskedExamples(
+            *(MaskingConfig(), DataFolder.open(path), split),
+            **{"seed": 1, "training": False, "fixed_shapes": False},
+        )
+        assert list(Loader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
+
+
+def test_200_of_200_flipped_bits_of_a_data_folder_are_noticed(data, tmp_path):
+    path = shutil.copytree(data, tmp_path / "data")
+    files, draw, columns = sorted(path.iterdir()), np.random.default_rng(0), 0
+    for number in range(TIMES):
+        file = files[number % len(files)]
+        whole = flip(file, draw)
+        with pytest.raises(ToolkitError) as caught:
+            use_every_item(path)
+        columns += file.suffix in (".bin", ".idx")
+        assert file.stem in str(caught.value)
+        file.write_bytes(whole)
+    assert len(files) == 8 and columns == TIMES / 2
+    use_every_item(path)

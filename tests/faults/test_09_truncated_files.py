@@ -1,0 +1,59 @@
+"""Fault 9: files cut short, down to nothing; each is noticed, and an older checkpoint taken."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.folder import DataFolder
+from toolkit.training.resume import newest_good
+from toolkit.training.save_folder import SaveFolder
+
+TIMES = 100
+
+
+def cuts(files):
+    """100 (file, bytes left): each file at nothing and two bytes short, then anywhere.
+
+    One byte short, a text may lack its last line feed and nothing else.
+    """
+    draw = np.random.default_rng(0)
+    for number in range(TIMES):
+        file = files[number % len(files)]
+        size = file.stat().st_size
+        turn = number // len(files)
+        yield file, [0, size - 2][turn] if turn < 2 else int(draw.integers(size - 1))
+
+
+def test_100_of_100_cuts_of_a_checkpoint_fall_back_to_the_one_before(trained):
+    older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
+    for file, left in cuts(sorted(newest.iterdir())):
+        whole, told = file.read_bytes(), []
+        file.write_bytes(whole[:left])
+        assert newest_good(SaveFolder(trained), told.append) == older
+        assert len(told) == 1 and file.stem in told[0]
+        file.write_bytes(whole)
+    assert newest_good(SaveFolder(trained), pytest.fail).samefile(newest)
+
+
+def test_a_missing_file_falls_back_as_well(trained):
+    for file in sorted((trained / "checkpoint_e2_u10").iterdir()):
+        whole, told = file.read_bytes(), []
+        file.unlink()
+        assert newest_good(SaveFolder(trained), told.append).name == "checkpoint_e1_u5"
+        assert file.name in told[0]
+        file.write_bytes(whole)
+
+
+def test_100_of_100_cuts_of_a_data_folder_are_noticed_when_it_is_opened(data, tmp_path):
+    path = shutil.copytree(data, tmp_path / "data")
+    for file, left in cuts(sorted(path.iterdir())):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:left])
+        with pytest.raises(ToolkitError, match=file.stem):
+            DataFolder.open(path)
+        file.write_bytes(whole)
+    assert DataFolder.open(path)

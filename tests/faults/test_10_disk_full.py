@@ -1,0 +1,117 @@
+"""Fault 10: the disk fills up at any part of a checkpoint, or fails once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+
+import pytest
+
+from toolkit.cli.train import main
+from toolkit.common.errors import ToolkitError
+from toolkit.training import manifest
+from toolkit.training.checkpoint import find
+from toolkit.training.run import run
+from toolkit.training.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
+
+SHARES = [0.1, 0.5, 0.9]
+FILE_SIZE = resource.RLIMIT_FSIZE
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    assert len(PAUSES_SECONDS) == 2, "three tries"
+    monkeypatch.setattr("toolkit.training.save_folder.PAUSES_SECONDS", (0.0, 0.0))
+
+
+@pytest.fixture
+def fill_the_disk(monkeypatch, finished):
+    """From the second save on, files of this process cannot grow beyond a share of the largest."""
+    hard = resource.getrlimit(FILE_SIZE)[1]
+    sizes = [file.stat().st_size for file in (finished / "checkpoint_last").iterdir()]
+    real, tries = SaveFolder.write_once, []
+
+    def fill(share, until=10**9):
+        def limited(saves, *arguments):
+            tries.append(1)
+            full = 1 < len(tries) <= until
+            most = int(share * max(sizes)) if full else resource.RLIM_INFINITY
+            resource.setrlimit(FILE_SIZE, (most, hard))
+            try:
+                return real(saves, *arguments)
+            finally:
+                resource.setrlimit(FILE_SIZE, (resource.RLIM_INFINITY, hard))
+
+        monkeypatch.setattr(SaveFolder, "write_once", limited)
+        return tries
+
+    return fill
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_run_goes_on_while_the_disk_is_full_and_saves_when_it_has_room(
+    config, tmp_path, no_pauses, fill_the_disk, share, caplog
+):
+    tries = fill_the_disk(share, until=4)
+    assert run(config(save_interval_updates=2, keep_interval_updates=0)).updates == 10
+    names = {path.name for path in SaveFolder(tmp_path / "run").checkpoints()}
+    assert names == {f"checkpoint_e{1 + (u > 5)}_u{u}" for u in (2, 5, 6, 8, 10)}, "u4 had no room"
+    assert all(manifest.verify(tmp_path / "run" / name) for name in names)
+    assert len(tries) == 8 and "Training goes on; the next save is tried again." in caplog.text
+    assert "checkpoint_e1_u4 must be written to disk, but could not be: " in caplog.text
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_disk_that_stays_full_ends_the_run_cleanly_and_older_checkpoints_are_whole(
+    config, tmp_path, no_pauses, fill_the_disk, share
+):
+    tries = fill_the_disk(share)
+    with pytest.raises(NotSaved, match=r"older checkpoints are whole\. That was failure 3 in a ro"):
+        run(config(save_interval_updates=2, keep_interval_updates=0))
+    left = sorted(p.name for p in (tmp_path / "run").iterdir())
+    assert left == ["checkpoint_e1_u2", "checkpoint_last", "metrics.jsonl"]
+    assert find(tmp_path / "run").name == "checkpoint_e1_u2" and len(tries) == 1 + 3 * 3
+
+
+def test_the_last_save_of_a_run_may_not_be_lost_in_silence(
+    config, data, tmp_path, no_pauses, fill_the_disk, capsys
+):
+    fill_the_disk(0.5)
+    small = ["--arch", "composite_bert_tiny", "--layers", "1", "--width", "16", "--heads", "2"]
+    where = ["--save-dir", str(tmp_path / "run"), "--max-update", "6", "--num-workers", "0"]
+    assert main([str(data), *small, "--task", "mlm", "--batch-size", "8", *where]) == 2
+    assert "checkpoint_e2_u6 must be written to disk, but could not be" in capsys.readouterr().err
+
+
+def write_to_dev_full(folder):
+    os.symlink("/dev/full", folder / "model.safetensors")
+    (folder / "model.safetensors").write_bytes(bytes(99))
+
+
+def test_a_device_without_room_is_told_by_its_own_words(tmp_path, no_pauses):
+    saves = SaveFolder(tmp_path)
+    with pytest.raises(ToolkitError, match=r"could not be: .*[Nn]o space left.* Make room or rep"):
+        saves.write("checkpoint_e1_u1", write_to_dev_full, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_one_error_of_the_disk_is_tried_again_and_forgotten(
+    config, tmp_path, no_pauses, monkeypatch, number, caplog
+):
+    real, calls = os.fsync, []
+
+    def fsync(descriptor):
+        calls.append(1)
+        if len(calls) == 4:  # the first is that of the folder's test at the start
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert run(config()).updates == 10
+    assert len(calls) > 20 and not caplog.records
+    assert [p.name for p in SaveFolder(tmp_path / "run").checkpoints()] == [
+        "checkpoint_e2_u10",
+        "checkpoint_e1_u5",
+    ]
