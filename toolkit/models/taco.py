@@ -131,10 +131,11 @@ class Embeddings(nn.Module):
 
 
 def relative_rows(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
-    """The rows of the offsets that a batch has, -reach .. reach, out of -k .. k."""
-    k = len(table) // 2
-    reach = min(k, offsets.reach)
-    return table[k - reach : k + reach + 1]
+    """Rows of the offsets -reach .. reach that a batch has; beyond the table's, its outermost."""
+    k, reach = len(table) // 2, offsets.reach
+    if reach <= k:
+        return table[k - reach : k + reach + 1]
+    return table[torch.arange(-reach, reach + 1, device=table.device).clamp(-k, k) + k]
 
 
 class Taco(nn.Module):
@@ -185,7 +186,7 @@ class Taco(nn.Module):
         hidden position is.
         """
         tokens = inputs.tokens
-        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
+        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, self.max_positions)
         rows = relative_rows(self.offsets.weight, offsets)
         places = Places(offsets, inputs.padding, rows)
         streams = self.embeddings(inputs)

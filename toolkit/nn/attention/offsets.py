@@ -5,12 +5,15 @@ B batch   S query places   T key places   H heads   R kernel taps, 2 * radius + 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from toolkit.common.positions import HIDDEN_POSITION
+from toolkit.nn.attention.windows import laid_by_ids
 
 KEPT = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
@@ -52,24 +55,50 @@ class Offsets:
     """
 
     def __init__(
-        self, positions: Int[Tensor, "B S"] | None, length: int, device: torch.device
+        self,
+        positions: Int[Tensor, "B S"] | None,
+        length: int,
+        device: torch.device,
+        limit: int = UNKNOWN,
     ) -> None:
+        """`limit` is above all ids, the least of which is -1; known ones spare a GPU a look."""
         self.positions, self.length, self.device = positions, length, device
+        self._limit = limit
         self._taps: dict[int, Tensor] = {}
+        self._columns: dict[torch.dtype, Tensor] = {}
 
     @property
     def shared(self) -> bool:
         """Whether all sentences have the same offsets."""
         return self.positions is None
 
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """No id is less than the first or more than the second."""
+        if self.positions is None:
+            return 0, self.length - 1
+        if self.positions.device.type != "cpu":
+            return HIDDEN_POSITION, self._limit - 1
+        return int(self.positions.min()), int(self.positions.max())
+
     @property
     def reach(self) -> int:
-        """No offset is larger. From ids on a GPU nothing is read, which would wait for it."""
-        if self.positions is None:
-            return self.length - 1
-        if self.positions.device.type != "cpu":
-            return UNKNOWN
-        return int(self.positions.max() - self.positions.min())
+        """No offset is larger."""
+        least, most = self.bounds
+        return most - least
+
+    @cached_property
+    def ids(self) -> Int[Tensor, "B S"]:
+        """Position ids counted from 0."""
+        assert self.positions is not None, "plain positions have windows of their own"
+        return self.positions - self.bounds[0]
+
+    def columns(self, dtype: torch.dtype) -> Float[Tensor, "B P T"]:
+        """1 where place j stands at position p, else 0."""
+        if dtype not in self._columns:
+            every = torch.arange(self.reach + 1, device=self.device)[:, None]
+            self._columns[dtype] = (self.ids[:, None] == every).to(dtype)
+        return self._columns[dtype]
 
     def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
@@ -85,6 +114,8 @@ def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B 
     radius = taps.shape[-1] // 2
     if offsets.shared and radius == offsets.length - 1:
         return skewed(taps)
+    if not offsets.shared and radius >= offsets.reach:
+        return laid_by_ids(taps, offsets.ids, offsets.columns(taps.dtype))
     index = offsets.taps(radius)
     laid: Tensor = _Lay.apply(taps, index, offsets.shared)
     return laid

@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from toolkit.nn.attention.offsets import Offsets, lay
+from toolkit.nn.attention.windows import laid_by_ids
+
+BATCH, HEADS, LENGTH, REACH = 2, 3, 7, 8
+
+
+def given(seed=0):
+    torch.manual_seed(seed)
+    ids = torch.randint(-1, REACH, (BATCH, LENGTH))
+    ids[:, 0], ids[:, 1] = -1, REACH - 1  # the furthest apart
+    shape = (BATCH, HEADS, LENGTH, 2 * REACH + 1)
+    return ids, torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+def by_loops(taps, ids):
+    out = torch.zeros(BATCH, HEADS, LENGTH, LENGTH, dtype=taps.dtype)
+    for b in range(BATCH):
+        for i in range(LENGTH):
+            for j in range(LENGTH):
+                out[b, :, i, j] = taps[b, :, i, ids[b, j] - ids[b, i] + REACH]
+    return out
+
+
+def test_windows_lay_taps_as_the_loops_do_and_their_gradient_is_the_loops():
+    ids, taps = given()
+    laid, expected = lay(taps, Offsets(ids, LENGTH, ids.device)), by_loops(taps, ids)
+    assert torch.equal(laid, expected)
+    weights = torch.randn_like(laid)
+    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
+    torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("reach", [REACH, REACH + 3])
+def test_more_positions_than_are_in_use_change_nothing(reach):
+    ids, taps = given()
+    wide = torch.nn.functional.pad(taps, (reach - REACH, reach - REACH))
+    columns = torch.nn.functional.one_hot(ids + 1, reach + 1).mT.double()
+    assert torch.equal(laid_by_ids(wide, ids + 1, columns), by_loops(taps, ids))
+
+
+def test_taps_need_not_lie_side_by_side():
+    ids, taps = given()
+    apart = taps.detach().transpose(0, 1).contiguous().transpose(0, 1)
+    offsets = Offsets(ids, LENGTH, ids.device)
+    assert torch.equal(lay(apart, offsets), lay(taps, offsets))
