@@ -7,7 +7,8 @@ its gradient is averaged over the ranks and each keeps its own rows (Zhao et al.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 
 import torch
@@ -66,10 +67,27 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def own_rows(tensor: Tensor) -> slice:
+def whole_on_first(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
+    """Whole tensors in the memory of the first rank, one gathered after the other; all ranks call.
+
+    The others get none.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        gathered = whole(tensor)
+        if world.first:
+            found[name] = gathered.cpu()
+    return found
+
+
+def is_sharded(learner: nn.Module) -> bool:
+    return isinstance(learner, FSDPModule)
+
+
+def own_rows(tensor: Tensor) -> slice | EllipsisType:
     """Which rows of the whole tensor this rank keeps: equal shares, the last ones fewer."""
     if not isinstance(tensor, DTensor):
-        return slice(0, None)
+        return ...
     share = -(-len(tensor) // tensor.device_mesh.size())
     begin = min(len(tensor), share * tensor.device_mesh.get_local_rank())
     return slice(begin, min(len(tensor), begin + share))

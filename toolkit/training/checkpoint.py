@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -17,9 +18,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.save import from_dict, plugins_of, to_dict
 from toolkit.data.codec import Codec
+from toolkit.distributed.shard import local, own_rows
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.task import Learner
-from toolkit.training import manifest, tensor_header
+from toolkit.training import manifest, stored, tensor_header
 from toolkit.training.build import build_learner
 from toolkit.training.save_folder import BEST, LAST, SaveFolder
 
@@ -114,19 +116,21 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
     return AVERAGE if there and weights != "trained" else MODEL
 
 
+@torch.no_grad()
 def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
     """Give the learner exactly the weights of a verified checkpoint."""
-    saved, own = read_tensors(folder / file), learner.state_dict()
+    saved, own = stored.opened([folder / file]), learner.state_dict()
     problems = mismatches(saved, own)
     if problems:
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
             f"It was written by another version of its architecture or task."
         )
-    learner.load_state_dict(saved)
+    for name, tensor in own.items():
+        local(tensor).copy_(saved[name][own_rows(tensor)])
 
 
-def mismatches(saved: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
+def mismatches(saved: Mapping[str, Tensor | stored.Rows], own: Mapping[str, Tensor]) -> list[str]:
     """What keeps saved weights from being this learner's: missing, unknown, of another shape."""
     other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
     shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
@@ -142,21 +146,3 @@ def some(names: Sequence[str], most: int = 5) -> str:
     """The first few, and how many more there are."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def describe(path: str | Path, verify: bool = False) -> dict[str, Any]:
-    """What a checkpoint is, as rows of a table; `verify` reads all of it against its digests."""
-    folder = Path(path)
-    facts = manifest.verify(folder, only=None if verify else [CONFIG])
-    config, sizes = read_config(folder)
-    return {
-        "kind": "checkpoint",
-        "architecture": config.arch.name,
-        "task": config.task.name,
-        "update": facts["update"],
-        "epoch": facts["epoch"],
-        "saved because of": ", ".join(facts["reasons"]),
-        "vocabulary": sizes.tokens,
-        "files": ", ".join(facts["files"]),
-        "digests": "all right" if verify else "not compared (--verify does)",
-    }

@@ -13,8 +13,9 @@ from toolkit import __version__
 from toolkit.common import strict_json
 from toolkit.config.run import RunConfig
 from toolkit.data.codec import Codec
+from toolkit.distributed.shard import is_sharded, whole_on_first
 from toolkit.models.inputs import Sizes
-from toolkit.training import optimizer_state
+from toolkit.training import optimizer_state, shares
 from toolkit.training.checkpoint import (
     AVERAGE,
     MODEL,
@@ -24,7 +25,7 @@ from toolkit.training.checkpoint import (
     write_tensors,
 )
 from toolkit.training.moving_average import MovingAverage
-from toolkit.training.save_folder import SaveFolder
+from toolkit.training.save_folder import SaveFolder, discard
 from toolkit.training.step import State
 from toolkit.training.trainer import Trainer
 
@@ -62,16 +63,25 @@ class Contents:
         }
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """All ranks sum up, the first one writes."""
-        state = self.state()
+        """All ranks sum up and write their shares where there are any, the first one the rest."""
+        state, world, learner = self.state(), self.trainer.world, self.trainer.learner
+        name = f"checkpoint_e{epoch}_u{update}"
         average = self.average.tensors() if self.average else {}
-        if not self.trainer.world.first:
+        weights = learner.state_dict()
+        moments = optimizer_state.tensors(self.trainer.optimizer, learner)
+        shared = None
+        if is_sharded(learner):
+            shared = shares.write(self.folder, name, {**weights, **moments}, world)
+            weights = whole_on_first(weights, world)
+        if not world.first:
             return
 
         def fill(folder: Path) -> None:
-            learner, optimizer = self.trainer.learner, self.trainer.optimizer
-            write_tensors(folder / MODEL, learner.state_dict())
-            write_tensors(folder / OPTIMIZER, optimizer_state.tensors(optimizer, learner))
+            write_tensors(folder / MODEL, weights)
+            if shared:
+                shares.adopt(shared, folder, world.size)
+            else:
+                write_tensors(folder / OPTIMIZER, moments)
             if average:
                 write_tensors(folder / AVERAGE, average)
             (folder / STATE).write_text(strict_json.dumps(state, indent=1), "utf-8")
@@ -80,4 +90,6 @@ class Contents:
 
         facts = {"update": update, "epoch": epoch, "reasons": reasons}
         versions = {"toolkit": __version__, "torch": torch.__version__}
-        self.folder.write(f"checkpoint_e{epoch}_u{update}", fill, {**facts, "versions": versions})
+        self.folder.write(name, fill, {**facts, "versions": versions})
+        if shared:
+            discard(shared)

@@ -52,8 +52,9 @@ class Log:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
+        used = self.utilisation(step, values["tokens_per_second"])  # all ranks: shards need them
         if trainer.world.first:
-            values |= self.utilisation(step, values["tokens_per_second"])
+            values |= used
         self.latest = {"update": step.update, "epoch": step.epoch, **values}
         if self.sink:
             self.sink.write("train", self.latest)

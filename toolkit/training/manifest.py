@@ -33,7 +33,8 @@ def text_of(facts: Mapping[str, Any]) -> str:
 
 def seal(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the manifest of a folder whose other files are complete."""
-    files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
     (folder / NAME).write_text(text_of({**facts, "format": FORMAT, "files": files}), "utf-8")
 
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.shard import own_rows, rows_like
+from toolkit.training.stored import Rows
 
 SEPARATOR = "::"
 """Between parameter and quantity; neither holds it."""
@@ -25,22 +27,28 @@ def tensors(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def restore(optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor]) -> None:
-    """Give every parameter the state that was saved under its name."""
+def restore(optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor | Rows]) -> None:
+    """Give every parameter the state that was saved under its name, or its share of that."""
     parameters = dict(learner.named_parameters())
     states: dict[str, dict[str, Any]] = {}
     for key, value in saved.items():
-        name, _, quantity = key.rpartition(SEPARATOR)
+        name, found, quantity = key.rpartition(SEPARATOR)
+        if not found:
+            continue  # the parameter itself, which shares hold too
         if name not in parameters:
             raise ToolkitError(
                 f"the optimizer's state must belong to this learner, but {name!r} is none of its "
                 f"parameters. Take only the weights with --finetune-from."
             )
-        plain = value.dtype == torch.double and not value.dim()
-        states.setdefault(name, {})[quantity] = float(value) if plain else value
+        states.setdefault(name, {})[quantity] = kept_with(parameters[name], value)
     for name, state in states.items():
-        device = parameters[name].device
-        optimizer.state[parameters[name]] = {
-            quantity: value.to(device) if isinstance(value, Tensor) else value
-            for quantity, value in state.items()
-        }
+        optimizer.state[parameters[name]] = state
+
+
+def kept_with(p: Tensor, value: Tensor | Rows) -> Tensor | float:
+    """A saved quantity as it belongs to a parameter: sharded like it where it has its shape."""
+    if value.shape and value.shape == p.shape:
+        return rows_like(p, value[own_rows(p)])
+    found = value[...]
+    plain = found.dtype == torch.double and not found.dim()
+    return float(found) if plain else found.to(p.device)

@@ -14,7 +14,7 @@ from toolkit.config.save import to_dict
 from toolkit.data.codec import Codec
 from toolkit.distributed import World
 from toolkit.tasks.task import Learner
-from toolkit.training import manifest, optimizer_state
+from toolkit.training import manifest, optimizer_state, shares, stored
 from toolkit.training.checkpoint import (
     AVERAGE,
     CONFIG,
@@ -62,8 +62,17 @@ def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Sa
     if not found:
         return None
     folder = Path(found)
+    refuse_average(folder)
     refuse_changes(folder, config)
     return Saved(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
+
+
+def refuse_average(folder: Path) -> None:
+    if averaged := manifest.read(folder).get("averaged"):
+        raise ToolkitError(
+            f"a run must go on from a checkpoint of its own, but {folder} is an average of "
+            f"{len(averaged)} and has no optimizer. Start from its weights with --finetune-from."
+        )
 
 
 def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
@@ -144,9 +153,8 @@ def restore(
     A moving average that the run did not have before begins at its weights.
     """
     load_weights(saved.folder, trainer.learner)
-    optimizer_state.restore(
-        trainer.optimizer, trainer.learner, read_tensors(saved.folder / OPTIMIZER)
-    )
+    files = shares.of(saved.folder) or [saved.folder / OPTIMIZER]
+    optimizer_state.restore(trainer.optimizer, trainer.learner, stored.opened(files))
     trainer.place = saved.place
     if trainer.precision.loss_scale and saved.state["loss_scale"]:
         trainer.precision.loss_scale.restore(saved.state["loss_scale"])
