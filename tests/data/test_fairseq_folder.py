@@ -1,8 +1,15 @@
+import json
+import struct
+import tracemalloc
+
+import numpy as np
 import pytest
 
 from tests.data.fairseq_files import write_folder
+from toolkit.cli import inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.data.folder import DataFolder
+from toolkit.training.checkpoint import load_checkpoint
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
 LINES = ["the cat sat", "on the mat", "", "the dog sat"]
@@ -60,3 +67,38 @@ def test_folders_of_two_dictionaries_are_refused(folder, tmp_path):
     other = write_folder(tmp_path / "other", WORDS[::-1], {"train": LINES})
     with pytest.raises(ToolkitError, match="data folders must agree on their vocabulary"):
         DataFolder.open(folder, other)
+
+
+def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path, capsys):
+    draw = np.random.default_rng(0)
+    lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(60)]
+    folder = str(write_folder(tmp_path / "bin", WORDS, {"train": lines, "valid": lines[:20]}))
+    run = str(tmp_path / "run")
+    sizes = ["--arch.layers", "1", "--arch.width", "16", "--arch.heads", "2"]
+    words = [folder, "--arch", "bert_tiny", *sizes, "--task", "mlm", "--save-dir", run]
+    assert train.main([*words, "--max-epoch", "3", "--task.samples", "documents"]) == 0
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    documents = len([text for text in "\n".join(lines[:20]).split("\n\n") if text.strip()])
+    assert found["valid"]["valid"]["examples"] == documents
+    assert validate.main([folder, "--path", run]) == 0
+    assert f"{found['valid']['valid']['loss']:.4f}" in capsys.readouterr().out
+    assert inspect.main([folder, run, "--verify", "--examples", "1"]) == 0
+    assert len(load_checkpoint(run).fill_mask("the [MASK] sat")) == 1
+
+
+def test_a_hundred_million_items_open_without_being_read(tmp_path):
+    items, length = 10**8, 20
+    (tmp_path / "dict.txt").write_text("the 1\n")
+    with (tmp_path / "train.bin").open("wb") as file:
+        file.truncate(2 * length * items)  # a hole: nothing of it is on the disk
+    with (tmp_path / "train.idx").open("wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, 8, items))
+        file.seek(26 + 4 * (items - 1))
+        file.write(struct.pack("<i", length))
+        file.seek(26 + 12 * items - 8)
+        file.write(struct.pack("<q", 2 * length * (items - 1)))
+    tracemalloc.start()
+    column = DataFolder.open(tmp_path).split("train").column("tokens")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert column.parts[0].index.items == items

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.checksums import BLOCK_BYTES, Blocks, Places
+from toolkit.data.checksums import BLOCK_BYTES, Blocks, Bytes, Places
 from toolkit.data.columns import Part
 from toolkit.data.header import HEADER_BYTES, Header, read_header
 
@@ -25,14 +25,20 @@ class MappedFile:
                 f"{path} must be a .{role} file, but says it is .{self.header.role}: it was "
                 f"renamed. Run toolkit-preprocess again."
             )
-        self._mapped = np.memmap(path, np.uint8, "r").view(np.ndarray)
-        end = HEADER_BYTES + self.header.payload_bytes
-        self.payload = self._mapped[HEADER_BYTES:end]
+        self._end = HEADER_BYTES + self.header.payload_bytes
+
+    @cached_property
+    def _mapped(self) -> Bytes:
+        """Mapped when first used: a system has only so many mappings for a process."""
+        return np.memmap(self.path, np.uint8, "r").view(np.ndarray)
+
+    @property
+    def payload(self) -> Bytes:
+        return self._mapped[HEADER_BYTES : self._end]
 
     @cached_property
     def blocks(self) -> Blocks:
-        end = HEADER_BYTES + self.header.payload_bytes
-        return Blocks(self.payload, self._mapped[end:].view("<u4"))
+        return Blocks(self.payload, self._mapped[self._end :].view("<u4"))
 
 
 class CheckedPart(Part):
