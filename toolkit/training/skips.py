@@ -32,7 +32,8 @@ class Skips:
             text = f"made in parts: {'; '.join(step.unfit)}"
             self.tell(step, "out of memory", text, range(self.world.size))
         self.unread.append(step)
-        if self.world.device.type == "cpu" or step.update % READ_EVERY == 0:
+        # Before the next epoch, whose data may lie in other shards.
+        if step.ends_epoch or self.world.device.type == "cpu" or step.update % READ_EVERY == 0:
             self.read()
 
     def read(self) -> None:
@@ -72,7 +73,7 @@ class Skips:
             "reason": reason,
             "micro_batches": spelled(numbers),
             "examples": spelled(examples),
-            "text": f"{text}; micro-batch {shown(numbers)}, examples {shown(examples)}",
+            "text": f"{text}; micro-batches {shown(numbers)}, examples {shown(examples)}",
         }
         self.sink.write("trouble", values)
 

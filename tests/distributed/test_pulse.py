@@ -1,0 +1,28 @@
+import threading
+import time
+
+import pytest
+
+from toolkit.distributed.pulse import Pulse, whereabouts
+
+
+def test_an_exchange_is_counted_and_left_again():
+    pulse = Pulse()
+    with pulse.waiting("a sum"):
+        assert (pulse.entered, pulse.exchange) == (1, "a sum") and pulse.waited_seconds >= 0
+    assert (pulse.entered, pulse.exchange, pulse.waited_seconds) == (1, "", 0.0)
+
+
+def test_an_exchange_that_breaks_stays_marked():
+    pulse = Pulse()
+    with pytest.raises(RuntimeError), pulse.waiting("a sum"):
+        raise RuntimeError("connection closed")
+    assert pulse.exchange == "a sum"
+
+
+def test_where_the_main_thread_is_begins_with_its_own_line():
+    found = []
+    threading.Thread(target=lambda: found.append(whereabouts())).start()
+    while not found:
+        time.sleep(0.001)
+    assert found[0].startswith("test_where_the_main_thread_is_begins_with_its_own_line (test_pu")

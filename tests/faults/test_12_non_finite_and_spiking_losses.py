@@ -1,0 +1,90 @@
+"""Scenario 12: NaN, inf or 1e9 as the loss of one rank."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.training.run import Run
+
+
+def poisoned(config, world, value, updates, **options):
+    """A run whose second rank adds `value` to its loss in some updates; weights after each."""
+    training = Run(config(**options), world)
+    trainer, weights = training.trainer, [torch.zeros(0)]
+    sums = trainer.criterion.forward
+
+    def spoilt(predictions):
+        wrong = world.rank == 1 and trainer.place.update + 1 in updates
+        return {o: total + (value if wrong else 0.0) for o, total in sums(predictions).items()}
+
+    def advance(step):
+        weights.append(torch.cat([p.detach().flatten() for p in trainer.parameters]))
+
+    trainer.criterion.forward, training.advance = spoilt, advance
+    return training, weights
+
+
+def troubles(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [r for r in map(strict_json.loads, lines) if r["event"] == "trouble"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        pytest.param(float("inf"), marks=pytest.mark.slow),
+        pytest.param(float("-inf"), marks=pytest.mark.slow),
+    ],
+)
+def test_a_loss_that_is_not_finite_on_one_rank_changes_nothing_on_any(
+    config, ranks, tmp_path, value
+):
+    def train(world):
+        training, weights = poisoned(config, world, value, {3}, max_update=5, batch_size=4)
+        result = training.fit()
+        training.close()
+        unchanged = torch.equal(weights[3], weights[2]), torch.equal(weights[4], weights[3])
+        return unchanged, result.train["skipped_updates"], weights[5].tolist()
+
+    first, second = ranks(train)
+    assert first == second and first[:2] == ((True, False), 1.0)
+    (told,) = troubles(tmp_path / "run")
+    assert (told["update"], told["reason"], told["micro_batches"]) == (3, "loss", "5")
+    assert len(told["examples"].split()) == 4
+    assert told["text"].startswith("skipped: its loss is not finite on rank 1; micro-batches 5, ex")
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.slow
+def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
+    def train(world):
+        training, _ = poisoned(config, world, float("nan"), range(1, 99), no_save=True, max_epoch=9)
+        with pytest.raises(ToolkitError, match=r"not in 10 updates in a row up to update 10") as e:
+            training.fit()
+        training.close()
+        return training.trainer.place.update, str(e.value)
+
+    first, second = ranks(train)
+    assert first == second and first[0] == 10
+    assert "that is not finite: the output of the criterion (CrossEntropy) on rank 1" in first[1]
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.slow
+def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
+    def train(world):
+        options = {"skip_spikes": True, "max_update": 72, "max_epoch": 99, "batch_size": 4}
+        training, weights = poisoned(config, world, 1e9, {70}, **options)
+        training.fit()
+        training.close()
+        return torch.equal(weights[70], weights[69]), torch.equal(weights[71], weights[70])
+
+    assert ranks(train) == [(True, False)] * 2
+    told = [(r["update"], r["reason"]) for r in troubles(tmp_path / "run")]
+    assert told == [(70, "spike")]

@@ -1,0 +1,35 @@
+"""Scenario 13: 1e-3 is added to one parameter of one rank."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.run import Run
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [2, *(pytest.param(interval, marks=pytest.mark.slow) for interval in (1, 5))],
+)
+def test_a_parameter_that_differs_on_one_rank_is_found_within_one_interval(config, ranks, interval):
+    def train(world):
+        c = config(check_ranks_interval=interval, batch_size=4, no_save=True, max_epoch=9)
+        training = Run(c, world)
+        parameter = dict(training.trainer.learner.named_parameters())["task.head.bias"]
+
+        def advance(step):
+            if step.update == 3 and world.rank == 1:
+                with torch.no_grad():
+                    parameter.view(-1)[0] += 1e-3
+
+        training.advance = advance
+        with pytest.raises(ToolkitError, match=r"all ranks must have the same parameters") as error:
+            training.fit()
+        training.close()
+        return training.trainer.place.update, str(error.value)
+
+    first, second = ranks(train)
+    assert first == second and 3 <= first[0] < 3 + interval
+    assert "rank 1 differs from the others, first in task.head.bias" in first[1]

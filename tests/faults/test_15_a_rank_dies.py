@@ -1,0 +1,72 @@
+"""Scenario 15: one of two ranks dies behind update 2, which has been saved."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from toolkit.distributed import World
+from toolkit.distributed.watchdog import LOST
+from toolkit.training import manifest
+from toolkit.training.run import Run, run
+
+
+def train(config, monkeypatch, dies):
+    """A run on two ranks, one of which does behind update 2 what is asked for."""
+    advance = Run.advance
+
+    def last_words(self, step):
+        advance(self, step)
+        if step.update == 3:
+            dies(self.world.rank)
+
+    c = config(save_interval_updates=2, max_epoch=99, batch_size=4)
+
+    def start(rank):
+        monkeypatch.setattr(Run, "advance", last_words)
+        run(c)
+
+    return start
+
+
+def killed(which):
+    return lambda rank: os.kill(os.getpid(), signal.SIGKILL) if rank == which else None
+
+
+def whole(folder):
+    """The update of checkpoint_last, whose digests are right."""
+    return manifest.verify(folder / "checkpoint_last")["update"]
+
+
+@pytest.mark.parametrize("which", [1, pytest.param(0, marks=pytest.mark.slow)])
+def test_the_other_rank_ends_and_names_the_one_that_was_killed(
+    config, monkeypatch, two_ranks, tmp_path, which
+):
+    ended = two_ranks(train(config, monkeypatch, killed(which)))
+    assert ended[which].code == -signal.SIGKILL
+    other = ended[1 - which]
+    assert other.code == LOST
+    assert f"rank {1 - which} ends: rank {which} is gone" in other.said
+    assert whole(tmp_path / "run") == 2
+
+
+@pytest.mark.slow
+def test_the_run_goes_on_from_its_last_checkpoint(config, monkeypatch, two_ranks, tmp_path):
+    two_ranks(train(config, monkeypatch, killed(1)))
+    again = Run(config(max_update=3, batch_size=4), World())
+    assert again.trainer.place.update == 2
+    again.close()
+
+
+@pytest.mark.slow
+def test_an_error_on_one_rank_is_told_by_the_other(config, monkeypatch, two_ranks):
+    def fails(rank):
+        if rank == 1:
+            raise OSError("the disk of this machine is gone")
+
+    first, second = two_ranks(train(config, monkeypatch, fails))
+    assert second.code == 1 and "OSError: the disk of this machine is gone" in second.said
+    assert first.code == LOST
+    assert "rank 1 ended with OSError: the disk of this machine is gone" in first.said

@@ -1,0 +1,39 @@
+"""Scenario 16: one of two ranks does not come to an exchange that the other waits in."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from toolkit.distributed.watchdog import LOST
+from toolkit.training.run import Run, run
+from toolkit.training.validation import Validation
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(Run, "advance"), pytest.param(Validation, "judge", marks=pytest.mark.slow)],
+)
+def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
+    config, monkeypatch, two_ranks, tmp_path, owner, method
+):
+    usual = getattr(owner, method)
+
+    def sleepy(self, *arguments):
+        usual(self, *arguments)
+        if (self if owner is Run else self.trainer).world.rank == 1:
+            time.sleep(3600)
+
+    c = config(training__timeout_seconds=3.0, max_epoch=99)
+
+    def start(rank):
+        monkeypatch.setattr(owner, method, sleepy)
+        run(c)
+
+    for rank, ended in enumerate(two_ranks(start)):
+        assert ended.code == LOST
+        assert "rank 1 is late: rank 0 has waited" in ended.said
+        assert "s in a sum over the ranks; it is in sleepy (test_16_a_rank_hangs.py:" in ended.said
+        assert f"rank {rank} is in:" in ended.said and "Thread 0x" in ended.said
+        assert "trainer.py" in (tmp_path / "run" / f"stacks_rank{rank}.txt").read_text()
