@@ -18,23 +18,21 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import multiprocessing
-import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from race import Update, machine, race
 
 from toolkit.common.memory import keep_freed_memory
 
 WORDS, BATCH, LENGTH, WIDTH, MASKED = 30_004, 32, 128, 256, 0.15
 NO_KERNELS = {"fixed": False, "dynamic": False}
-Update = Callable[[], object]
 
 
 def tokens_and_places() -> tuple[torch.Tensor, torch.Tensor]:
@@ -129,34 +127,6 @@ KEPT_MEMORY: dict[str, Callable[[], Update]] = {
 }
 CONTESTANTS = {**USUAL, **KEPT_MEMORY}
 OURS = ("composite, bf16", "no kernels, bf16")
-WARM_UP = 3
-"""Rounds before the timed ones: what is kept in memory is there after them."""
-
-
-def contestant(name: str, pipe: Any) -> None:
-    """A process: builds, then makes one update for every message and answers with its seconds."""
-    update = CONTESTANTS[name]()
-    while pipe.recv():
-        start = time.perf_counter()
-        update()
-        pipe.send(time.perf_counter() - start)
-
-
-def race(names: Sequence[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each update, the contestants taking turns, after a warm-up."""
-    context = multiprocessing.get_context("spawn")
-    pipes: dict[str, Any] = {}
-    for name in names:
-        pipes[name], theirs = context.Pipe()
-        context.Process(target=contestant, args=(name, theirs), daemon=True).start()
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(WARM_UP + rounds):
-        for name in names:
-            pipes[name].send(True)
-            times[name].append(pipes[name].recv())
-    for pipe in pipes.values():
-        pipe.send(False)
-    return {name: found[WARM_UP:] for name, found in times.items()}
 
 
 def operations() -> int:
@@ -214,16 +184,6 @@ def summary(times: dict[str, list[float]]) -> str:
     )
 
 
-def machine() -> str:
-    import transformers
-
-    return (
-        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
-        f"torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"Python {platform.python_version()}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="updates timed for each contestant")
@@ -231,7 +191,9 @@ def main() -> None:
     parser.add_argument("--kept-memory", action="store_true", help="give our setting to HF, too")
     asked = parser.parse_args()
     names = [*OURS, *KEPT_MEMORY] if asked.kept_memory else list(USUAL)
-    text = f"{machine()}\n\n{summary(race(names, asked.rounds))}"
+    records = race({name: CONTESTANTS[name] for name in names}, asked.rounds)
+    times = {name: record.seconds for name, record in records.items()}
+    text = f"{machine()}\n\n{summary(times)}"
     print(text)
     if asked.report:
         day = datetime.date.today().isoformat()

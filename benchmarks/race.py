@@ -1,0 +1,62 @@
+"""Contestants that take turns, each in a process of its own, since memory settings belong to one."""
+
+from __future__ import annotations
+
+import multiprocessing
+import platform
+import resource
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+Update = Callable[[], object]
+WARM_UP = 3
+"""Rounds before the timed ones: what is kept in memory is there after them."""
+
+
+class Record(NamedTuple):
+    seconds: list[float]
+    """Of each timed update, in the order of the rounds."""
+    peak_mib: float
+    """Most memory the process has held, what Python and torch take included."""
+
+
+def contestant(make: Callable[[], Update], pipe: Any) -> None:
+    """A process: builds, then makes one update for every message and answers with its seconds."""
+    update = make()
+    while pipe.recv():
+        start = time.perf_counter()
+        update()
+        pipe.send(time.perf_counter() - start)
+    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def race(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[str, Record]:
+    """The contestants take turns, one update at a time, while the others sleep."""
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Any] = {}
+    for name, make in contestants.items():
+        pipes[name], theirs = context.Pipe()
+        context.Process(target=contestant, args=(make, theirs), daemon=True).start()
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(WARM_UP + rounds):
+        for name, pipe in pipes.items():
+            pipe.send(True)
+            times[name].append(pipe.recv())
+    records = {}
+    for name, pipe in pipes.items():
+        pipe.send(False)
+        records[name] = Record(times[name][WARM_UP:], pipe.recv())
+    return records
+
+
+def machine() -> str:
+    import transformers
+
+    return (
+        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
+        f"torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"Python {platform.python_version()}"
+    )
