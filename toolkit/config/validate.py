@@ -14,13 +14,20 @@ class ValidateConfig:
     POSITIONAL: ClassVar[str] = "folders"
 
     folders: list[str] = field(default_factory=list)
-    """Folders that toolkit-preprocess wrote with the vocabulary of the checkpoints."""
+    """Folders of the checkpoints' vocabulary that toolkit-preprocess or fairseq-preprocess wrote;
+    of shards, as in a:b, the first that has the split."""
     path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
     """Checkpoints, or save folders, whose best checkpoint is meant; each is evaluated."""
+    weights: str = "auto"
+    """auto, trained or average. auto is the moving average where the run kept one
+    (--training.ema-decay), as its own validation was; trained is the weights themselves."""
     valid_subset: str = "valid"
     """Splits to evaluate on, separated by commas."""
     results_path: str | None = None
-    """File to write all figures to, as JSON."""
+    """File to write all figures to, as one JSON object: checkpoint, split, figure."""
+    json: str | None = None
+    """File to write the figures to as JSON lines; - for standard output, on which nothing else
+    is then written."""
     max_tokens: int | None = None
     """Most tokens in one batch, padding included."""
     batch_size: int | None = None
@@ -35,6 +42,10 @@ class ValidateConfig:
     def __post_init__(self) -> None:
         require(bool(self.folders), "a data folder must be given, but none is. Name one or more.")
         require(bool(self.path), "a checkpoint must be given, but none is. Pass --path.")
+        require(
+            self.weights in ("auto", "trained", "average"),
+            f"weights must be auto, trained or average, but is {self.weights!r}.",
+        )
         require(
             bool(self.valid_subset.strip(", ")), "valid_subset must name a split, but is empty."
         )

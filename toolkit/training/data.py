@@ -41,11 +41,25 @@ def split_of(
     world: World,
     seed: int,
     training: bool,
-    mixture: Mixture | None = None,
 ) -> Split:
     """One split of a folder as the task sees it, with this rank's loader."""
     examples = examples_of(name, folder, task, world=world, seed=seed, training=training)
-    loader = Loader(
+    told = f"{name} of {folder.name}"
+    loader = loader_of(examples, c, world=world, seed=seed, training=training, name=told)
+    return Split(name=name, examples=examples, loader=loader)
+
+
+def loader_of(
+    examples: Examples,
+    c: DataConfig,
+    *,
+    world: World,
+    seed: int,
+    training: bool,
+    name: str,
+    mixture: Mixture | None = None,
+) -> Loader:
+    return Loader(
         examples,
         max_tokens=c.max_tokens,
         batch_size=c.batch_size or (None if c.max_tokens else 32),
@@ -57,9 +71,8 @@ def split_of(
         shuffle=training,
         pin_memory=world.device.type == "cuda",
         mixture=mixture,
-        name=f"{name} of {folder.name}",
+        name=name,
     )
-    return Split(name=name, examples=examples, loader=loader)
 
 
 def examples_of(
@@ -143,29 +156,28 @@ class TrainingData:
         return (epoch - 1) % self._corpora.cycle
 
     def _open(self, turn: int) -> Split:
-        self._mixture = self._mixed(turn + 1) if self._c.weights else None
-        return split_of(
-            self._c.train_subset,
-            self._corpora.of_epoch(turn + 1),
-            self._task,
+        name, folder = self._c.train_subset, self._corpora.of_epoch(turn + 1)
+        examples = self._examples(folder)
+        self._mixture = self._mixed(examples, turn + 1) if self._c.weights else None
+        loader = loader_of(
+            examples,
             self._c,
             world=self._world,
             seed=self._seed,
             training=True,
+            name=f"{name} of {folder.name}",
             mixture=self._mixture,
         )
+        return Split(name=name, examples=examples, loader=loader)
 
-    def _mixed(self, epoch: int) -> Mixture:
+    def _examples(self, folder: DataFolder) -> Examples:
+        name, world = self._c.train_subset, self._world
+        return examples_of(name, folder, self._task, world=world, seed=self._seed, training=True)
+
+    def _mixed(self, together: Examples, epoch: int) -> Mixture:
         """The weights over the examples that each corpus has by itself."""
-        name, seed = self._c.train_subset, self._seed
-        folders = [*self._corpora.apart(epoch), self._corpora.of_epoch(epoch)]
-        *lengths, together = (
-            examples_of(
-                name, folder, self._task, world=self._world, seed=seed, training=True
-            ).lengths
-            for folder in folders
-        )
-        if not np.array_equal(np.concatenate(lengths), together):
+        lengths = [self._examples(folder).lengths for folder in self._corpora.apart(epoch)]
+        if not np.array_equal(np.concatenate(lengths), together.lengths):
             raise ToolkitError(
                 f"data.weights must meet a task whose examples stand corpus by corpus, but those "
                 f"of {self._task.name} do not. Leave data.weights out."
