@@ -40,6 +40,37 @@ def test_a_missing_file_is_named(sealed):
         manifest.verify(sealed)
 
 
+def test_a_file_that_the_disk_does_not_give_is_named(sealed, monkeypatch):
+    def broken(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(manifest, "sha256", broken)
+    with pytest.raises(ToolkitError, match=r"weights must be readable, but is not: .*Input/output"):
+        manifest.verify(sealed)
+
+
+def test_numbers_that_are_none_in_a_manifest_are_damage(sealed):
+    text = (sealed / "manifest.json").read_text().replace('"update": 3', '"update": NaN')
+    (sealed / "manifest.json").write_text(text)
+    with pytest.raises(ToolkitError, match="is damaged"):
+        manifest.read(sealed)
+
+
+@pytest.mark.parametrize("files", [[], {"a": 1}, {f"{n}": "" for n in range(10_001)}])
+def test_a_list_of_files_that_is_none_is_damage(sealed, files):
+    facts = manifest.read(sealed)
+    (sealed / "manifest.json").write_text(manifest.text_of({**facts, "files": files}))
+    with pytest.raises(ToolkitError, match="is damaged"):
+        manifest.read(sealed)
+
+
+@pytest.mark.parametrize("name", ["../weights", "/etc/hostname", "\0", "link"])
+def test_a_name_that_leads_elsewhere_is_refused(sealed, name):
+    (sealed / "link").symlink_to("/etc/hostname")
+    with pytest.raises(ToolkitError, match="must name files of its own folder, but names"):
+        manifest.inside(sealed, name)
+
+
 def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be a folder with a manifest.json"):
         manifest.read(tmp_path)

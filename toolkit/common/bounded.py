@@ -12,17 +12,19 @@ from toolkit.common.errors import ToolkitError
 MOST_BYTES = 16 << 20
 
 
-def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
-    """Its UTF-8 text. OSError and UnicodeDecodeError are left to the caller, who knows its use.
-
-    A pipe would never end and a device never be small: neither is opened.
-    """
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
+def plain(path: Path) -> Path:
+    """The path of a plain file; a pipe would never end and a device never be small."""
+    if not stat.S_ISREG(path.stat().st_mode):
         raise ToolkitError(f"{path} must be a plain file, but is a folder, pipe or device.")
-    if status.st_size > most_bytes:
+    return path
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """Its UTF-8 text. OSError and UnicodeDecodeError are left to the caller, who knows its use."""
+    size = plain(path).stat().st_size
+    if size > most_bytes:
         raise ToolkitError(
-            f"{path} must have at most {most_bytes:,} bytes, but has {status.st_size:,}. "
+            f"{path} must have at most {most_bytes:,} bytes, but has {size:,}. "
             f"It is damaged or another program's."
         )
     return path.read_bytes().decode()

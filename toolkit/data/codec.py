@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
 from toolkit.data.normalise import lower_without_accents
 from toolkit.data.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
@@ -107,7 +108,7 @@ class Codec(ABC):
         folder = Path(folder)
         kind: Any = "sentencepiece"
         try:
-            settings = json.loads((folder / CODEC_FILE).read_text(encoding="utf-8"))
+            settings = read_json(folder / CODEC_FILE)
             symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
             kind = settings.get("kind", kind)
             settings["special"] = {role: int(settings["special"][role]) for role in ROLES}
@@ -123,7 +124,7 @@ class Codec(ABC):
 
 
 def _class_of(kind: Any, folder: Path) -> type[Codec]:
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ToolkitError(
             f"the kind in {folder / CODEC_FILE} must be one of {', '.join(KINDS)}, but is "
             f"{kind!r}. It may be a newer toolkit's: upgrade, or run toolkit-preprocess again."

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.bounded import plain, read_json
 from toolkit.common.errors import ToolkitError
 from toolkit.data.checked_part import CheckedPart
 from toolkit.data.codec import Codec
@@ -33,7 +34,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
             f"Run toolkit-preprocess first, or correct the path."
         )
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = read_json(path)
     except FileNotFoundError as error:
         raise ToolkitError(
             f"{folder} must be a folder that toolkit-preprocess wrote, but has no {META_FILE}. "
@@ -139,7 +140,7 @@ def _open_part(
 
 def _check_file(path: Path, expected: str) -> None:
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = hashlib.sha256(plain(path).read_bytes()).hexdigest()
     except OSError as error:
         raise ToolkitError(
             f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."

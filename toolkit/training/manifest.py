@@ -55,6 +55,8 @@ def read(folder: Path) -> dict[str, Any]:
         ) from None
     except ToolkitError:
         raise
+    except OSError as error:
+        raise unreadable(folder / NAME, error) from None
     except (ValueError, RecursionError):
         raise damaged from None
     if not whole or not isinstance(facts.get("format"), int) or not listed(facts.get("files")):
@@ -84,12 +86,20 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
             raise ToolkitError(
                 f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
             )
-        if sha256(path) != digest:
+        try:
+            found = sha256(path)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        if found != digest:
             raise ToolkitError(
                 f"{path} must have the digest in its {NAME}, but is damaged. "
                 f"Use another checkpoint."
             )
     return facts
+
+
+def unreadable(path: Path, error: OSError) -> ToolkitError:
+    return ToolkitError(f"{path} must be readable, but is not: {error}. Use another checkpoint.")
 
 
 def inside(folder: Path, name: str) -> Path:

@@ -1,0 +1,69 @@
+"""Fault 11: a save folder that cannot be used is told at the start, before anything else is done.
+
+The data folder of these runs does not exist either: whoever gets as far as that has begun too late.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.run import run
+
+CANNOT = r"checkpoint\.save_dir must be a folder that can be written to, but .* is not: "
+
+
+def refused(config, folder, reason):
+    with pytest.raises(ToolkitError, match=CANNOT + reason + r"\. Choose another with --save-dir"):
+        run(config(save_dir=str(folder), folders=["nowhere"]))
+
+
+def test_a_file_in_its_place_is_told(config, tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(config, tmp_path / "file", "File exists")
+    refused(config, tmp_path / "file" / "run", "Not a directory")
+
+
+def test_a_link_to_nowhere_is_told(config, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "unmounted" / "disk")
+    refused(config, tmp_path / "link", "(File exists|No such file or directory)")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_file_system_that_holds_no_folders_is_told(config):
+    refused(config, Path("/proc/self/run"), "No such file or directory")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_a_folder_without_permission_is_told(config, tmp_path):
+    tmp_path.chmod(0o500)
+    refused(config, tmp_path / "run", "Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EROFS, "Read-only file system"),
+        (errno.EDQUOT, "Disk quota exceeded"),
+        (errno.ENOSPC, "No space left on device"),
+        (errno.EACCES, "Permission denied"),
+    ],
+)
+def test_a_file_system_that_takes_no_byte_is_told(config, tmp_path, monkeypatch, number, reason):
+    def fsync(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    refused(config, tmp_path / "run", reason)
+
+
+def test_too_little_room_for_checkpoints_is_told_at_the_start(config, monkeypatch, capfd):
+    monkeypatch.setattr("toolkit.training.room.COPIES", 10**12)
+    run(config(max_update=1))
+    told = " ".join(capfd.readouterr().err.split())
+    assert "left, but the last checkpoint, the best and a new one take about 48." in told
+    assert told.index("Make room, or choose") < told.index("save update 1")

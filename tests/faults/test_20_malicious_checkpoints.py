@@ -1,0 +1,145 @@
+"""Fault 20: checkpoints that would run code in a program that unpickles them. None of it runs here.
+
+Each payload makes a file when something unpickles it; the first four are those that Composer tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import io
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from toolkit.cli.generate import main as generate
+from toolkit.cli.inspect import main as inspect
+from toolkit.cli.train import main as train
+from toolkit.cli.validate import main as validate
+from toolkit.common.errors import ToolkitError
+from toolkit.training import manifest
+from toolkit.training.checkpoint import load_checkpoint
+
+
+class Calling:
+    """Calls a function with arguments when it is unpickled."""
+
+    def __init__(self, function, *arguments):
+        self.call = (function, arguments)
+
+    def __reduce__(self):
+        return self.call
+
+
+def zipped(content):
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def old_style(content):
+    """What torch wrote before 1.6: pickles one after another."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer, _use_new_zipfile_serialization=False)
+    return buffer.getvalue()
+
+
+def nested(harm):
+    """torch's loader of tensors, which unpickles the bytes it is given."""
+    return Calling(torch.storage._load_from_bytes, zipped(harm))
+
+
+def of_fairseq(harm):
+    """Arguments, weights and the optimizer's history, as fairseq has written them since 2018."""
+    history = [{"num_updates": 3, "optimizer_name": "adam", "lr_scheduler_state": {"best": None}}]
+    weights = {"encoder.embed_tokens.weight": torch.zeros(2, 2)}
+    arguments = argparse.Namespace(arch="roberta_base", task="masked_lm", harm=harm)
+    return {"args": arguments, "cfg": None, "model": weights, "optimizer_history": history}
+
+
+def payload(name, marker):
+    shell, write = Calling(os.system, f"touch {marker}"), f"open({str(marker)!r}, 'w').close()"
+    config = OmegaConf.create({"a": 1})
+    return {
+        "os.system in the model": {"state": {"model": {"weight": shell}}},
+        "os.system in the state to go on from": {"rng": [shell], "state": {"timestamp": shell}},
+        "eval": {"state": Calling(builtins.eval, write)},
+        "bytes to unpickle": nested(shell),
+        "NumPy": {"rng": np.random.RandomState(0).get_state(), "x": np.array([shell], object)},
+        "OmegaConf": {"cfg": config, "x": Calling(builtins.exec, write)},
+        "fairseq": of_fairseq(shell),
+    }[name]
+
+
+PAYLOADS = ["os.system in the model", "os.system in the state to go on from", "eval"]
+PAYLOADS += ["bytes to unpickle", "NumPy", "OmegaConf", "fairseq"]
+FORMS = {"zip": zipped, "before torch 1.6": old_style, "pickle": pickle.dumps}
+
+
+def commands(data, path, folder):
+    """Every command that reads a checkpoint, with its words."""
+    small = [str(data), "--arch", "composite_bert_tiny", "--task", "mlm", "--max-update", "1"]
+    small += ["--save-dir", str(folder / "new"), "--num-workers", "0"]
+    return [
+        (validate, [str(data), "--path", str(path)]),
+        (generate, ["--task", "mlm", "--path", str(path), "--input", os.devnull]),
+        (inspect, [str(path)]),
+        (train, [*small, "--restore-file", str(path)]),
+        (train, [*small, "--finetune-from", str(path)]),
+    ]
+
+
+@pytest.fixture
+def marker(tmp_path):
+    return tmp_path / "executed"
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_the_payload_would_run_where_it_is_unpickled(name, marker):
+    pickle.loads(pickle.dumps(payload(name, marker)))
+    assert marker.exists(), "a test with a harmless payload shows nothing"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_a_file_is_refused_unread_by_every_command(data, tmp_path, marker, capsys, name, form):
+    file = tmp_path / "checkpoint_best.pt"
+    file.write_bytes(FORMS[form](payload(name, marker)))
+    for main, words in commands(data, file, tmp_path):
+        assert main(words) == 2
+        told = capsys.readouterr().err
+        assert "checkpoint_best.pt" in told and "Traceback" not in told
+    assert not marker.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_inside_a_checkpoint_with_forged_digests_it_is_refused_or_unread(
+    data, trained, tmp_path, marker, capsys, name
+):
+    folder = (trained / "checkpoint_last").resolve()
+    facts = manifest.read(folder)
+    for number, file in enumerate(facts["files"]):
+        kept, form = (folder / file).read_bytes(), list(FORMS.values())[number % len(FORMS)]
+        (folder / file).write_bytes(form(payload(name, marker)))
+        digests = {**facts["files"], file: manifest.sha256(folder / file)}
+        (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": digests}))
+        use, *_, go_on, _ = commands(data, folder, tmp_path)
+        assert use[0](use[1]) in (0, 2) and go_on[0](go_on[1]) == 2
+        assert "Traceback" not in capsys.readouterr().err
+        (folder / file).write_bytes(kept)
+    assert not marker.exists()
+
+
+def test_a_zip_of_a_pickle_named_as_weights_is_no_weights(trained, marker):
+    weights = trained / "checkpoint_last" / "model.safetensors"
+    with zipfile.ZipFile(weights, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(payload("eval", marker)))
+    with pytest.raises(ToolkitError, match=r"model\.safetensors must have the digest"):
+        load_checkpoint(trained / "checkpoint_last")
+    assert not marker.exists()

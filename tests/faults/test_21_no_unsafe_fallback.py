@@ -1,0 +1,108 @@
+"""Fault 21: nothing is ever unpickled, so there is nothing unsafe to fall back to."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.folder import DataFolder
+from toolkit.training.checkpoint import load_checkpoint
+from toolkit.training.run import run
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = [f for folder in ("toolkit", "scripts", "examples") for f in ROOT.glob(f"{folder}/**/*.py")]
+MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+MODULES |= {"hickle", "jsonpickle", "torch.package"}
+CALLS = re.compile(
+    r"(torch\.(load|hub\.\w+|jit\.load)|torch\.storage\._load_from_bytes|(np|numpy)\.(load|loadtxt)"
+    r"|yaml\.(load_all|unsafe_load|full_load|unsafe_load_all|full_load_all)|eval|exec|compile"
+    r"|os\.(system|popen)|dist\.\w*object\w*|hydra\.\w+(\.\w+)*|\w+\.instantiate)"
+)
+LOADERS = {"PlainLoader", "yaml.SafeLoader", "yaml.CSafeLoader"}
+
+
+def names_of(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield node.module or ""
+
+
+def test_no_source_names_a_loader_that_may_run_what_it_loads():
+    assert len(FILES) > 100
+    for file in FILES:
+        tree = ast.parse(file.read_text("utf-8"))
+        assert not {n for n in names_of(tree) if n in MODULES or n.split(".")[0] in MODULES}, file
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                assert not CALLS.fullmatch(ast.unparse(node.func)), f"{file}:{node.lineno}"
+                assert not {k.arg for k in node.keywords} & {"weights_only", "allow_pickle"}, file
+                if ast.unparse(node.func) == "yaml.load":
+                    assert ast.unparse(node.args[1]) in LOADERS, f"{file}:{node.lineno}"
+                if ast.unparse(node.func) == "subprocess.run":
+                    assert not any(k.arg == "shell" for k in node.keywords), file
+
+
+@pytest.fixture
+def unpickled(finished, monkeypatch):
+    """The calls of whatever unpickles, each of which fails; all is imported by then."""
+    calls = []
+
+    class Unpickler(pickle.Unpickler):
+        def load(self):
+            calls.append("pickle.Unpickler")
+            raise AssertionError("pickle.Unpickler was used")
+
+    def refuse(name):
+        def call(*arguments, **options):
+            calls.append(name)
+            raise AssertionError(f"{name} was called")
+
+        return call
+
+    monkeypatch.setattr(pickle, "load", refuse("pickle.load"))
+    monkeypatch.setattr(pickle, "loads", refuse("pickle.loads"))
+    monkeypatch.setattr(pickle, "Unpickler", Unpickler)
+    monkeypatch.setattr(torch, "load", refuse("torch.load"))
+    monkeypatch.setattr(np, "load", refuse("numpy.load"))
+    monkeypatch.setattr(yaml, "unsafe_load", refuse("yaml.unsafe_load"))
+    return calls
+
+
+def test_training_going_on_and_using_what_was_trained_unpickles_nothing(config, unpickled):
+    run(config(max_update=2))
+    run(config(max_update=3))
+    learner = load_checkpoint(config().checkpoint.save_dir)
+    assert learner.fill_mask("the [MASK] sat", top=1) and not unpickled
+
+
+def test_a_checkpoint_that_cannot_be_read_is_read_no_other_way(trained, unpickled):
+    for file in sorted((trained / "checkpoint_last").iterdir()):
+        whole = file.read_bytes()
+        file.write_bytes(b"\x80\x04K\x01." + whole[5:])
+        with pytest.raises(ToolkitError):
+            load_checkpoint(trained / "checkpoint_last")
+        file.write_bytes(whole)
+    assert not unpickled
+
+
+def test_a_data_folder_that_cannot_be_read_is_read_no_other_way(data, tmp_path, unpickled):
+    path = shutil.copytree(data, tmp_path / "data")
+    for file in sorted(path.iterdir()):
+        whole = file.read_bytes()
+        file.write_bytes(b"\x93NUMPY" + whole[6:])
+        with pytest.raises(ToolkitError):
+            DataFolder.open(path)
+        file.write_bytes(whole)
+    assert not unpickled

@@ -1,0 +1,154 @@
+"""Fault 22: files that name others outside, or promise more than anybody would write.
+
+There are no archives to unpack: a checkpoint and a data folder are folders. What could be done
+with an archive is tried with the names and sizes in their JSON and in the headers of tensors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.folder import DataFolder
+from toolkit.data.own_folder import digest
+from toolkit.training import manifest
+from toolkit.training.checkpoint import load_checkpoint
+
+OUTSIDE = ["../secret", "../../secret", "/etc/hostname", "a/../../secret", "\0", "..", "."]
+
+
+@pytest.fixture
+def folder(trained):
+    (trained / "secret").write_text("out of reach")
+    return (trained / "checkpoint_last").resolve()
+
+
+def forge(folder, **changes):
+    """Rewrite the manifest with digests that are right."""
+    facts = manifest.read(folder)
+    (folder / manifest.NAME).write_text(manifest.text_of({**facts, **changes}))
+
+
+def refused(folder, message):
+    with pytest.raises(ToolkitError, match=message) as caught:
+        load_checkpoint(folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_that_leads_out_of_a_checkpoint_is_refused(folder, name):
+    files = manifest.read(folder)["files"]
+    outside = {name: manifest.sha256(folder.parent / "secret")}
+    forge(folder, files={**files, **outside})
+    told = refused(folder, r"must name files of its own folder, but names|but it is missing")
+    assert "out of reach" not in told
+
+
+def test_a_link_that_leads_out_of_a_checkpoint_is_refused(folder):
+    os.symlink(folder.parent / "secret", folder / "notes")
+    files = manifest.read(folder)["files"]
+    forge(folder, files={**files, "notes": manifest.sha256(folder / "notes")})
+    refused(folder, r"must name files of its own folder, but names 'notes'")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "loop", "pipe"])
+@pytest.mark.parametrize("name", ["manifest.json", "model.safetensors", "config.json"])
+def test_devices_pipes_and_loops_are_not_read(folder, name, device):
+    (folder / name).unlink()
+    if device == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        os.symlink(folder / name if device == "loop" else device, folder / name)
+    refused(folder, "must be a plain file|must name files of its own|is missing|must be a folder")
+
+
+def test_a_hundred_thousand_files_are_refused_before_the_first_is_read(folder, monkeypatch):
+    monkeypatch.setattr(manifest, "sha256", pytest.fail)
+    forge(folder, files={f"{number}": "0" * 64 for number in range(100_000)})
+    refused(folder, r"the manifest of checkpoint .* is damaged")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "config.json", "codec.json"])
+def test_json_without_end_is_refused_before_it_is_read(folder, name):
+    with open(folder / name, "r+b") as file:
+        file.truncate(1 << 36)  # sparse: 64 GiB that take no room
+    if name == "manifest.json":
+        refused(folder, r"must have at most 16,777,216 bytes, but has 68,719,476,736")
+        return
+    text = (folder / "manifest.json").read_text()
+    os.truncate(folder / name, (16 << 20) + 1)
+    (folder / "manifest.json").write_text(text)
+    files = {**manifest.read(folder)["files"], name: manifest.sha256(folder / name)}
+    forge(folder, files=files)
+    refused(folder, name)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"\xff" * 8, r"must hold the 18,446,744,073,709,551,615 bytes of its header"),
+        ((99 << 20).to_bytes(8, "little"), r"must have at most 4,194,304 bytes"),
+        ((2).to_bytes(8, "little") + b"[]", r"must hold safetensors, but does not"),
+    ],
+)
+def test_headers_of_tensors_are_bounded(folder, header, message):
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(header)
+        file.truncate(100 << 20)
+    name = "model.safetensors"
+    forge(folder, files={**manifest.read(folder)["files"], name: manifest.sha256(folder / name)})
+    refused(folder, message)
+
+
+def test_a_hundred_thousand_tensors_that_hold_nothing_are_refused(folder):
+    nothing = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({f"t{n}": nothing for n in range(100_000)}).encode()
+    name = "model.safetensors"
+    (folder / name).write_bytes(len(header).to_bytes(8, "little") + header)
+    forge(folder, files={**manifest.read(folder)["files"], name: manifest.sha256(folder / name)})
+    refused(folder, r"the header of .*model\.safetensors must have at most 4,194,304 bytes")
+
+
+@pytest.fixture
+def meta(data, tmp_path):
+    """Rewrites what a data folder says about itself, with the digest right; gives the folder."""
+    path = shutil.copytree(data, tmp_path / "data")
+
+    def rewrite(change):
+        found = json.loads((path / "meta.json").read_text())
+        change(found)
+        (path / "meta.json").write_text(json.dumps({**found, "digest": digest(found)}))
+        return path
+
+    return rewrite
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
+def test_a_name_that_leads_out_of_a_data_folder_is_refused(meta, tmp_path, name):
+    (tmp_path / "secret").write_text("out of reach")
+    path = meta(lambda found: found["files"].update({name: "0" * 64}))
+    with pytest.raises(ToolkitError, match=rf"{path}/{os.path.basename(name)} must be readable"):
+        DataFolder.open(path)
+
+
+def test_columns_outside_a_data_folder_are_not_opened(meta, data, tmp_path):
+    def change(found):
+        part = found["splits"]["train"]["columns"]["tokens"]["parts"][0]
+        part["stem"] = str(tmp_path / "elsewhere" / "train.tokens.0")
+
+    path = meta(change)
+    (path / "train.tokens.0.bin").unlink()
+    shutil.copytree(data, tmp_path / "elsewhere")
+    with pytest.raises(ToolkitError, match=r"data/train\.tokens\.0\.bin must be readable"):
+        DataFolder.open(path)
+
+
+def test_meta_without_end_is_refused_before_it_is_read(data, tmp_path):
+    path = shutil.copytree(data, tmp_path / "data")
+    os.truncate(path / "meta.json", 1 << 36)
+    with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 68,719,476,736"):
+        DataFolder.open(path)
