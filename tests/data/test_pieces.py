@@ -22,6 +22,13 @@ def test_items_are_lowered_where_what_learns_from_them_does_not(piece, kind, fir
     assert sample([piece], config, 1.0)[0] == first
 
 
+def test_a_word_without_end_is_cut_and_no_cut_is_seen_twice(text_file):
+    path = text_file("a " + "x" * 1000 + " b\n" + "yz" * 200 + "\n")
+    piece = Piece(path, 0, path.stat().st_size, True)
+    found = sample([piece], PreprocessConfig(trainpref="x"), 1.0)
+    assert found == [f"a {'x' * 256} {'x' * (1000 - 3 * 256)} b", f"{'yz' * 128} {'yz' * 72}"]
+
+
 def test_words_are_counted_as_a_dictionary_sees_them(piece):
     counts = count_words([piece, piece], PreprocessConfig(trainpref="x", lowercase=True))
     assert (counts["the"], counts["7"], counts["The"], len(counts)) == (200, 2, 0, 101)

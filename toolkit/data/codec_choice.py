@@ -55,8 +55,16 @@ _GIVEN: dict[str, Callable[[PreprocessConfig], Codec]] = {
 }
 
 
+def _sample(c: PreprocessConfig, parts: Parts, pool: Workers) -> list[str]:
+    if items := pool.sample(parts):
+        return items
+    raise ToolkitError(
+        f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
+    )
+
+
 def _learn_sentence_pieces(c: PreprocessConfig, parts: Parts, pool: Workers) -> Codec:
-    begin, items = time.perf_counter(), pool.sample(parts)
+    begin, items = time.perf_counter(), _sample(c, parts, pool)
     training("SentencePiece", items)
     codec = SentencePieces(train(items, c), **{name: getattr(c, name) for name in OPTIONS})
     trained("SentencePiece", codec, c, time.perf_counter() - begin)
@@ -64,7 +72,7 @@ def _learn_sentence_pieces(c: PreprocessConfig, parts: Parts, pool: Workers) -> 
 
 
 def _learn_word_pieces(c: PreprocessConfig, parts: Parts, pool: Workers) -> Codec:
-    begin, items = time.perf_counter(), pool.sample(parts)
+    begin, items = time.perf_counter(), _sample(c, parts, pool)
     training("WordPiece", items)
     codec = WordPieces.of(train_word_pieces(items, c), lowercase=c.lowercase)
     trained("WordPiece", codec, c, time.perf_counter() - begin)

@@ -14,6 +14,7 @@ from toolkit.data.normalise import lower_without_accents
 from toolkit.data.text import Piece
 from toolkit.data.units import read_units
 
+LONGEST_WORD = 256  # characters; also text that has no spaces at all
 THREADS = 16  # fixed: sums in the training depend on it, the machine must not matter
 
 
@@ -25,9 +26,24 @@ def sample(pieces: Iterable[Piece], config: PreprocessConfig, share: float) -> l
         for batch in read_units(piece, config.units, config.max_line_bytes):
             for item in batch.items:
                 if int((seen + 1) * share) > int(seen * share):
-                    kept.append(lower_without_accents(item) if lower else item)
+                    kept.append(_without_long_words(lower_without_accents(item) if lower else item))
                 seen += 1
     return kept
+
+
+def _without_long_words(item: str) -> str:
+    """Words cut at LONGEST_WORD characters, no cut of a word twice.
+
+    What learns from them takes forever on a million characters x.
+    """
+    if len(item) <= LONGEST_WORD:
+        return item
+    return " ".join(cut for word in item.split(" ") for cut in _cuts(word))
+
+
+def _cuts(word: str) -> Iterable[str]:
+    begins = range(0, len(word), LONGEST_WORD)
+    return dict.fromkeys(word[begin : begin + LONGEST_WORD] for begin in begins)
 
 
 def count_words(pieces: Iterable[Piece], config: PreprocessConfig) -> Counter[str]:

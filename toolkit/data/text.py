@@ -17,6 +17,7 @@ CHUNK_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".txt.gz", ".txt.xz")
 _READERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Piece(NamedTuple):
@@ -34,6 +35,10 @@ class Piece(NamedTuple):
     def size(self) -> int:
         """Bytes in the file."""
         return self.end - self.begin
+
+
+class _Unreadable(Exception):
+    """Reading has failed on the way."""
 
 
 class Lines(NamedTuple):
@@ -76,15 +81,23 @@ def list_files(option: str, given: str) -> list[Path]:
 def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
     """The piece in chunks of whole lines, ends stripped; blank lines come as empty strings."""
     number, rest = 0, b""
-    for chunk, read_bytes in _chunks(piece):
-        data = rest + chunk
-        cut = data.rfind(b"\n") + 1
-        data, rest = data[:cut], data[cut:]
-        if data:
-            yield Lines(_decode(piece, data, number, max_line_bytes), read_bytes)
-            number += data.count(b"\n")
-        if len(rest) > max_line_bytes:
-            _refuse_long(piece, number, len(rest), max_line_bytes)
+    try:
+        for chunk, read_bytes in _chunks(piece):
+            data = rest + chunk
+            cut = data.rfind(b"\n") + 1
+            data, rest = data[:cut], data[cut:]
+            if data:
+                yield Lines(_decode(piece, data, number, max_line_bytes), read_bytes)
+                number += data.count(b"\n")
+            if len(rest) > max_line_bytes:
+                _refuse_long(piece, number, len(rest), max_line_bytes)
+    except _Unreadable as error:
+        refuse(
+            piece,
+            number,
+            f"be readable, but is not ({error}): the file is truncated or damaged. Copy or pack it "
+            f"again",
+        )
     if rest:
         yield Lines(_decode(piece, rest, number, max_line_bytes), piece.size)
 
@@ -121,21 +134,18 @@ def _chunks(piece: Piece) -> Iterator[tuple[bytes, int]]:
         first = piece.begin == 0
         while compressed or raw.tell() < piece.end:
             most = CHUNK_BYTES if compressed else min(CHUNK_BYTES, piece.end - raw.tell())
-            chunk = _read(text, most, piece.path)
+            chunk = _read(text, most)
             if not chunk:
                 return
             yield chunk.removeprefix(_BOM) if first else chunk, raw.tell() - piece.begin
             first = False
 
 
-def _read(text: BufferedIOBase, most: int, path: Path) -> bytes:
+def _read(text: BufferedIOBase, most: int) -> bytes:
     try:
         return text.read(most)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise ToolkitError(
-            f"{path} must be readable to its end, but is not ({error}): it is truncated or "
-            f"damaged. Copy or pack it again."
-        ) from error
+        raise _Unreadable(error) from error
 
 
 def _text(piece: Piece, data: bytes, number: int) -> str:
@@ -143,12 +153,13 @@ def _text(piece: Piece, data: bytes, number: int) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         begin = data.rfind(b"\n", 0, error.start) + 1
+        encoding = "utf-16" if data[:2] in _UTF16 and error.start == 0 else "latin1"
         refuse(
             piece,
             number + data.count(b"\n", 0, error.start),
             f"be UTF-8 text, but has byte 0x{data[error.start]:02x} at column "
-            f"{error.start - begin + 1}. Convert the file, for instance with iconv -f latin1 "
-            f"-t utf-8",
+            f"{error.start - begin + 1}. Convert the file, for instance with iconv -f "
+            f"{encoding} -t utf-8",
         )
     if "\0" in text:
         refuse(

@@ -1,0 +1,140 @@
+"""Text that is damaged or strange: named by file and line, or kept; never a traceback."""
+
+import gzip
+import json
+import lzma
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from toolkit.cli.preprocess import main
+from toolkit.data.folder import DataFolder
+
+LINE = "the old house by the river\n"
+missing = pytest.mark.skipif(find_spec("tokenizers") is None, reason="tokenizers is missing")
+TOKENIZERS = ["words", "sentencepiece", pytest.param("wordpiece", marks=missing)]
+
+
+@pytest.fixture
+def preprocess(tmp_path, capsys):
+    """Runs the command on a file of these bytes; gives its exit code, its last line and itself."""
+
+    def run(content, *options, name="text.txt"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        common = ["--destdir", str(tmp_path / "data"), "--workers", "1", "--vocab-size", "40"]
+        code = main(["--trainpref", str(path), "--character-coverage", "1", *common, *options])
+        return code, capsys.readouterr().err.strip().split("\n")[-1], path
+
+    return run
+
+
+def lines_of(folder):
+    opened = DataFolder.open(folder)
+    (part,) = opened.split("train").column("tokens").parts
+    items = np.split(part.values, part.offsets[1:-1])
+    return [opened.codec.decode(ids.tolist()) for ids in items]
+
+
+REFUSED = {
+    "nul": (LINE * 3 + "a\0b\n", ":4 must be text, but has a NUL byte"),
+    "latin1": (
+        (LINE + "caf\xe9\n").encode("latin1"),
+        ":2 must be UTF-8 text, but has byte 0xe9",
+    ),
+    "utf16": (LINE.encode("utf-16"), ":1 must be UTF-8 .* with iconv -f utf-16 -t utf-8"),
+    "surrogate": (LINE.encode() + b"\xed\xa0\x80\n", ":2 must be UTF-8 text, but has byte 0xed"),
+    "cut character": (LINE.encode() + b"caf\xc3", ":2 must be UTF-8 text, but has byte 0xc3"),
+    "long line": (LINE + "x" * 1_000_000 + "\n", ":2 must have at most 500000 bytes, but has"),
+    "empty": ("", " must hold text, but is empty"),
+}
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_is_no_text_is_named_by_file_and_line_and_leaves_nothing(
+    preprocess, tmp_path, fault, tokenizer
+):
+    content, message = REFUSED[fault]
+    code, said, path = preprocess(content, "--tokenizer", tokenizer)
+    assert code == 2
+    assert said.startswith(f"toolkit-preprocess: {path}{message.split('.*')[0]}")
+    assert said.endswith(".") and message.split(".*")[-1] in said
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("packing", [gzip.compress, lzma.compress])
+def test_a_packed_file_cut_anywhere_is_named_with_the_line_that_was_reached(preprocess, packing):
+    lines = (f"{number} {LINE}" for number in range(5000))
+    whole = packing("".join(lines).encode())
+    name = "text.txt.gz" if packing is gzip.compress else "text.txt.xz"
+    for share in np.linspace(0.01, 0.999, 12):
+        cut = whole[: int(len(whole) * share)]
+        code, said, path = preprocess(cut, "--tokenizer", "words", name=name)
+        assert code == 2
+        place, reason = said.split(" must be readable, but is not (")
+        assert place.rpartition(":")[0] == f"toolkit-preprocess: {path}"
+        assert 1 <= int(place.rpartition(":")[2]) <= 5000
+        assert "truncated or damaged. Copy or pack it again." in reason
+
+
+def test_a_folder_without_text_is_named(tmp_path, capsys):
+    (tmp_path / "notes.md").write_text(LINE)
+    assert main(["--trainpref", str(tmp_path), "--destdir", str(tmp_path / "data")]) == 2
+    said = capsys.readouterr().err
+    assert f"trainpref folder {tmp_path} must hold files ending in .txt, .txt.gz, .txt.xz" in said
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_blank_lines_alone_are_no_text(preprocess, tokenizer):
+    code, said, path = preprocess("\n \n\t\r\n", "--tokenizer", tokenizer)
+    assert (code, f"but {path} has only blank lines" in said) == (2, True)
+
+
+STRANGE = {
+    "byte order mark": ("\ufeffthe old\nhouse\n", ["the old", "house"]),
+    "line ends of Windows": ("the old\r\nhouse\r\n", ["the old", "house"]),
+    "no last line end": ("the old\nhouse", ["the old", "house"]),
+    "line separators": ("the\u2028old\u0085red\u2029house\n", ["the old red house"]),
+    "form feeds and tabs": ("the\fold\tred\vhouse\n", ["the old red house"]),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_what_is_harmless_is_kept(preprocess, tmp_path, strange):
+    content, want = STRANGE[strange]
+    code, _, _ = preprocess(content, "--tokenizer", "words")
+    assert (code, lines_of(tmp_path / "data")) == (0, want)
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_lines_of_nothing_visible_are_counted(preprocess, tmp_path, tokenizer):
+    preprocess(LINE * 3 + "\u00ad\u200b\n", "--tokenizer", tokenizer)
+    entry = json.loads((tmp_path / "data" / "meta.json").read_text())["splits"]["train"]
+    items = len(lines_of(tmp_path / "data"))
+    assert items + entry["empty"] == 4
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_a_word_of_a_million_letters_is_kept_where_lines_may_be_long(
+    preprocess, tmp_path, tokenizer
+):
+    text = LINE + "x" * 1_000_000 + " end\n" + LINE
+    code, _, _ = preprocess(text, "--tokenizer", tokenizer, "--max-line-bytes", "2000000")
+    found = lines_of(tmp_path / "data")
+    assert (code, len(found)) == (0, 3)
+    assert found[1].endswith("end")
+    assert tokenizer == "wordpiece" or len(found[1]) == 1_000_004  # there it is one [UNK]
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [("--srcdict", b"the 3\nold two\n"), ("--srcdict", b"the 3\ncaf\xe9 2\n"),
+     ("--wordpiece-vocab", b"[PAD]\n\n"), ("--wordpiece-vocab", b"[PAD]\n\0\n")],
+)  # fmt: skip
+def test_a_damaged_vocabulary_is_named_by_file_and_line(preprocess, tmp_path, option, content):
+    (tmp_path / "words").write_bytes(content)
+    code, said, _ = preprocess(LINE, option, str(tmp_path / "words"))
+    assert code == 2
+    assert said.startswith(f"toolkit-preprocess: {tmp_path / 'words'}:2 must be ")
