@@ -57,8 +57,8 @@ def test_answers_are_those_of_the_learner(path, tmp_path):
 
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
-    with pytest.raises(ToolkitError, match=r"no task is called 'mml'. Did you mean 'mlm'"):
-        generate(GenerateConfig(path=path, task="mml"))
+    with pytest.raises(ToolkitError, match=r"no task is called 'mlmm'. Did you mean 'mlm'"):
+        generate(GenerateConfig(path=path, task="mlmm"))
     with pytest.raises(ToolkitError, match=r"--input must be a readable file or -, but .*No such"):
         generate(GenerateConfig(path=path, input=str(tmp_path / "missing")))
     (tmp_path / "empty").write_text("")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
@@ -12,6 +13,9 @@ from toolkit.config.columns import columns
 from toolkit.config.command import Command
 from toolkit.config.inspect import InspectConfig
 from toolkit.config.load import Loaded
+
+if TYPE_CHECKING:
+    from toolkit.metrics.output import Output
 
 COMMAND = Command(
     name="toolkit-inspect",
@@ -29,16 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def inspect(loaded: Loaded) -> None:
     """Facts on each path, one below the other."""
-    for place, path in enumerate(loaded.config.paths):
-        if place:
-            print()
-        show(path, loaded.config)
+    from toolkit.metrics.output import Output
+
+    with Output(loaded.config.json) as output:
+        for place, path in enumerate(loaded.config.paths):
+            if place:
+                print(file=output.people)
+            print("\n\n".join(shown(path, loaded.config, output)), file=output.people)
 
 
-def show(path: str, config: InspectConfig) -> None:
-    """A checkpoint where there is one, else a data folder."""
+def shown(path: str, config: InspectConfig, output: Output) -> list[str]:
+    """Paragraphs on a checkpoint where there is one, else on a data folder; and its figures."""
     from toolkit.data.inspect import describe as describe_data
-    from toolkit.training.inspect import checkpoint_at
+    from toolkit.training.inspect import checkpoint_at, figures
     from toolkit.training.inspect import describe as describe_checkpoint
 
     for part in path.split(":"):
@@ -46,17 +53,14 @@ def show(path: str, config: InspectConfig) -> None:
             raise ToolkitError(f"toolkit-inspect must be given something there, but {part} is not.")
     checkpoint = checkpoint_at(Path(path))
     if checkpoint:
-        print(path)
-        print(columns(describe_checkpoint(checkpoint, verify=config.verify).items()))
-        return
+        facts = describe_checkpoint(checkpoint, verify=config.verify)
+        output.write("checkpoint", {**figures(checkpoint), "verified": config.verify})
+        return [f"{path}\n{columns(facts.items())}"]
     found = describe_data(path, verify=config.verify, examples=config.examples)
-    print(path)
-    print(columns(found.facts.items()))
-    print()
-    print(found.splits)
-    if found.items:
-        print()
-        print(columns(found.items.items()))
+    for row in found.figures:
+        output.write("column", {**row, "verified": config.verify})
+    paragraphs = [f"{path}\n{columns(found.facts.items())}", found.splits]
+    return [*paragraphs, *([columns(found.items.items())] if found.items else [])]
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ class GenerateConfig:
     """Tokens to give for each [MASK], most probable first."""
     results_path: str | None = None
     """File to write the answers to as JSON lines, besides showing them."""
+    json: str | None = None
+    """File to write answers and counts to as JSON lines; - for standard output, on which nothing
+    else is then written."""
     buffer_size: int = 1000
     """Lines to read before answering; they are sorted by length, which is faster. A person
     typing is answered line by line."""

@@ -12,7 +12,7 @@ from toolkit.common.plugins import Plugin
 from toolkit.common.registry import PROJECT
 from toolkit.config.columns import columns, paragraph
 from toolkit.config.command import Command
-from toolkit.config.documentation import described
+from toolkit.config.documentation import Described, described
 from toolkit.config.load import DEFAULT_NAMES
 from toolkit.config.names import RESERVED
 from toolkit.config.options import Option, options_of
@@ -66,11 +66,19 @@ def common(command: Command) -> str:
         if path in options:
             rows.append(line(options[path]))
         else:
-            source = command.components[section].known[DEFAULT_NAMES[section]].module
-            file = str(PROJECT.joinpath(*source.split("."))) + ".py"
-            found = next(fields[name] for fields in described(file).values() if name in fields)
+            found = unimported(
+                command.components[section].known[DEFAULT_NAMES[section]].module, name
+            )
             rows.append((f"{SHORT[path]} {LETTERS[found.annotation]}", found.text))
     return columns(rows)
+
+
+def unimported(module: str, name: str) -> Described:
+    """A field as the source of a component tells it, or that of a neighbour which it inherits."""
+    own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
+    files = [own, *sorted(own.parent.glob("*.py"))]
+    classes = (fields for file in files for fields in described(str(file)).values())
+    return next(fields[name] for fields in classes if name in fields)
 
 
 def component(command: Command, section: str, name: str) -> str:

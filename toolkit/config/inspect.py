@@ -21,6 +21,10 @@ class InspectConfig:
     examples: int = 0
     """Items to show as text of each split of a data folder, spread evenly over it."""
 
+    json: str | None = None
+    """File to write numbers to as JSON lines; - for standard output, on which nothing else
+    is then written."""
+
     def __post_init__(self) -> None:
         require(bool(self.paths), "a data folder or a checkpoint must be named, but none is.")
         require(self.examples >= 0, f"examples must not be negative, but is {self.examples}.")

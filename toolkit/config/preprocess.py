@@ -76,6 +76,9 @@ class PreprocessConfig:
     Each split's table and meta.json say how many items and tokens."""
     workers: int = 0
     """Processes that binarize in parallel; 0 for one on each core this process may use."""
+    json: str | None = None
+    """File to write counts and speed to as JSON lines; - for standard output, on which nothing else
+    is then written."""
     max_line_bytes: int = 500000
     """Longest line taken; a longer one is an error that names its file and line."""
 

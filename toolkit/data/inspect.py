@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,8 @@ class Description(NamedTuple):
     """A table."""
     items: Mapping[str, str]
     """Split and number of an item -> its text."""
+    figures: Sequence[Mapping[str, Any]]
+    """The numbers of each row of the table."""
 
 
 def describe(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
@@ -37,14 +39,14 @@ def describe(argument: str, *, verify: bool = False, examples: int = 0) -> Descr
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
     facts = {**_facts(corpora, sources), **({"verified": _verified(sources)} if verify else {})}
-    rows = [row for source in sources for row in _rows(source, several=len(sources) > 1)]
+    figures = [f for source in sources for f in _figures(source, several=len(sources) > 1)]
     items = {
         f"{_named(source, split, len(sources) > 1)} {number}": text
         for source in sources
         for split in source.splits
         for number, text in some_items(source, split, examples)
     }
-    return Description(facts, _table(rows), items)
+    return Description(facts, _table([_row(f) for f in figures]), items, figures)
 
 
 HEADS = [
@@ -75,28 +77,49 @@ def _told(settings: Mapping[str, Any]) -> list[str]:
     return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
 
 
-def _rows(source: Source, several: bool) -> Iterator[list[str]]:
+def _figures(source: Source, several: bool) -> Iterator[dict[str, Any]]:
     folder = DataFolder([source])
     for split in source.splits:
         for column in folder.split(split).columns.values():
             name = _named(source, split, several)
-            yield _row(name if column.name == TEXT else f"{name}.{column.name}", column, folder)
+            name = name if column.name == TEXT else f"{name}.{column.name}"
+            counts = source.counts(split) if column.name == TEXT else {}
+            place = {"name": name, "path": str(source.path), "split": split}
+            yield {**place, **_numbers(column, counts, folder.codec)}
 
 
-def _row(name: str, column: Column, folder: DataFolder) -> list[str]:
+def _numbers(column: Column, counts: Mapping[str, int], codec: Codec) -> dict[str, Any]:
     lengths = lengths_of(column)
-    split = name.rpartition("/")[2]
-    counts = folder.sources[0].counts(split) if column.name == TEXT else {}
-    quantiles = [quantile(lengths, share) for share in (0.5, 0.9, 1.0)]
+    unknown, estimated = _unknown(column, counts, codec)
+    return {
+        "column": column.name,
+        "documents": column.documents,
+        "items": column.items,
+        "tokens": column.elements,
+        "mean": column.elements / max(1, column.items),
+        "median": quantile(lengths, 0.5),
+        "ninety_percent": quantile(lengths, 0.9),
+        "longest": quantile(lengths, 1.0),
+        "unknown_rate": unknown,
+        "unknown_is_estimated": estimated,
+        "too_long": counts.get("too_long", 0),
+        "lost_tokens": counts.get("lost_tokens", 0),
+        "parts": len(column.parts),
+        "bytes": sum(_bytes(file) for part in column.parts for file in part.files),
+    }
+
+
+def _row(f: Mapping[str, Any]) -> list[str]:
+    unknown = "" if f["unknown_rate"] is None else f"{f['unknown_rate']:.3%}"
     return [
-        name,
-        *(f"{count:,}" for count in (column.documents, column.items, column.elements)),
-        f"{column.elements / max(1, column.items):.1f}",
-        *(f"{length:,}" for length in quantiles),
-        _unknown(column, counts, folder.codec),
-        *(f"{counts[key]:,}" if counts.get(key) else "" for key in ("too_long", "lost_tokens")),
-        str(len(column.parts)),
-        size(sum(_bytes(file) for part in column.parts for file in part.files)),
+        f["name"],
+        *(f"{f[key]:,}" for key in ("documents", "items", "tokens")),
+        f"{f['mean']:.1f}",
+        *(f"{f[key]:,}" for key in ("median", "ninety_percent", "longest")),
+        "~" * f["unknown_is_estimated"] + unknown,
+        *(f"{f[key]:,}" if f[key] else "" for key in ("too_long", "lost_tokens")),
+        str(f["parts"]),
+        size(f["bytes"]),
     ]
 
 
@@ -114,16 +137,16 @@ def _table(rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> str:
+def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> tuple[float | None, bool]:
     """The share of unknown tokens: counted when the data was made, or estimated from a sample."""
     if column.name != TEXT or not column.elements:
-        return ""
+        return None, False
     if "unknown" in counts:
-        return f"{counts['unknown'] / column.elements:.3%}"
+        return counts["unknown"] / column.elements, False
     runs = max(1, min(SAMPLED, column.elements) // RUN)
     begins = np.linspace(0, max(0, column.elements - RUN), runs, dtype=np.int64)
     found = [_read(column, b, min(b + RUN, column.elements)) for b in begins.tolist()]
-    return f"~{float((np.concatenate(found) == codec.vocabulary.unk).mean()):.3%}"
+    return float((np.concatenate(found) == codec.vocabulary.unk).mean()), True
 
 
 def _read(column: Column, begin: int, end: int) -> Numbers:

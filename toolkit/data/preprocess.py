@@ -22,6 +22,7 @@ from toolkit.data.parts import plan_parts
 from toolkit.data.report import Progress, summary
 from toolkit.data.text import list_files
 from toolkit.data.workers import Workers
+from toolkit.metrics.output import Output
 
 SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
 
@@ -31,6 +32,7 @@ def preprocess(config: PreprocessConfig) -> None:
     tasks = _plan(config)
     workers = min(config.workers or _cores(), len(tasks))
     with (
+        Output(config.json) as output,
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
         Workers(workers, config) as pool,
     ):
@@ -48,7 +50,7 @@ def preprocess(config: PreprocessConfig) -> None:
                 f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
                 f"or choose another --destdir."
             ) from error
-    summary(config.destdir, meta, seconds, workers)
+        summary(config.destdir, meta, seconds, workers, output)
 
 
 def _plan(config: PreprocessConfig) -> list[PartTask]:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
+from toolkit.metrics.output import Output
 
 LINE_SECONDS = 5.0
 
@@ -106,7 +107,9 @@ def counted(counts: Mapping[str, int], codec: Codec, seconds: float) -> None:
     )
 
 
-def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: int) -> None:
+def summary(
+    destination: str, meta: Mapping[str, Any], seconds: float, workers: int, output: Output
+) -> None:
     """One row a split: documents, items, tokens, share unknown, and what was too long."""
     limit = meta["settings"]["max_item_tokens"]
     heads = ["split", "documents", "items", "tokens", "unknown"]
@@ -114,30 +117,36 @@ def summary(destination: str, meta: Mapping[str, Any], seconds: float, workers: 
     table = Table()
     for name in (*heads, "parts"):
         table.add_column(name, justify="left" if name == "split" else "right")
-    total = 0
-    for split, entry in meta["splits"].items():
-        (column,) = entry["columns"].values()
-        sums = {
-            key: sum(part[key] for part in column["parts"])
-            for key in ("documents", "items", "elements")
-        }
-        total += sums["elements"]
-        cells = [f"{number:,}" for number in sums.values()]
-        cells.append(f"{entry['unknown'] / sums['elements']:.3%}")
-        cells += [f"{entry[key]:,}" for key in ("too_long", "lost_tokens")] if limit else []
-        table.add_row(split, *cells, str(len(column["parts"])))
-    console = Console()
-    console.print(
-        f"{destination}: {meta['vocabulary']['symbols']:,} symbols", highlight=False, soft_wrap=True
-    )
+    counts = {split: counts_of(entry) for split, entry in meta["splits"].items()}
+    for split, found in counts.items():
+        output.write("split", {"split": split, **found})
+        cells = [f"{found[key]:,}" for key in ("documents", "items", "tokens")]
+        cells.append(f"{found['unknown'] / found['tokens']:.3%}")
+        cells += [f"{found[key]:,}" for key in ("too_long", "lost_tokens")] if limit else []
+        table.add_row(split, *cells, str(found["parts"]))
+    total = sum(found["tokens"] for found in counts.values())
+    console, symbols = output.terminal, meta["vocabulary"]["symbols"]
+    rate = total / max(seconds, 1e-9)
+    console.print(f"{destination}: {symbols:,} symbols", highlight=False, soft_wrap=True)
     console.print(table)
     for line in _remarks(meta):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"binarized {total:,} tokens in {seconds:.1f} s with {workers} "
-        f"worker{'s' if workers > 1 else ''}: {total / max(seconds, 1e-9):,.0f} tokens/s",
+        f"worker{'s' if workers > 1 else ''}: {rate:,.0f} tokens/s",
         highlight=False,
     )
+    figures = {"destdir": destination, "symbols": symbols, "tokens": total, "workers": workers}
+    output.write("end", {**figures, "seconds": seconds, "tokens_per_second": rate})
+
+
+def counts_of(entry: Mapping[str, Any]) -> dict[str, int]:
+    """What a split holds, over its parts."""
+    (column,) = entry["columns"].values()
+    names = {"documents": "documents", "items": "items", "elements": "tokens"}
+    sums = {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
+    told = {key: entry[key] for key in ("unknown", "too_long", "lost_tokens", "empty")}
+    return {**sums, **told, "parts": len(column["parts"])}
 
 
 def _remarks(meta: Mapping[str, Any]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console as Terminal
 
 from toolkit.common import strict_json
 from toolkit.generation.fill_mask import Answer
+from toolkit.metrics.output import Output
 
 WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"  # how SentencePiece spells the space before a word
 CONTROLS = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
@@ -33,10 +34,25 @@ class JsonLines:
 
     def write(self, answers: list[Answer]) -> None:
         for answer in answers:
-            masks = [[{"token": t, "probability": p} for t, p in gap] for gap in answer.gaps]
-            record = {"line": answer.line, "text": answer.text, "masks": masks}
-            self.file.write(strict_json.dumps({**record, "note": answer.note or None}) + "\n")
+            self.file.write(strict_json.dumps(record(answer)) + "\n")
         self.file.flush()
+
+
+def record(answer: Answer) -> dict[str, Any]:
+    """As JSON."""
+    masks = [[{"token": t, "probability": p} for t, p in gap] for gap in answer.gaps]
+    return {"line": answer.line, "text": answer.text, "masks": masks, "note": answer.note or None}
+
+
+class Events:
+    """The same among the figures of a command: {"event": "answer", "line": 1, ...}."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def write(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            self.output.write("answer", record(answer))
 
 
 class TabSeparated:

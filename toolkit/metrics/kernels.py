@@ -87,11 +87,13 @@ def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
             cells = dict(zip(kernel.offsets, row, strict=True))
             who = str(number) if kernel.by == "head" else "channels"
             rows.append([kernel.layer, kernel.name, who, *(text(cells.get(o)) for o in offsets)])
+    channels = any(kernel.by == "channel" for kernel in found)
+    counted = "; for channels, how many look most at each" if channels else ""
     left_out = f"; offsets beyond {max(offsets)} are left out here" if fitting < radius else ""
     return Table(
         columns=["layer", "kernel", "head", *(f"{o:+d}" if o else "0" for o in offsets)],
         rows=rows,
-        caption=f"what each head adds for a token at each offset{left_out}",
+        caption=f"what each head adds for a token at each offset{counted}{left_out}",
     )
 
 

@@ -17,6 +17,14 @@ Values = Mapping[str, Value]
 Record = dict[str, Any]
 
 
+def scalars(event: str, values: Values) -> dict[str, float]:
+    """Numbers by the names of dashboards: train/loss, valid/loss, valid/test/loss for a subset."""
+    subset = values.get("subset")
+    prefix = event if subset in (None, "valid") else f"{event}/{subset}"
+    numbers = {n: v for n, v in values.items() if n != "update" and isinstance(v, int | float)}
+    return {f"{prefix}/{name}": float(value) for name, value in numbers.items()}
+
+
 def read_records(path: Path) -> list[Record]:
     """Every record of a metrics.jsonl; a last line torn by a killed writer is left out."""
     try:

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.console import Console as Console
-from toolkit.metrics.records import Values, read_records, write_records
+from toolkit.metrics.records import Values, read_records, scalars, write_records
 
 log = logging.getLogger(__name__)
 
@@ -96,12 +96,8 @@ class TensorBoard:
     def write(self, event: str, values: Values) -> None:
         if event not in ("train", "valid"):
             return
-        subset = values.get("subset")
-        prefix = event if subset in (None, "valid") else f"{event}/{subset}"
-        update = values.get("update")
-        for name, value in values.items():
-            if name != "update" and isinstance(value, int | float):
-                self.writer.add_scalar(f"{prefix}/{name}", value, update)
+        for name, value in scalars(event, values).items():
+            self.writer.add_scalar(name, value, values.get("update"))
         self.writer.flush()
 
     def close(self) -> None:

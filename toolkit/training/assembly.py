@@ -12,9 +12,11 @@ import torch
 from toolkit.common.hashing import seed_of
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
+from toolkit.config.save import to_dict
 from toolkit.data.folder import DataFolder
 from toolkit.distributed import World
 from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
+from toolkit.metrics.weights_and_biases import WeightsAndBiases
 from toolkit.optim.precision import Precision, asked_for, resolve
 from toolkit.tasks.task import Learner
 from toolkit.training import resume
@@ -80,8 +82,11 @@ def precision_of(c: RunConfig, saved: resume.Saved | None, device: torch.device)
 
 
 def make_sinks(c: RunConfig, console: Console, resumed_at: int) -> Sink:
-    file = Path(c.checkpoint.save_dir) / "metrics.jsonl"
-    sinks: list[Sink] = [JsonLines(file, resumed_at=resumed_at), console]
+    folder, project = Path(c.checkpoint.save_dir), c.logging.wandb_project
+    sinks: list[Sink] = []
+    if project:  # before the log is cut
+        sinks.append(WeightsAndBiases(project, folder, to_dict(c), resumed_at=resumed_at))
+    sinks += [JsonLines(folder / "metrics.jsonl", resumed_at=resumed_at), console]
     if c.logging.tensorboard_logdir:
         sinks.append(TensorBoard(c.logging.tensorboard_logdir, resumed_at=resumed_at))
     return Sinks(sinks)

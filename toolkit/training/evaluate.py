@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console as Terminal
-
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA
@@ -13,6 +11,7 @@ from toolkit.config.sections import DataConfig
 from toolkit.config.validate import ValidateConfig
 from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
+from toolkit.metrics.output import Output
 from toolkit.optim.precision import Precision, resolve
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
 from toolkit.training.data import names, split_of
@@ -23,11 +22,11 @@ from toolkit.training.validate import validate
 
 def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:
     """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
-    with launch(config.device) as world:
+    with launch(config.device) as world, Output(config.json if world.first else None) as output:
         corpora = Corpora.open(*config.folders)
         found = {path: figures_of(path, corpora, config, world) for path in config.path}
         if world.first:
-            report(found, config)
+            report(found, config, output)
         return found
 
 
@@ -37,7 +36,7 @@ def figures_of(
     """One checkpoint's figures on every split."""
     checkpoint = find(Path(path))
     run, _ = read_config(checkpoint)
-    learner = load_checkpoint(checkpoint).to(world.device)
+    learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
     if learner.codec.vocabulary.fingerprint != corpora.vocabulary.fingerprint:
         raise ToolkitError(
             f"the data must have the vocabulary of the checkpoint, but that of {corpora.path} "
@@ -70,14 +69,17 @@ def figures_of(
     return found
 
 
-def report(found: dict[str, dict[str, Figures]], config: ValidateConfig) -> None:
-    """The table on standard output, and the JSON file where one was asked for."""
+def report(found: dict[str, dict[str, Figures]], config: ValidateConfig, output: Output) -> None:
+    """The table for people, and JSON where it was asked for."""
+    for path, subsets in found.items():
+        for subset, figures in subsets.items():
+            output.write("valid", {"checkpoint": path, "subset": subset, **figures})
     rows = {
         f"{path} {subset}": figures
         for path, subsets in found.items()
         for subset, figures in subsets.items()
     }
-    print_figures({"checkpoint and split": rows}, Terminal())
+    print_figures({"checkpoint and split": rows}, output.terminal)
     if config.results_path:
         text = strict_json.dumps(found, indent=1) + "\n"
         try:

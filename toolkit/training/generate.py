@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from time import perf_counter
 from typing import Any, BinaryIO
 
 import torch
@@ -15,7 +16,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.generate import GenerateConfig
 from toolkit.generation.fill_mask import Answer, answers
-from toolkit.generation.output import JsonLines, People, TabSeparated, Writer
+from toolkit.generation.output import Events, JsonLines, People, TabSeparated, Writer
+from toolkit.metrics.output import STDOUT, Output
 from toolkit.tasks.fill_mask import MASK, encode
 from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import load_checkpoint
@@ -23,8 +25,8 @@ from toolkit.training.checkpoint import load_checkpoint
 
 def generate(c: GenerateConfig) -> None:
     """Answer every line of the input once and in order; on stderr, how many had no answer."""
-    learner = loaded(c)
-    with opened(c.input) as lines, written(c) as writers:
+    learner, begun = loaded(c), perf_counter()
+    with opened(c.input) as lines, Output(c.json) as output, written(c, output) as writers:
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,
@@ -34,6 +36,10 @@ def generate(c: GenerateConfig) -> None:
             max_tokens=c.max_tokens,
         )
         total, noted = write(found, writers, size)
+        seconds = perf_counter() - begun
+        rate = total / max(seconds, 1e-9)
+        figures = {"lines": total, "noted": noted, "seconds": seconds, "lines_per_second": rate}
+        output.write("end", figures)
     if noted:
         print(
             f"{noted} of {total} lines had nothing to fill in; their notes say why.",
@@ -98,12 +104,14 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def written(c: GenerateConfig) -> Iterator[list[Writer]]:
-    """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to a file."""
+def written(c: GenerateConfig, output: Output) -> Iterator[list[Writer]]:
+    """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to files."""
     terminal = Terminal()
     shown = People(terminal) if terminal.is_terminal else TabSeparated(sys.stdout)
+    writers: list[Writer] = [Events(output)] if c.json else []
+    writers += [] if c.json == STDOUT else [shown]
     if c.results_path is None:
-        yield [shown]
+        yield writers
         return
     try:
         file = open(c.results_path, "w", encoding="utf-8")  # noqa: SIM115
@@ -112,4 +120,4 @@ def written(c: GenerateConfig) -> Iterator[list[Writer]]:
             f"--results-path must be writable, but {c.results_path}: {error.strerror}."
         ) from error
     with file:
-        yield [shown, JsonLines(file)]
+        yield [*writers, JsonLines(file)]

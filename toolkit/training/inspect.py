@@ -46,6 +46,26 @@ def describe(folder: Path, *, verify: bool = False) -> dict[str, str]:
     }
 
 
+def figures(folder: Path) -> dict[str, Any]:
+    """The same for programs, as numbers; None for what the checkpoint does not tell."""
+    listed = manifest.read(folder)
+    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
+    state = read_json(folder / STATE) if STATE in listed["files"] else {}
+    shapes = _shapes(folder / MODEL) if (folder / MODEL).exists() else None
+    return {
+        "checkpoint": str(folder),
+        "architecture": saved["run"]["arch"]["name"],
+        "task": saved["run"]["task"]["name"],
+        "seed": saved["run"].get("training", {}).get("seed"),
+        **{key: listed.get(key) for key in ("update", "epoch", "reasons")},
+        "best": state.get("observers", {}).get("validation", {}).get("best"),
+        "parameters": None if shapes is None else sum(math.prod(s) for s, _ in shapes),
+        "tensors": None if shapes is None else len(shapes),
+        "precision": state.get("precision"),
+        "symbols": saved["sizes"]["tokens"],
+    }
+
+
 def _links(folder: Path) -> str:
     """Which of the names best and last point at it."""
     links = [folder.resolve().parent / name for name in (LAST, BEST)]
@@ -82,18 +102,22 @@ def _component(run: Mapping[str, Any], section: str) -> str:
 
 
 def _parameters(path: Path) -> str:
-    """Counted in the header of the weights; they are not read."""
     if not path.exists():
         return "not in one file"
+    shapes = _shapes(path)
+    count, kinds = sum(math.prod(shape) for shape, _ in shapes), Counter(k for _, k in shapes)
+    return f"{count:,} in {len(shapes)} tensors of {', '.join(kinds)}"
+
+
+def _shapes(path: Path) -> list[tuple[list[int], str]]:
+    """Shape and kind of each tensor, from the header of the weights; they are not read."""
     try:
         tensor_header.check(path)
         with safe_open(path, "numpy") as file:
             slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
-            count = sum(math.prod(found.get_shape()) for found in slices)
-            kinds = Counter(found.get_dtype() for found in slices)
+            return [(list(found.get_shape()), found.get_dtype()) for found in slices]
     except (SafetensorError, OSError) as error:
         raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
-    return f"{count:,} in {len(slices)} tensors of {', '.join(kinds)}"
 
 
 def _place(listed: Mapping[str, Any]) -> str:

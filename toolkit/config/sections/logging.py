@@ -15,6 +15,9 @@ class LoggingConfig:
     """auto, bar or lines. auto draws a bar on a terminal and prints lines elsewhere."""
     tensorboard_logdir: str | None = None
     """Folder to write TensorBoard events to."""
+    wandb_project: str | None = None
+    """Project of Weights & Biases to report to, which the extra `wandb` installs; a run that goes
+    on is continued there. WANDB_MODE=offline keeps the figures in the save folder."""
 
     def __post_init__(self) -> None:
         require(
