@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.validate import ValidateConfig
 from toolkit.distributed import World
 from toolkit.training.checkpoint import AVERAGE, MODEL, load_checkpoint, read_tensors
+from toolkit.training.evaluate import evaluate
 from toolkit.training.moving_average import MovingAverage
 from toolkit.training.run import Run, run
 
@@ -56,7 +60,16 @@ def test_weights_that_do_not_learn_are_not_averaged_but_kept(layer):
     assert torch.equal(average.tensors()["bias"], layer.bias)
 
 
-def test_the_average_is_what_is_validated_saved_and_loaded(config, tmp_path):
+def figures(data, path):
+    """The validation loss of each of a checkpoint's weights."""
+    how = {"folders": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
+    return {
+        weights: evaluate(ValidateConfig(weights=weights, **how))[str(path)]["valid"]["loss"]
+        for weights in ("auto", "average", "trained")
+    }
+
+
+def test_the_average_is_what_is_validated_saved_and_loaded(config, data, tmp_path):
     result = run(config(ema_decay=0.9, lr=0.05, max_update=6))
     last = tmp_path / "run" / "checkpoint_last"
     averaged, trained = read_tensors(last / AVERAGE), read_tensors(last / MODEL)
@@ -67,6 +80,8 @@ def test_the_average_is_what_is_validated_saved_and_loaded(config, tmp_path):
     for weights, tensors in (("average", averaged), ("trained", trained)):
         learner = load_checkpoint(last, weights=weights)
         assert torch.equal(learner.encoder.words.weight, tensors[name])
+    for weights, losses in figures(data, last).items():
+        assert (losses == result.valid["valid"]["loss"]) == (weights != "trained"), weights
     raw = run(config(save_dir=str(tmp_path / "raw"), lr=0.05, max_update=6))
     assert result.train["loss"] == raw.train["loss"]
     assert result.valid["valid"]["loss"] != raw.valid["valid"]["loss"]
@@ -104,6 +119,11 @@ def test_an_average_that_was_never_kept_is_refused(config, tmp_path):
         load_checkpoint(tmp_path / "run", weights="average")
 
 
+def test_weights_of_no_known_kind_are_refused():
+    with pytest.raises(ToolkitError, match=r"weights must be auto, trained or average, but is 'x'"):
+        ValidateConfig(folders=["a"], path=["b"], weights="x")
+
+
 def test_a_decay_that_keeps_everything_is_refused(config):
     with pytest.raises(ToolkitError, match=r"ema_decay must be at least 0 and below 1, but is 1"):
         config(ema_decay=1.0)
@@ -116,3 +136,22 @@ def test_fine_tuning_begins_at_the_average(config, tmp_path):
     averaged = read_tensors(tmp_path / "run" / "checkpoint_best" / AVERAGE)
     words = start.trainer.learner.encoder.words.weight
     assert torch.equal(words, averaged["encoder.embeddings.words.weight"])
+
+
+@pytest.mark.slow
+def test_the_average_of_two_sharded_ranks_is_that_of_one_process(config, tmp_path, ranks):
+    def train(world):
+        how = {"update_freq": 2 // world.size, "sharding": "full" if world.size > 1 else "none"}
+        folder = tmp_path / f"{world.size}"
+        for updates in (2, 4):
+            c = config(save_dir=str(folder), batch_size=4, lr=0.05, ema_decay=0.9, **how)
+            training = Run(replace(c, training=replace(c.training, max_update=updates)), world)
+            training.fit()
+            training.close()
+        return float(training.validation.best["value"])
+
+    alone = train(World())
+    assert ranks(train) == pytest.approx([alone] * 2, rel=1e-6)
+    averages = [read_tensors(tmp_path / n / "checkpoint_last" / AVERAGE) for n in "12"]
+    for name, tensor in averages[0].items():
+        torch.testing.assert_close(tensor, averages[1][name], atol=1e-6, rtol=1e-5)

@@ -54,9 +54,13 @@ class MovingAverage:
             average.copy_(kept)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the learner's state would be with the average; every rank must ask."""
+        """What the learner's state would be with the average; every rank must ask.
+
+        What is gathered from ranks is gathered one tensor after the other, into the host's memory.
+        """
         with self.in_place():
-            return {name: whole(t).clone() for name, t in self.learner.state_dict().items()}
+            state = self.learner.state_dict().items()
+            return {n: whole(t).cpu() if t is not local(t) else t.clone() for n, t in state}
 
     def restore(self, saved: Mapping[str, Tensor]) -> None:
         for name, p in self.learner.named_parameters():
