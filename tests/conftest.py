@@ -163,3 +163,64 @@ def in_process():
         return process.exitcode
 
     return call
+
+
+CLOCKS = {"seconds", "tokens_per_second", "updates_per_second", "data_wait_rate", "mfu"}
+CLOCKS |= {"peak_memory_gib", "since_report_seconds"}
+
+
+def without_clocks(value):
+    if isinstance(value, dict):
+        return {k: without_clocks(v) for k, v in value.items() if k not in CLOCKS}
+    return value
+
+
+@pytest.fixture
+def end_of():
+    """Everything that must be equal at the end of two runs: tensors as bytes, and figures.
+
+    What clocks measure is left out, and reports between the seventh updates: a run that is cut
+    gives one more.
+    """
+    from toolkit.common import strict_json
+
+    def end(folder):
+        last = folder / "checkpoint_last"
+        tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        records = [without_clocks(strict_json.loads(line)) for line in lines]
+        state = without_clocks(strict_json.loads((last / "state.json").read_text()))
+        final = state["place"]["update"]
+        train = [r for r in records if r["event"] == "train"]
+        valid = [r for r in records if r["event"] == "valid"]
+        return (
+            tensors,
+            [r for r in train if not r["update"] % 7 or r["update"] == final],
+            valid,
+            state,
+        )
+
+    return end
+
+
+@pytest.fixture
+def stopped():
+    """Trains until an update, as a signal would have it."""
+    from toolkit.distributed import World
+    from toolkit.training.run import Run
+
+    def stop(config, at, world=None):
+        training = Run(config, world or World())
+
+        def advance(step):
+            if step.update == at:
+                training.trainer.ask_to_stop()
+
+        training.advance = advance
+        try:
+            training.fit()
+        finally:
+            training.close()
+        assert training.trainer.place.update == at
+
+    return stop

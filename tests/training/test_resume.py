@@ -9,43 +9,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.run import Run, run
 
-CLOCKS = {"seconds", "tokens_per_second", "updates_per_second", "data_wait_rate", "mfu"}
-CLOCKS |= {"peak_memory_gib", "since_report_seconds"}
-REPORTED = (7, 10)
-"""Updates at which a whole run reports: a multiple of the interval, and the last."""
-
-
-def without_clocks(value):
-    if isinstance(value, dict):
-        return {k: without_clocks(v) for k, v in value.items() if k not in CLOCKS}
-    return value
-
-
-def end_of(folder):
-    """Everything that must be equal: tensors as bytes, the rest without what clocks measure."""
-    last = folder / "checkpoint_last"
-    tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
-    records = [strict_json.loads(r) for r in (folder / "metrics.jsonl").read_text().splitlines()]
-    figures = [without_clocks(r) for r in records if r["event"] in ("train", "valid")]
-    state = without_clocks(strict_json.loads((last / "state.json").read_text()))
-    return tensors, [r for r in figures if r["update"] in REPORTED or r["event"] == "valid"], state
-
-
-def stopped(config, at, world=None):
-    """Train until that update, as a signal would have it."""
-    training = Run(config, world or World())
-
-    def advance(step):
-        if step.update == at:
-            training.trainer.ask_to_stop()
-
-    training.advance = advance
-    try:
-        training.fit()
-    finally:
-        training.close()
-    assert training.trainer.place.update == at
-
 
 def options(folder, accumulation=1, workers=0, precision="fp32"):
     return {
@@ -62,41 +25,7 @@ def options(folder, accumulation=1, workers=0, precision="fp32"):
     }
 
 
-def resumes_exactly(config, folder, cuts, **how):
-    run(config(**options(folder / "whole", **how)))
-    wanted = end_of(folder / "whole")
-    for cut in cuts:
-        again = config(**options(folder / f"cut{cut}", **how))
-        stopped(again, cut)
-        run(again)
-        assert end_of(folder / f"cut{cut}") == wanted, f"cut at {cut}"
-
-
-def test_a_run_cut_in_an_epoch_ends_as_if_it_had_not_been(config, tmp_path):
-    resumes_exactly(config, tmp_path, [4])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("accumulation", [1, 4])
-def test_a_run_cut_anywhere_ends_as_if_it_had_not_been(
-    config, tmp_path, accumulation, workers, precision
-):
-    how = {"accumulation": accumulation, "workers": workers, "precision": precision}
-    resumes_exactly(config, tmp_path, [2, 4, 5, 6], **how)
-
-
-@pytest.mark.slow
-def test_a_run_cut_after_every_update_ends_as_if_it_had_not_been(config, tmp_path):
-    run(config(**options(tmp_path / "whole")))
-    for cut in range(1, 10):
-        stopped(config(**options(tmp_path / "cuts")), cut)
-    run(config(**options(tmp_path / "cuts")))
-    assert end_of(tmp_path / "cuts") == end_of(tmp_path / "whole")
-
-
-def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks):
+def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks, stopped):
     def how(folder, update_freq):
         return config(save_dir=str(tmp_path / folder), batch_size=4, update_freq=update_freq)
 
@@ -107,13 +36,13 @@ def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks):
     assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
 
 
-def test_patience_goes_on_where_it_was(config):
+def test_patience_goes_on_where_it_was(config, stopped):
     how = {"lr": 0.0, "patience": 3, "max_epoch": 50}
     stopped(config(**how), 16)  # behind the third validation, two of them without gain
     assert run(config(**how)).epochs == 4
 
 
-def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path):
+def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
     how = {**options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
     stopped(config(**how), 5)
     shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed behind update 4
@@ -123,7 +52,7 @@ def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path):
     assert [r["update"] for r in records if r["event"] == "train"] == list(range(1, 11))
 
 
-def test_limits_logging_and_accumulation_may_change(config, tmp_path):
+def test_limits_logging_and_accumulation_may_change(config, tmp_path, stopped):
     stopped(config(**options(tmp_path)), 4)
     changed = {"log_interval": 1, "update_freq": 2, "max_epoch": 3, "lr": 0.02}
     assert run(config(**{**options(tmp_path), **changed})).epochs == 3
@@ -139,19 +68,21 @@ def test_limits_logging_and_accumulation_may_change(config, tmp_path):
         ({"data.batch_size": 4}, "must stay the same within an epoch, but differ"),
     ],
 )
-def test_another_run_is_refused_and_the_difference_shown(config, tmp_path, change, message):
+def test_another_run_is_refused_and_the_difference_shown(
+    config, tmp_path, change, message, stopped
+):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=message):
         run(config(max_update=2, **change))
 
 
-def test_other_data_are_refused(config, data, tmp_path):
+def test_other_data_are_refused(config, data, tmp_path, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=r"must go on with the data it began with"):
         run(config(max_update=2, train_subset="valid"))
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path, capfd):
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path, capfd, stopped):
     folder = tmp_path / "run"
     how = {"save_interval_updates": 2, "keep_interval_updates": 0}
     stopped(config(**how), 4)
@@ -163,14 +94,16 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path
     assert f"going on from {folder}/checkpoint_e1_u2" in told
 
 
-def test_where_every_checkpoint_is_damaged_training_does_not_start_over(config, tmp_path):
+def test_where_every_checkpoint_is_damaged_training_does_not_start_over(config, tmp_path, stopped):
     stopped(config(), 2)
     (tmp_path / "run" / "checkpoint_last" / "state.json").unlink()
     with pytest.raises(ToolkitError, match=r"must hold a checkpoint that is whole, but none of 1"):
         run(config())
 
 
-def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(config, tmp_path):
+def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(
+    config, tmp_path, stopped, end_of
+):
     stopped(config(save_dir=str(tmp_path / "a")), 4)
     there = str(tmp_path / "a" / "checkpoint_last")
     run(config(save_dir=str(tmp_path / "b"), restore_file=there))
@@ -196,7 +129,7 @@ def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     assert "missing: encoder.layers.1." in told and "of another shape: " in told
 
 
-def test_the_precision_of_the_first_run_is_kept(config, tmp_path):
+def test_the_precision_of_the_first_run_is_kept(config, tmp_path, stopped):
     stopped(config(precision="bf16"), 2)
     assert Run(config(precision="auto"), World()).trainer.precision.name == "bf16"
 

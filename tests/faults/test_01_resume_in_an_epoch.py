@@ -1,0 +1,54 @@
+"""Scenario 1: two epochs of five updates, cut anywhere, end bit for bit as if they had not been."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.training.run import run
+
+
+@pytest.fixture
+def resumes_exactly(config, tmp_path, stopped, end_of):
+    """Parameters, optimizer, rates, meters, validation and patience are equal, atol 0."""
+
+    def compare(cuts, accumulation=1, workers=0, precision="fp32", **more):
+        def how(name):
+            return config(
+                save_dir=str(tmp_path / name),
+                batch_size=8 // accumulation,
+                update_freq=accumulation,
+                num_workers=workers,
+                precision=precision,
+                log_interval=7,
+                validate_interval_updates=2,
+                patience=5,
+                lr=0.01,
+                warmup_updates=3,
+                **more,
+            )
+
+        run(how("whole"))
+        for cut in cuts:
+            stopped(how(f"cut{cut}"), cut)
+            run(how(f"cut{cut}"))
+            assert end_of(tmp_path / f"cut{cut}") == end_of(tmp_path / "whole"), f"cut at {cut}"
+
+    return compare
+
+
+def test_a_run_cut_in_an_epoch_ends_as_if_it_had_not_been(resumes_exactly):
+    resumes_exactly([4])
+
+
+def test_a_run_with_recomputed_layers_does_so_too(resumes_exactly):
+    resumes_exactly([3], checkpoint_activations=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_a_run_cut_anywhere_ends_as_if_it_had_not_been(
+    resumes_exactly, accumulation, workers, precision
+):
+    resumes_exactly([2, 4, 5, 6], accumulation, workers, precision)

@@ -1,0 +1,38 @@
+"""Scenario 2: a run stopped after each of its 20 updates ends as if it had not been."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.training.run import run
+
+HOW = {"max_epoch": 4, "log_interval": 7, "validate_interval_updates": 2, "lr": 0.01}
+
+
+@pytest.mark.slow
+def test_a_run_stopped_after_every_one_of_20_updates_ends_as_if_it_had_not_been(
+    config, tmp_path, stopped, end_of
+):
+    def how(name):
+        return config(save_dir=str(tmp_path / name), warmup_updates=3, **HOW)
+
+    run(how("whole"))
+    for update in range(1, 21):
+        stopped(how("stopped"), update)
+    run(how("stopped"))
+    assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_it_does_so_on_two_ranks_too(config, tmp_path, stopped, end_of, ranks):
+    def how(name):
+        return config(save_dir=str(tmp_path / name), batch_size=4, **HOW)
+
+    def chain(world):
+        for update in (1, 2, 3, 5, 8, 13):
+            stopped(how("stopped"), update, world)
+        stopped(how("stopped"), 20, world)
+        stopped(how("whole"), 20, world)
+
+    ranks(chain)
+    assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")

@@ -1,0 +1,71 @@
+"""Scenario 3: the same examples in the same order at any number of ranks that divides the batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.config.sections import TrainingConfig
+from toolkit.data.loader import Loader
+
+GLOBAL_BATCHES = 36
+EXAMPLES = 501
+
+
+class Numbered:
+    """Examples whose batch is their numbers."""
+
+    lengths = np.random.default_rng(0).integers(3, 40, EXAMPLES)
+    fingerprint = "numbered"
+
+    def collate(self, ids, epoch):
+        return list(ids)
+
+
+def updates(ranks, epoch, start=0, workers=0):
+    """What each update of an epoch learns from: its micro-batches in order, whoever has them."""
+    each = TrainingConfig(global_batches=GLOBAL_BATCHES).micro_batches_per_rank(ranks)
+    loaders = [
+        Loader(
+            Numbered(),
+            max_tokens=64,
+            batch_size=None,
+            seed=1,
+            rank=rank,
+            ranks=ranks,
+            workers=workers,
+        )
+        for rank in range(ranks)
+    ]
+    of_ranks = [list(loader.updates(epoch, start=start, update_freq=each)) for loader in loaders]
+    for loader in loaders:
+        loader.close()
+    return [
+        [rows for index in range(len(shares[0])) for share in shares if (rows := share[index])]
+        for shares in zip(*of_ranks, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("ranks", [2, 4, 6, 12, 18, 36])
+def test_every_update_has_the_same_examples_in_the_same_order_at_any_number_of_ranks(ranks, epoch):
+    alone = updates(1, epoch)
+    assert updates(ranks, epoch) == alone
+    seen = [i for update in alone for rows in update for i in rows]
+    assert sorted(seen) == list(range(EXAMPLES)), "each once"
+    assert [len(update) for update in alone[:-1]] == [GLOBAL_BATCHES] * (len(alone) - 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 6, 12, 18])
+def test_an_epoch_cut_after_any_update_goes_on_with_what_is_left(ranks):
+    alone = updates(1, 1)
+    for cut in range(1, len(alone)):
+        assert updates(ranks, 1, start=cut * GLOBAL_BATCHES) == alone[cut:]
+
+
+def test_workers_change_nothing():
+    assert updates(2, 1, workers=2) == updates(2, 1)
+
+
+def test_epochs_differ():
+    assert updates(1, 1) != updates(1, 2)
