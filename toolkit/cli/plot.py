@@ -13,7 +13,8 @@ from toolkit.config.plot import PlotConfig
 COMMAND = Command(
     name="toolkit-plot",
     summary="Draw learning curves of runs (curve), what a trained model gives to each offset "
-    "(kernels), or who attends to whom in a sentence (attention). It needs matplotlib, which the "
+    "(kernels), who attends to whom in a sentence (attention), or what reordered words do to "
+    "their vectors (perturbation). It needs matplotlib, which the "
     "extra `plot` installs.",
     example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
     config=PlotConfig,
@@ -36,6 +37,10 @@ def draw(loaded: Loaded) -> None:
         from toolkit.training.kernels import kernels
 
         kernels(config)
+    elif config.kind == "perturbation":
+        from toolkit.training.perturbation import perturbation
+
+        perturbation(config)
     else:
         from toolkit.training.attention import attention
 

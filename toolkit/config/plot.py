@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 from toolkit.config.options import GREEDY, WHOLE
 from toolkit.config.sections import require
 
-KINDS = ("curve", "kernels", "attention")
+KINDS = ("curve", "kernels", "attention", "perturbation")
 BANDS = ("deviation", "range", "none")
 ONLY_FOR = {  # option -> the kinds that it says something about
     **dict.fromkeys(("metric", "subset", "smoothing", "band"), ("curve",)),
     **dict.fromkeys(("log_scale", "log_updates"), ("curve",)),
-    **dict.fromkeys(("path", "layers", "heads", "device"), ("kernels", "attention")),
-    **dict.fromkeys(("sentences", "radius"), ("kernels",)),
+    **dict.fromkeys(("path", "device"), ("kernels", "attention", "perturbation")),
+    **dict.fromkeys(("layers", "heads"), ("kernels", "attention")),
+    **dict.fromkeys(("sentences",), ("kernels", "perturbation")),
+    **dict.fromkeys(("radius",), ("kernels",)),
     **dict.fromkeys(("sentence", "average_heads"), ("attention",)),
 }
 
@@ -27,12 +29,13 @@ class PlotConfig:
     """What to draw. `curve RUN...`: learning curves of runs, which are save folders; a folder of
     runs, such as that of a sweep, stands for all of them, and those that differ in their seed
     alone are drawn as their mean. `kernels`: what the model of --path gives to each offset.
-    `attention`: who attends to whom in --sentence."""
+    `attention`: who attends to whom in --sentence. `perturbation`: what becomes of a word's vector
+    where the words of --sentences change their order."""
     path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
-    """kernels, attention: checkpoints, or save folders, whose best checkpoint is meant."""
+    """kernels, attention, perturbation: checkpoints, or save folders, whose best is meant."""
     output: str = ""
     """Picture to write; its ending says which kind: .png, .svg or .pdf. Empty for curve.png,
-    kernels.png or attention.png."""
+    kernels.png, attention.png or perturbation.png."""
     json: str | None = None
     """File to write the numbers to as JSON lines; - for standard output, on which nothing else
     is then written."""
@@ -55,7 +58,8 @@ class PlotConfig:
     """curve: draw the updates on a logarithmic scale."""
     sentences: str | None = None
     """kernels: file of text, one sentence a line, over whose tokens those kernels are averaged
-    that depend on the text."""
+    that depend on the text. perturbation: sentences of the same words, one a line, the one that
+    the others are compared with first."""
     sentence: str = ""
     """attention: the sentence; a second one may follow behind [SEP], and [MASK] hides a token."""
     layers: list[int] = field(default_factory=list)
@@ -68,7 +72,7 @@ class PlotConfig:
     radius: int = 16
     """kernels: furthest offset to draw, in tokens, of kernels that reach farther."""
     device: str = "auto"
-    """kernels, attention: auto, cpu or cuda. auto is cuda where there is one."""
+    """All but curve: auto, cpu or cuda. auto is cuda where there is one."""
 
     def __post_init__(self) -> None:
         require(
@@ -120,6 +124,11 @@ class PlotConfig:
         require(
             bool(self.path),
             f"toolkit-plot {self.kind} must be given a checkpoint, but is given none. Pass --path.",
+        )
+        require(
+            self.kind != "perturbation" or bool(self.sentences),
+            "toolkit-plot perturbation must be given sentences, but is given none. Pass "
+            "--sentences FILE.",
         )
         if self.kind == "attention":
             require(

@@ -1,0 +1,116 @@
+"""toolkit-plot perturbation: what becomes of a word's vector in a reordered sentence."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.plot import PlotConfig
+from toolkit.metrics.output import Output
+from toolkit.metrics.perturbation_picture import Difference, draw
+from toolkit.metrics.pictures import save
+from toolkit.metrics.tables import Table
+from toolkit.models.inputs import Inputs
+from toolkit.tasks.task import Learner
+from toolkit.training.reading import limit, loaded, marked, read_lines
+
+CLS = "[CLS]"
+Vectors = dict[str, Float[Tensor, " D"]]
+"""Word, with the number of its occurrence where it is not the first -> its vector."""
+
+
+def perturbation(c: PlotConfig) -> None:
+    """Draw, print and write how far the vectors of equal words in the sentences are apart."""
+    with Output(c.json) as output:
+        lines = read_lines(c.sentences or "")
+        if len(lines) < 2:
+            raise ToolkitError(
+                f"--sentences must hold at least two sentences to compare, but {c.sentences} holds "
+                f"{len(lines)}. Write one a line, the one to compare with first."
+            )
+        found = [one for path in c.path for one in differences(loaded(path, c.device), lines, path)]
+        for one in found:
+            output.write("difference", one._asdict())
+        for number, line in enumerate(lines, 1):
+            output.terminal.print(f"{number}  {line}", markup=False, highlight=False)
+        table(found, c.path).print(output.terminal)
+        save(draw(found, c.title), c.picture)
+        print(c.picture, file=output.people)
+
+
+def differences(learner: Learner, lines: Sequence[str], path: str) -> Iterator[Difference]:
+    """Words of the first sentence in each of the others; [CLS] of every pair."""
+    vectors = [vectors_of(learner, line) for line in lines]
+    for number in range(1, len(lines)):
+        for word in vectors[0]:
+            if word != CLS and word in vectors[number]:
+                yield difference(vectors, (0, number), word, path)
+    for pair in combinations(range(len(lines)), 2):
+        yield difference(vectors, pair, CLS, path)
+
+
+def difference(
+    vectors: Sequence[Vectors], pair: tuple[int, int], word: str, path: str
+) -> Difference:
+    """d = |v - w| / min(|v|, |w|) and arccos(v . w / |v| |w|) (TACO, figure 1)."""
+    v, w = (vectors[number][word].double() for number in pair)
+    lengths = v.norm(), w.norm()
+    cosine = (v @ w / (lengths[0] * lengths[1])).clamp(-1, 1)
+    sentences = (pair[0] + 1, pair[1] + 1)
+    distance = ((v - w).norm() / min(lengths)).item()
+    return Difference(path, sentences, word, distance, cosine.arccos().rad2deg().item())
+
+
+@torch.no_grad()
+def vectors_of(learner: Learner, line: str) -> Vectors:
+    """The last layer's vectors; that of a word is the mean over its pieces."""
+    ids = marked(learner, line)
+    if len(ids) > limit(learner):
+        raise ToolkitError(
+            f"a sentence must have at most {limit(learner)} tokens for this model, but this has "
+            f"{len(ids)}: {line[:60]!r}. Shorten it."
+        )
+    encoder: Any = learner.encoder
+    tokens = torch.tensor([ids], device=encoder.words.weight.device)
+    states = learner.encoder(Inputs(tokens)).states[0].float().cpu()
+    found: Vectors = {CLS: states[0]}
+    for name, places in words_of(learner, ids):
+        count = sum(known.split(" ")[0] == name for known in found)
+        found[name if count == 0 else f"{name} ({count + 1})"] = states[places].mean(0)
+    return found
+
+
+def words_of(learner: Learner, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    """Each word without capitals and the punctuation around it, and the places of its pieces."""
+    vocabulary, codec = learner.codec.vocabulary, learner.codec
+    places = [p for p, i in enumerate(ids) if i not in vocabulary.special]
+    words: list[list[int]] = []
+    for place in places:
+        if not words or vocabulary.starts_word[ids[place]]:
+            words.append([])
+        words[-1].append(place)
+    for word in words:
+        text = codec.decode([ids[p] for p in word]).strip().lower().strip(string.punctuation)
+        if text:
+            yield text, word
+
+
+def table(found: Sequence[Difference], paths: Sequence[str]) -> Table:
+    """A row for each word of each pair, two columns for each checkpoint."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for one in found:
+        key = "{}, {}".format(*one.sentences), one.word
+        rows.setdefault(key, list(key)).extend((one.distance, one.angle))
+    names = [""] if len(paths) == 1 else [f" {path}" for path in paths]
+    return Table(
+        columns=["sentences", "word", *(f"{m}{n}" for n in names for m in ("distance", "angle"))],
+        rows=[[*row[:2], *(f"{value:.3f}" for value in row[2:])] for row in rows.values()],
+        caption="distance: |v - w| / min(|v|, |w|); angle: between v and w, in degrees",
+    )
