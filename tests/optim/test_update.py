@@ -51,3 +51,17 @@ def test_a_non_finite_gradient_changes_neither_parameters_nor_state(fused):
     assert update(adam, [p], clip_norm=1.0).skipped
     for was, now in zip(before, [p.detach(), *adam.state[p].values()], strict=True):
         assert torch.equal(was, now)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_refused_update_changes_nothing_but_its_norm_is_told(fused):
+    p, sgd = case(fused, [0.3, 0.4])
+    seen = []
+
+    def refuse(norm):
+        seen.append(float(norm))
+        return torch.tensor(1.0)
+
+    outcome = update(sgd, [p], clip_norm=1.0, refuse=refuse)
+    assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 1])
+    assert seen == pytest.approx([0.5]) and p.tolist() == [1.0, 2.0]

@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
 from toolkit.training.gradient import Piece, first_line, largest
 
 
@@ -36,3 +38,16 @@ def test_the_largest_batch_is_the_one_of_most_tokens(batch):
 def test_an_error_is_told_in_one_line():
     assert first_line(RuntimeError("CUDA out of memory.\nSee the docs")) == "CUDA out of memory"
     assert first_line(MemoryError()) == "MemoryError"
+
+
+def test_sharded_ranks_end_where_one_runs_out_of_memory(make_trainer, batch):
+    trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
+    trainer.gradient.world = World(rank=1, size=2)  # without DDP there is nothing to finish
+
+    def full(module, inputs):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    trainer.learner.register_forward_pre_hook(full)
+    said = r"memory of rank 1, but a batch of 1 sentences x 4 tokens .* did not, and sharded ranks"
+    with pytest.raises(ToolkitError, match=said):
+        trainer.gradient.attempt([Piece(data, 1)], data.weights)

@@ -2,7 +2,9 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
 from toolkit.training.gradient import is_out_of_memory
+from toolkit.training.run import Run
 
 
 def flat(trainer):
@@ -59,3 +61,33 @@ def test_an_update_in_parts_is_the_same_every_time(make_trainer, batches, memory
         return flat(trainer)
 
     assert torch.equal(learned(), learned())
+
+
+def words(batch):
+    """(sentence, its hidden words) of a batch, whatever the padding."""
+    found, width = [], batch.inputs.tokens.shape[1]
+    for row, tokens in enumerate(batch.inputs.tokens.tolist()):
+        mine = batch.places.div(width, rounding_mode="floor").eq(row) & batch.targets.ge(0)
+        found.append((tokens[: tokens.index(0)] if 0 in tokens else tokens, mine, batch.targets))
+    return [(tuple(tokens), *targets[mine].tolist()) for tokens, mine, targets in found]
+
+
+@pytest.mark.parametrize("count", [2, 3, 16])
+def test_the_parts_of_a_batch_hide_the_same_words(config, count):
+
+    training = Run(config(no_save=True), World())
+    (whole,) = next(iter(training.train.updates(1)))
+    parts = training.train.parts(1, 0, count)
+    assert len(parts) == min(count, whole.sentences)
+    assert sum(part.weights["mlm"] for part in parts) == whole.weights["mlm"]
+    assert [it[1:] for part in parts for it in words(part)] == [it[1:] for it in words(whole)]
+    training.close()
+
+
+def test_an_idle_ranks_batch_has_one_part_of_weight_zero(config):
+
+    training = Run(config(no_save=True), World())
+    (part,) = training.train.parts(1, 99, 4)
+    assert part.weights == {"mlm": 0.0} and part.sentences == 0
+    assert list(training.train.ids(1, 99)) == []
+    training.close()

@@ -2,7 +2,12 @@ import os
 import signal
 import threading
 
+import pytest
+
+from toolkit.training.run import Run
+from toolkit.training.saving import Saving
 from toolkit.training.signals import listening
+from toolkit.training.validation import Validation
 
 
 def test_the_first_signal_asks_and_the_second_acts_at_once():
@@ -35,3 +40,29 @@ def test_a_thread_that_cannot_listen_is_left_alone():
     thread.start()
     thread.join()
     assert seen == [(before, [])]
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(Validation, "judge"), pytest.param(Saving, "__call__", marks=pytest.mark.slow)],
+)
+def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
+    config, ranks, tmp_path, monkeypatch, owner, method
+):
+    real = getattr(owner, method)
+
+    def interrupted(part, *arguments):
+        if part.trainer.world.rank == 1 and part.trainer.place.update == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(part, *arguments)
+
+    monkeypatch.setattr(owner, method, interrupted)
+
+    def train(world):
+        training = Run(config(), world)
+        result = training.fit()
+        training.close()
+        return result.updates, result.exit_code
+
+    assert ranks(train) == [(3, 143)] * 2  # behind the first epoch, which is validated and saved
+    assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"
