@@ -36,7 +36,8 @@ def test_epochs_take_the_shards_in_turn(folders):
 def test_corpora_side_by_side_take_their_own_turns(folders):
     corpora = Corpora.open(*joined(folders, "a:b", "c"))
     assert [items(corpora.of_epoch(epoch)) for epoch in (1, 2, 3)] == [1 + 3, 2 + 3, 1 + 3]
-    assert [items(folder) for folder in corpora.apart(2)] == [2, 3]
+    three = Corpora.open(*joined(folders, "a:b", "c", "c:a"))
+    assert [items(folder) for folder in three.growing(2)] == [2, 2 + 3]
     assert Corpora.open(*joined(folders, "a:b", "a:b:c")).cycle == 6
 
 

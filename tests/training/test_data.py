@@ -95,6 +95,18 @@ def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders)
     assert shown[0] != shown[1] != shown[2]
 
 
+def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_came_before(
+    config, folders
+):
+    two, options = list(folders.values())[:2], {"task__pairs": "electra", "tokens_per_sample": 20}
+    first = training(config, two[0], **options).described
+    both = training(config, *two, **options).examples
+    mixed = training(config, *two, data__weights=[2.0, 1.0], **options)
+    count = int(first.split()[0])
+    assert f", {2 * count} of {count} + " in mixed.described
+    assert len(both.lengths) + count == int(mixed.described.split()[0])
+
+
 def test_weights_do_not_depend_on_ranks_or_workers(config, folders):
     options = {"data__weights": [1.5, 0.3]}
     two = list(folders.values())[:2]
@@ -143,7 +155,7 @@ def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
 
     def shuffled(name, folder, *rest, **options):
         found = real(name, folder, *rest, **options)
-        found.lengths = found.lengths[::-1] if len(folder.sources) > 1 else found.lengths
+        found.lengths = found.lengths[::-1].copy() if len(folder.sources) > 1 else found.lengths
         return found
 
     monkeypatch.setattr(module, "examples_of", shuffled)

@@ -41,7 +41,7 @@ class Header:
     @property
     def consistent(self) -> bool:
         """Whether the counts are possible, and the payload as long as they say."""
-        if min(self.items, self.elements, self.documents) < 0 or self.documents > self.items:
+        if min(self.items, self.elements, self.documents) < 0:
             return False
         width = int(self.dtype[2:])
         numbers = self.items + 1 + self.documents

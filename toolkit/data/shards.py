@@ -56,9 +56,10 @@ class Corpora:
         """What the epoch learns from, corpus after corpus."""
         return DataFolder([shards[(epoch - 1) % len(shards)] for shards in self.corpora])
 
-    def apart(self, epoch: int) -> list[DataFolder]:
-        """The same, each corpus by itself."""
-        return [DataFolder([shards[(epoch - 1) % len(shards)]]) for shards in self.corpora]
+    def growing(self, epoch: int) -> list[DataFolder]:
+        """The same up to the first corpus, the second, ..., the last but one."""
+        sources = self.of_epoch(epoch).sources
+        return [DataFolder(sources[:count]) for count in range(1, len(sources))]
 
     def require(self, split: str) -> None:
         """Refuse shards of which some lack the split: their epochs would have nothing to learn."""

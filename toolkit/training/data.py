@@ -175,14 +175,15 @@ class TrainingData:
         return examples_of(name, folder, self._task, world=world, seed=self._seed, training=True)
 
     def _mixed(self, together: Examples, epoch: int) -> Mixture:
-        """The weights over the examples that each corpus has by itself."""
-        lengths = [self._examples(folder).lengths for folder in self._corpora.apart(epoch)]
-        if not np.array_equal(np.concatenate(lengths), together.lengths):
+        """The weights over the examples of each corpus: those that it adds to the ones before."""
+        before = [self._examples(folder).lengths for folder in self._corpora.growing(epoch)]
+        if not all(np.array_equal(some, together.lengths[: len(some)]) for some in before):
             raise ToolkitError(
                 f"data.weights must meet a task whose examples stand corpus by corpus, but those "
                 f"of {self._task.name} do not. Leave data.weights out."
             )
-        return Mixture([len(some) for some in lengths], self._c.weights)
+        ends = [*map(len, before), len(together.lengths)]
+        return Mixture(np.diff(ends, prepend=0).tolist(), self._c.weights)
 
     def _described(self) -> str:
         found = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
