@@ -14,9 +14,10 @@ from toolkit.data.examples import Examples
 from toolkit.generation.fill_mask import Filling
 from toolkit.models.encoder import states_at
 from toolkit.models.heads import PositionHead, TokenHead
-from toolkit.models.inputs import Sizes
+from toolkit.models.inputs import Inputs, Sizes
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.fill_mask import fill_mask
+from toolkit.tasks.fill_order import fill_order
 from toolkit.tasks.masked_positions import (
     MaskedPositionConfig,
     MaskedPositionExamples,
@@ -89,6 +90,23 @@ class MaskedPositions(Task):
             return self.head(states, encoder.words.weight)
 
         return fill_mask(logits, encoder, codec, sentences, top)
+
+    def fill_order(
+        self, encoder: Any, codec: Any, sentence: str, top: int = 5
+    ) -> tuple[str, list[Filling]]:
+        """Words in braces, or all of them, in their most probable order."""
+        if "mpm" not in self.coefficients:
+            raise ToolkitError(
+                "ordering words needs a model that learnt to, but this one was trained with "
+                "--task.objectives mlm. Train with mlm,mpm."
+            )
+
+        @torch.no_grad()
+        def scores(inputs: Inputs, places: torch.Tensor) -> torch.Tensor:
+            states = states_at(encoder, inputs, places)
+            return self.position_head(states, encoder.positions.weight[:-1])
+
+        return fill_order(scores, encoder, codec, sentence, top)
 
 
 def refuse_blind(encoder: Any) -> None:

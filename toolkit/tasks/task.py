@@ -60,6 +60,15 @@ class Task(nn.Module, ABC):
             f"{type(self).__name__}."
         )
 
+    def fill_order(
+        self, encoder: nn.Module, codec: Any, sentence: str, top: int
+    ) -> tuple[str, list[Filling]]:
+        """Words in braces, or all of them, in their most probable order; positions of each."""
+        raise ToolkitError(
+            f"ordering words needs a task that learns to, such as mpm, but this model's is "
+            f"{type(self).__name__}."
+        )
+
 
 class Learner(nn.Module):
     """An encoder and the task that trains it: the one module to wrap for many processes.
@@ -97,3 +106,20 @@ class Learner(nn.Module):
         finally:
             self.train(training)
         return filled[0] if isinstance(sentences, str) else filled
+
+    def fill_order(self, sentence: str, top: int = 5) -> tuple[str, list[Filling]]:
+        """The sentence with its words in braces, or all of them, in their most probable order.
+
+        Beside it, for each token of these words, its `top` likeliest positions.
+        """
+        if self.codec is None:
+            raise ToolkitError(
+                "ordering words needs a learner that knows its vocabulary, but this one has no "
+                "codec. Load it with load_checkpoint, or set learner.codec."
+            )
+        training = self.training
+        self.eval()
+        try:
+            return self.task.fill_order(self.encoder, self.codec, sentence, top)
+        finally:
+            self.train(training)
