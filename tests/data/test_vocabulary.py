@@ -1,7 +1,15 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.vocabulary import Vocabulary, append_special, read_symbols, write_symbols
+from toolkit.data.vocabulary import (
+    Vocabulary,
+    append_special,
+    first_marked,
+    read_symbols,
+    rest_marked,
+    whole_words,
+    write_symbols,
+)
 
 
 def test_special_symbols_follow_the_pieces_as_in_chang_et_al(vocabulary):
@@ -49,3 +57,18 @@ def test_the_column_type_is_the_narrowest_that_holds_every_id(vocabulary):
 @pytest.mark.parametrize("symbol", ["a", "\n", "\\n", "\\", "\r\n", "\\\\n", "\u2028", "", " "])
 def test_any_symbol_survives_the_symbols_file(symbol):
     assert read_symbols(write_symbols(["x", symbol, "y"])) == ["x", symbol, "y"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "symbols", "shown"),
+    [
+        (first_marked, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
+        (rest_marked, ["cat", "##s", "."], ["cat", "-s", "."]),
+        (whole_words, ["cat", "##s", "."], ["cat", "##s", "."]),
+    ],
+)
+def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation(
+    begins, symbols, shown
+):
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, begins=begins)
+    assert [vocabulary.readable(symbol) for symbol in symbols] == shown

@@ -12,7 +12,7 @@ from toolkit.config.preprocess import PreprocessConfig
 
 COMMAND = Command(
     name="toolkit-preprocess",
-    summary="Turn text files into a data folder: train a SentencePiece model or take a given one, "
+    summary="Turn text files into a data folder: learn a vocabulary from them or take a given one, "
     "and write the tokens of each split as memory-mapped columns with checksums.",
     example="toolkit-preprocess --trainpref a.txt,b.txt.gz --validpref held-out.txt "
     "--destdir data --vocab-size 8000",

@@ -48,7 +48,7 @@ class DataFolder:
                 if getattr(source, key) != getattr(self.sources[0], key):
                     raise ToolkitError(
                         f"data folders must agree on their {key}, but {source.path} differs from "
-                        f"{self.path}. Preprocess both with one --sentencepiece-model."
+                        f"{self.path}. Preprocess one with --codec-from the other."
                     )
         self._opened = {name: self._open_split(name) for name in self.splits}
 

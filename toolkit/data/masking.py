@@ -176,7 +176,8 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
     earlier = np.packbits(covered, 2)  # eight attempts in a byte
     counts = np.ones(anchors.shape, bool)
     while True:
-        after = ~(earlier & np.packbits(counts, 1)[:, None]).any(2)
+        late = np.any(earlier & np.packbits(counts, 1)[:, None], axis=2)
+        after = np.logical_not(late)
         if (after == counts).all():
             break
         counts = after

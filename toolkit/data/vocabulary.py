@@ -72,6 +72,14 @@ class Vocabulary:
         """sha256 of the symbols in order and of their roles, 64 hexadecimal digits."""
         return hashlib.sha256(json.dumps([self.symbols, self.roles]).encode()).hexdigest()
 
+    def readable(self, symbol: str) -> str:
+        """A piece that begins a word without its mark, one that continues a word with a dash."""
+        if self._begins is not first_marked:
+            return symbol if self._begins(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
+        if symbol.startswith(WORD_START):
+            return symbol[1:] or "(space)"
+        return f"-{symbol}" if symbol[:1].isalnum() else symbol
+
     @cached_property
     def starts_word(self) -> npt.NDArray[np.bool_]:
         """Whether each symbol is the first piece of a word; special ones are not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console as Terminal
@@ -11,7 +12,6 @@ from toolkit.common import strict_json
 from toolkit.generation.fill_mask import Answer
 from toolkit.metrics.output import Output
 
-WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"  # how SentencePiece spells the space before a word
 CONTROLS = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 
@@ -75,29 +75,22 @@ class TabSeparated:
 class People:
     """Each line's text, and below it for each of its gaps the candidates in columns."""
 
-    def __init__(self, terminal: Terminal) -> None:
-        self.terminal = terminal
+    def __init__(self, terminal: Terminal, readable: Callable[[str], str]) -> None:
+        self.terminal, self.readable = terminal, readable
 
     def write(self, answers: list[Answer]) -> None:
         indent = len(str(answers[-1].line)) if answers else 0
         for answer in answers:
             lines = [f"{answer.line:>{indent}}  {answer.text}"]
-            lines += [f"{'':{indent}}  {row}" for row in candidates(answer)]
+            lines += [f"{'':{indent}}  {row}" for row in candidates(answer, self.readable)]
             self.terminal.print(
                 "\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True
             )
 
 
-def candidates(answer: Answer) -> list[str]:
+def candidates(answer: Answer, readable: Callable[[str], str]) -> list[str]:
     """One row a gap, aligned; or the note."""
     cells = [[f"{readable(token)} {p:.1%}" for token, p in gap] for gap in answer.gaps]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
     return rows or [f"({answer.note})"]
-
-
-def readable(token: str) -> str:
-    """A piece that begins a word without its mark, one that continues a word with a dash."""
-    if token.startswith(WORD_START):
-        return token[1:] or "(space)"
-    return f"-{token}" if token[:1].isalnum() else token

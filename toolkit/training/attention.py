@@ -10,7 +10,6 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
-from toolkit.generation.output import readable
 from toolkit.metrics.map_picture import Map, draw
 from toolkit.metrics.output import Output
 from toolkit.metrics.pictures import save
@@ -27,14 +26,15 @@ def attention(c: PlotConfig) -> None:
     with Output(c.json) as output:
         learner = loaded(c.path[0], c.device)
         ids = encoded(learner, c.sentence)
-        symbols = learner.codec.vocabulary.symbols
+        vocabulary = learner.codec.vocabulary
+        symbols = vocabulary.symbols
         maps = wanted(maps_of(learner, ids, c.path[0]), c)
         output.write("sentence", {"checkpoint": c.path[0], "tokens": [symbols[i] for i in ids]})
         for drawn in maps:
             output.write("map", drawn._asdict())
-        special = [i in learner.codec.vocabulary.special for i in ids]
+        special = [i in vocabulary.special for i in ids]
         habits(maps, special).print(output.terminal)
-        tokens = [readable(symbols[i]) for i in ids]
+        tokens = [vocabulary.readable(symbols[i]) for i in ids]
         save(draw(maps, tokens, c.title or c.sentence), c.picture)
         print(c.picture, file=output.people)
 

@@ -40,8 +40,8 @@ def figures_of(
     if learner.codec.vocabulary.fingerprint != corpora.vocabulary.fingerprint:
         raise ToolkitError(
             f"the data must have the vocabulary of the checkpoint, but that of {corpora.path} "
-            f"differs from that of {path}. Run toolkit-preprocess with the sentencepiece.model in "
-            f"the checkpoint."
+            f"differs from that of {path}. Run toolkit-preprocess with --codec-from that "
+            f"checkpoint."
         )
     data = DataConfig(
         max_tokens=config.max_tokens, batch_size=config.batch_size, num_workers=config.num_workers

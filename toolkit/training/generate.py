@@ -26,7 +26,7 @@ from toolkit.training.checkpoint import load_checkpoint
 def generate(c: GenerateConfig) -> None:
     """Answer every line of the input once and in order; on stderr, how many had no answer."""
     learner, begun = loaded(c), perf_counter()
-    with opened(c.input) as lines, Output(c.json) as output, written(c, output) as writers:
+    with opened(c.input) as lines, Output(c.json) as output, written(c, output, learner) as writers:
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,
@@ -104,10 +104,11 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def written(c: GenerateConfig, output: Output) -> Iterator[list[Writer]]:
+def written(c: GenerateConfig, output: Output, learner: Learner) -> Iterator[list[Writer]]:
     """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to files."""
     terminal = Terminal()
-    shown = People(terminal) if terminal.is_terminal else TabSeparated(sys.stdout)
+    people = People(terminal, learner.codec.vocabulary.readable)
+    shown = people if terminal.is_terminal else TabSeparated(sys.stdout)
     writers: list[Writer] = [Events(output)] if c.json else []
     writers += [] if c.json == STDOUT else [shown]
     if c.results_path is None:

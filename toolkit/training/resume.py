@@ -173,7 +173,7 @@ def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
     if before != codec.vocabulary.fingerprint:
         raise ToolkitError(
             f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
-            f"Run toolkit-preprocess with the sentencepiece.model in that folder."
+            f"Run toolkit-preprocess with --codec-from that folder."
         )
     saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
     fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
