@@ -48,7 +48,8 @@ OPTIMIZERS: dict[str, Builtin] = {
     "adamw": Builtin("toolkit.optim.adam", "Adam with decoupled decay (Loshchilov & Hutter 2019)"),
     "adam": Builtin("toolkit.optim.adam", "Adam (Kingma & Ba 2015)"),
     "muon": Builtin(
-        "toolkit.optim.muon", "orthogonal momentum for matrices, AdamW for the rest (Jordan 2024)"
+        "toolkit.optim.muon",
+        "orthogonal momentum for matrices, AdamW for the rest (Jordan et al. 2024)",
     ),
     "lamb": Builtin("toolkit.optim.lamb", "Adam for very large batches (You et al. 2020)"),
     "adafactor": Builtin("toolkit.optim.adafactor", "Adam in little memory (Shazeer & Stern 2018)"),
