@@ -27,3 +27,13 @@ def test_looking_leaves_a_model_as_it_was():
     model = build_model("bert_tiny", vocabulary_size=20, **SHAPE).train()
     assert len(attention_maps(model, Inputs(tokens=torch.zeros(1, 3, dtype=torch.long)))) == 2
     assert model.training and not any(m._forward_hooks for m in model.modules())
+
+
+def test_the_joint_maps_of_two_streams_are_shown_too():
+    torch.manual_seed(0)
+    model = build_model("taco_tiny", vocabulary_size=20)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    maps = attention_maps(model, Inputs(torch.randint(20, (2, 5)), padding=padding))
+    assert [tuple(m.shape) for m in maps] == [(2, 3, 5, 5)] * 2
+    torch.testing.assert_close(maps[1].sum(-1), torch.ones(2, 3, 5))
+    assert not maps[1][1, :, :, 3:].any()

@@ -9,15 +9,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.models.inputs import Inputs
-from toolkit.nn.attention import Attention, Projected
+from toolkit.nn.attention import Attention, JointMaps, Projected
 
 
 @torch.no_grad()
 def attention_maps(encoder: nn.Module, inputs: Inputs) -> list[Float[Tensor, "B H S T"]]:
     """softmax(scores) of each layer, without dropout; row i holds what place i looks at.
 
-    Any architecture's whose layers are `Attention`s. They are computed beside the encoder's own
-    pass, which takes a faster path that shows no maps.
+    Any architecture's whose layers are `Attention`s, or have `JointMaps` of several streams. They
+    are computed beside the encoder's own pass, which takes a faster path that shows no maps.
     """
     maps: list[Tensor] = []
 
@@ -27,8 +27,12 @@ def attention_maps(encoder: nn.Module, inputs: Inputs) -> list[Float[Tensor, "B 
 
         return hook
 
-    attentions = [module for module in encoder.modules() if isinstance(module, Attention)]
-    hooks = [a.project.register_forward_hook(shown(a)) for a in attentions]
+    def joint(module: JointMaps, given: tuple[Projected, ...], scores: Tensor) -> None:
+        maps.append(module.weights(scores, given[0].places.padding).float())
+
+    modules = list(encoder.modules())
+    hooks = [a.project.register_forward_hook(shown(a)) for a in modules if isinstance(a, Attention)]
+    hooks += [m.register_forward_hook(joint) for m in modules if isinstance(m, JointMaps)]
     training = encoder.training
     try:
         encoder.eval()
