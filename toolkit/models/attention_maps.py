@@ -27,7 +27,7 @@ def attention_maps(encoder: nn.Module, inputs: Inputs) -> list[Float[Tensor, "B 
 
         return hook
 
-    def joint(module: JointMaps, given: tuple[Projected, ...], scores: Tensor) -> None:
+    def joint(module: JointMaps, given: Any, scores: Tensor) -> None:
         maps.append(module.weights(scores, given[0].places.padding).float())
 
     modules = list(encoder.modules())
