@@ -12,6 +12,7 @@ from toolkit.config.validate import ValidateConfig
 from toolkit.data.shards import Corpora
 from toolkit.distributed import World, launch
 from toolkit.metrics.output import Output
+from toolkit.metrics.progress import Work
 from toolkit.optim.precision import Precision, resolve
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
 from toolkit.training.data import names, split_of
@@ -57,14 +58,18 @@ def figures_of(
             seed=run.data.evaluation_seed,
             training=False,
         )
-        found[name] = validate(
-            learner,
-            CRITERIA[run.criterion.name].build(run.criterion.config),
-            split.loader,
-            examples=len(split.examples.lengths),
-            world=world,
-            precision=Precision(resolve(config.precision, world.device), world.device),
-        )
+        examples = len(split.examples.lengths)
+        mine = -(-examples // world.size)  # what the first rank is told of, nearly
+        with Work(f"{name} of {path}", mine, "examples", quiet=not world.first) as work:
+            found[name] = validate(
+                learner,
+                CRITERIA[run.criterion.name].build(run.criterion.config),
+                split.loader,
+                examples=examples,
+                world=world,
+                precision=Precision(resolve(config.precision, world.device), world.device),
+                told=work.advance,
+            )
         split.loader.close()
     return found
 

@@ -18,6 +18,7 @@ from toolkit.config.generate import GenerateConfig
 from toolkit.generation.fill_mask import Answer, answers
 from toolkit.generation.output import Events, JsonLines, People, TabSeparated, Writer
 from toolkit.metrics.output import STDOUT, Output
+from toolkit.metrics.progress import Work
 from toolkit.tasks.fill_mask import MASK, encode
 from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import load_checkpoint
@@ -35,7 +36,8 @@ def generate(c: GenerateConfig) -> None:
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
-        total, noted = write(found, writers, size)
+        with Work("answering", None, "lines", quiet=sys.stdout.isatty()) as work:
+            total, noted = write(found, writers, size, work.advance)
         seconds = perf_counter() - begun
         rate = total / max(seconds, 1e-9)
         figures = {"lines": total, "noted": noted, "seconds": seconds, "lines_per_second": rate}
@@ -47,12 +49,15 @@ def generate(c: GenerateConfig) -> None:
         )
 
 
-def write(found: Iterator[Answer], writers: list[Writer], size: int) -> tuple[int, int]:
+def write(
+    found: Iterator[Answer], writers: list[Writer], size: int, told: Callable[[int], None]
+) -> tuple[int, int]:
     """Hand each buffer of answers to every writer; how many answers, how many with a note."""
     total = noted = 0
     while some := list(islice(found, size)):
         for writer in writers:
             writer.write(some)
+        told(len(some))
         total, noted = total + len(some), noted + sum(bool(answer.note) for answer in some)
     return total, noted
 

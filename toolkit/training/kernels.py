@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-
-from rich.console import Console as Terminal
-from rich.progress import track
+from collections.abc import Iterator, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
@@ -14,6 +11,7 @@ from toolkit.metrics.kernel_picture import draw
 from toolkit.metrics.kernels import KernelRows, table
 from toolkit.metrics.output import Output
 from toolkit.metrics.pictures import save
+from toolkit.metrics.progress import Work
 from toolkit.models.learnt_kernels import Text, learnt_kernels
 from toolkit.training.reading import batches, loaded, read_lines
 
@@ -54,11 +52,12 @@ def kernels_of(path: str, lines: Sequence[str], c: PlotConfig) -> list[KernelRow
     return wanted(learnt.kernels, path, c)
 
 
-def shown(text: list[Text], what: str) -> Iterable[Text]:
-    """With a bar, the rate and the time left, where somebody watches."""
-    terminal = Terminal(stderr=True)
-    hidden = not (terminal.is_terminal and text)
-    return track(text, what, console=terminal, transient=True, disable=hidden, show_speed=True)
+def shown(text: Sequence[Text], what: str) -> Iterator[Text]:
+    """The batches, while somebody is told how far they are."""
+    with Work(what, sum(len(batch.counted) for batch in text), "sentences") as work:
+        for batch in text:
+            yield batch
+            work.advance(len(batch.counted))
 
 
 def wanted(found: Sequence[KernelRows], path: str, c: PlotConfig) -> list[KernelRows]:

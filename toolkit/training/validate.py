@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -62,13 +62,18 @@ def validate(
     examples: int,
     world: World,
     precision: Precision,
+    told: Callable[[int], object] = lambda examples: None,
 ) -> Figures:
-    """Losses, perplexity and the task's figures; `examples` is how many the split holds."""
+    """Losses, perplexity and the task's figures; `examples` is how many the split holds.
+
+    `told` hears of the examples of each batch of this rank.
+    """
     learner.eval()
     totals = Totals()
     with torch.no_grad():
         for batch in loader.evaluation():
             totals.add(figures(learner, criterion, to_device(batch, world.device), precision))
+            told(batch.sentences)
     sums = totals.over_ranks(world)
     seen = round(sums.pop("examples", 0.0))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"

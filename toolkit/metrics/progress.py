@@ -1,0 +1,77 @@
+"""How far a long piece of work is: a bar on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console as Terminal
+from rich.progress import BarColumn, Progress, TextColumn
+
+from toolkit.metrics.console import clock
+
+LINE_SECONDS = 5.0
+
+
+class Work:
+    """Share, rate and time left, on standard error; what takes under five seconds says nothing.
+
+    Without a total, how much is done and the rate; `quiet` says nothing at all.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        unit: str,
+        *,
+        quiet: bool = False,
+        terminal: Terminal | None = None,
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.what, self.total, self.unit, self.now = what, total, unit, now
+        self.terminal = terminal or Terminal(stderr=True, quiet=quiet)
+        self.done, self.begun = 0, now()
+        self.told = self.begun
+        self.bar = bar_of(self.terminal) if self.terminal.is_terminal and not quiet else None
+
+    def __enter__(self) -> Work:
+        if self.bar:
+            self.shown = self.bar.add_task(self.what, total=self.total, text="")
+            self.bar.start()
+        return self
+
+    def advance(self, count: int) -> None:
+        self.done += count
+        now = self.now()
+        if self.bar:
+            self.bar.update(self.shown, completed=self.done, text=self.text(now))
+        elif now - self.told >= LINE_SECONDS:
+            self.told = now
+            self.terminal.print(
+                f"{self.what}: {self.text(now)}", markup=False, highlight=False, soft_wrap=True
+            )
+
+    def text(self, now: float) -> str:
+        """`3,200 of 9,000 examples, 640 a second, 0:09 left`"""
+        rate = self.done / max(now - self.begun, 1e-9)
+        of = f" of {self.total:,}" if self.total is not None else ""
+        text = f"{self.done:,}{of} {self.unit}, {rate:,.0f} a second"
+        if self.total is None or not self.done:
+            return text
+        return f"{text}, {clock(max(self.total - self.done, 0) / rate)} left"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.bar:
+            self.bar.stop()
+
+
+def bar_of(terminal: Terminal) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}")
+    return Progress(*columns, console=terminal, transient=True)
