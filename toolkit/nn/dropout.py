@@ -44,11 +44,17 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         if self.active == 0 or x.device.type != "cpu":
             return F.dropout(x, self.active, self.training)
-        dropped: Tensor = _Dropout.apply(x, self.active)
-        return dropped
+        return dropped(x, self.active)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
+
+
+@torch.compiler.disable  # bits seen as other integers are beyond it
+def dropped(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
+    """x * keep / (1 - rate), on the CPU."""
+    out: Tensor = _Dropout.apply(x, rate)
+    return out
 
 
 def rounded(rate: float) -> float:

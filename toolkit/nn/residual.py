@@ -21,9 +21,21 @@ def add_norm(
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
     if x.device.type == "cpu":
-        normed: Tensor = _AddNorm.apply(x.to(y.dtype), y, weight, bias, eps, rate)
-        return normed
+        return add_norm_on_cpu(x.to(y.dtype), y, weight, bias, eps, rate)
     return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
+
+
+@torch.compiler.disable  # bits seen as other integers are beyond it
+def add_norm_on_cpu(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
+    return normed
 
 
 class _AddNorm(torch.autograd.Function):

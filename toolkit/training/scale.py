@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
+
+from torch import nn
+
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
@@ -26,8 +31,15 @@ def spread(learner: Learner, world: World, c: TrainingConfig, precision: str) ->
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
         stack.recomputed = c.checkpoint_activations
-    for layer in layers if c.compile else ():
-        layer.compile(options={"fallback_random": True})
+    if c.compile:
+        compile_each(layers)
     if c.sharding == "full":
         shard(learner, layers, world, DTYPES.get(precision))
     return learner
+
+
+def compile_each(layers: Iterable[nn.Module]) -> None:
+    """Compile in place, for lengths that change; the names of the parameters stay."""
+    warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
+    for layer in layers:
+        layer.compile(options={"fallback_random": True})

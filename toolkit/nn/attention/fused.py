@@ -53,6 +53,7 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
     return q.device.type == "cpu" and (learning or bias is not None or q.dtype == torch.bfloat16)
 
 
+@torch.compiler.disable  # bits seen as other integers are beyond it
 def batched_products(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],

@@ -1,0 +1,85 @@
+"""Whole runs as torchrun starts them: on two ranks of a CPU, and on one GPU."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPE = "--arch.layers 2 --arch.width 32 --arch.heads 2 --arch.embedding-width 16"
+
+
+def torchrun(ranks, words, folder):
+    """Run a command under torchrun in a folder."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(ranks), "-m", "toolkit.cli.train", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads((folder / "run" / "result.json").read_text())
+
+
+def shown():
+    """The words behind `toolkit.cli.train` in the first torchrun command of docs/scale.md."""
+    page = (ROOT / "docs" / "scale.md").read_text("utf-8")
+    found = re.search(r"^    torchrun .* -m toolkit\.cli\.train (.*)$", page, re.M)
+    assert found
+    return found[1].split()
+
+
+@pytest.fixture
+def place(data, tmp_path):
+    """An empty folder where the data folder is called `data`, as on the page."""
+    (tmp_path / "data").symlink_to(data)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharding", ["none", "full"])
+def test_the_command_of_the_page_on_scale_runs(place, sharding):
+    small = f"{SHAPE} --batch-size 2 --max-update 3 --device cpu --sharding {sharding}"
+    result = torchrun(2, [*shown(), *small.split()], place)
+    assert result["updates"] == 3 and math.isfinite(result["valid"]["valid"]["loss"])
+
+
+GPU = [
+    "--precision fp32",
+    "--precision bf16",
+    "--precision fp16",
+    "--precision bf16 --compile",
+    "--precision bf16 --sharding full",
+    "--precision fp16 --sharding full --checkpoint-activations",
+    "--precision bf16 --sharding full --compile --checkpoint-activations",
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", GPU)
+def test_a_run_on_one_gpu_learns_and_goes_on(place, options):
+    """NCCL with a single rank; the second half from a checkpoint, in a process of its own."""
+    common = f"data --arch composite_bert_tiny --task mlm {SHAPE} --save-dir run --lr 0.01"
+    words = f"{common} --batch-size 4 --device cuda {options}".split()
+    first = torchrun(1, [*words, "--max-update", "5"], place)
+    result = torchrun(1, [*words, "--max-update", "60"], place)
+    assert result["updates"] == 60
+    assert result["valid"]["valid"]["loss"] < first["valid"]["valid"]["loss"]
+
+
+@pytest.mark.gpu
+def test_the_options_of_scale_change_no_loss_on_a_gpu(place):
+    common = f"data --arch bert_tiny --task mlm {SHAPE} --save-dir run --max-update 8 --lr 0.01"
+    losses = []
+    for options in ("", "--sharding full", "--checkpoint-activations", "--compile"):
+        folder = place / (options.replace(" ", "_") or "plain")
+        folder.mkdir()
+        (folder / "data").symlink_to(place / "data")
+        words = f"{common} --batch-size 4 --device cuda --precision fp32 {options}".split()
+        losses.append(torchrun(1, words, folder)["valid"]["valid"]["loss"])
+    assert losses == pytest.approx([losses[0]] * 4, abs=1e-3)
