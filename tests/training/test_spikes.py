@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from toolkit.distributed import World
+from toolkit.training.run import Run
 from toolkit.training.spikes import Spikes
 
 
@@ -78,3 +80,25 @@ def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
         return [*found, float(trainer.step([batches[world.rank]], 2).outcome.skipped)]
 
     assert ranks(train) == [[0.0] * 6 + [1.0]] * 2
+
+
+def test_a_run_that_goes_on_knows_the_window(config):
+    first = Run(config(skip_spikes=True, max_update=3), World())
+    first.fit()
+    first.close()
+    again = Run(config(skip_spikes=True, max_update=5), World())
+    assert again.trainer.spikes.state() == first.trainer.spikes.state()
+    assert again.trainer.spikes.state()["taken"] == 3
+    again.close()
+
+
+@pytest.mark.gpu
+def test_judging_does_not_wait_for_a_gpu():
+    gpu = torch.device("cuda", 0)
+    spikes, loss, norm = Spikes(gpu), torch.ones((), device=gpu), torch.ones((), device=gpu)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        spikes(loss, norm)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert int(spikes.taken) == 1

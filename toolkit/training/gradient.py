@@ -21,6 +21,9 @@ from toolkit.training.device import seed_device, to_device
 Losses = dict[str, Tensor]
 """Objective -> summed loss over this rank's micro-batches."""
 
+REFUSALS = ("DefaultCPUAllocator", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""What errors say that are about memory without being an OutOfMemoryError."""
+
 
 class Piece(NamedTuple):
     """A micro-batch or a part of one, and what its randomness is drawn from."""
@@ -123,8 +126,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether a GPU, or the host, has refused memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    text = str(error)
-    return any(it in text for it in ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED"))
+    return any(text in str(error) for text in REFUSALS)
 
 
 def largest(pieces: Sequence[Piece]) -> str:
