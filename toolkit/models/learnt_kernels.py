@@ -162,7 +162,7 @@ def names_of(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
 
 
 def name_of(kind: type) -> str:
-    """QueryKernel -> query, SharedRows -> shared rows."""
+    """QueryKernel -> query, SharedQueryKernel -> shared query."""
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
     return words.removesuffix(" kernel")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -22,7 +21,8 @@ from toolkit.nn.attention import (
     Relative,
     RelativeToKey,
     ScoreTerm,
-    SharedRows,
+    SharedKeyKernel,
+    SharedQueryKernel,
     SummedMaps,
 )
 from toolkit.nn.blocks import NORM_EPS
@@ -223,13 +223,11 @@ def taco(c: TacoConfig, sizes: Sizes) -> Taco:
 def maps(c: TacoConfig, *, below: bool) -> JointMaps:
     """Content, content to position, position to content; position; the maps below (A.1)."""
 
-    def rows(of: Literal["query", "key"]) -> SharedRows:
-        return SharedRows(c.word_heads, c.head_width, c.relative_width, of=of)
-
+    shape = c.word_heads, c.head_width, c.relative_width
     word_terms: list[ScoreTerm] = [
         Content(c.head_width),
-        Relative([rows("query")]),
-        RelativeToKey([rows("key")]),
+        Relative([SharedQueryKernel(*shape)]),
+        RelativeToKey([SharedKeyKernel(*shape)]),
     ]
     position_terms = [Content(c.head_width)]
     if not c.attention_convolution:

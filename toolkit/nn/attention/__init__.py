@@ -6,7 +6,9 @@ from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
 from toolkit.nn.attention.kernels import KeyKernel as KeyKernel
 from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
-from toolkit.nn.attention.kernels import SharedRows as SharedRows
+from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
+from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
+from toolkit.nn.attention.kernels import SharedQueryKernel as SharedQueryKernel
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets as Offsets

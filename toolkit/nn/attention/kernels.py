@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -66,25 +65,41 @@ def directions(head_width: int, radius: int) -> nn.Parameter:
     return table
 
 
-class SharedRows(Kernel):
-    """x_i . (W r_{j-i}) / sqrt(K), the rows r shared by the layers (He et al. 2021, eq. 4).
+class SharedKernel(Kernel):
+    """x_i . (W r_{j-i}) / sqrt(K), the vectors r shared by the layers (He et al. 2021, eq. 4).
 
-    x is the query, or with `of="key"` the key. Rows for the offsets in use are enough.
+    x is the query or the key. Vectors r of the offsets in use are enough.
     """
 
-    def __init__(
-        self, heads: int, head_width: int, relative_width: int, *, of: Literal["query", "key"]
-    ) -> None:
+    def __init__(self, heads: int, head_width: int, relative_width: int) -> None:
         super().__init__()
-        self.of, self.heads, self.scale = of, heads, 1 / math.sqrt(head_width)
+        self.heads, self.scale = heads, 1 / math.sqrt(head_width)
         self.project = nn.Linear(relative_width, heads * head_width, bias=False)
+
+    @abstractmethod
+    def vectors(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        """Whose taps they are."""
 
     def directions(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
         return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
     def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
         assert p.places.rows is not None, "an encoder with shared rows hands them to its layers"
-        x = p.q if self.of == "query" else p.k
+        x = self.vectors(p)
         by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
         taps = by_head @ (self.scale * self.directions(p.places.rows)).mT
         return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)
+
+
+class SharedQueryKernel(SharedKernel):
+    """q_i . (W r_{j-i}) / sqrt(K): content to position."""
+
+    def vectors(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        return p.q
+
+
+class SharedKeyKernel(SharedKernel):
+    """k_j . (W r_{i-j}) / sqrt(K): position to content."""
+
+    def vectors(self, p: Projected) -> Float[Tensor, "B H T K"]:
+        return p.k
