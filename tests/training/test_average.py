@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.config.average import AverageConfig
 from toolkit.config.validate import ValidateConfig
@@ -18,6 +19,7 @@ from toolkit.training.checkpoint import (
     write_tensors,
 )
 from toolkit.training.evaluate import evaluate
+from toolkit.training.inspect import describe
 from toolkit.training.run import Run, run
 
 
@@ -88,7 +90,22 @@ def test_what_was_averaged_is_shown(trained, tmp_path, capsys):
     averaged(tmp_path / "mean", trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u5")
     told = capsys.readouterr().out
     assert "checkpoint_e1_u2" in told and "interval" in told and "epoch" in told
-    assert "mean of 2 checkpoints written to" in told
+    assert "mean of 2 checkpoints, 4,093 parameters, written to" in told
+
+
+def test_programs_are_told_as_json_lines(trained, tmp_path):
+    averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "told.jsonl"))
+    told = [strict_json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert [(r["event"], r.get("update"), r.get("checkpoints")) for r in told] == [
+        ("averaged", 8, None), ("averaged", 10, None), ("end", None, 2)
+    ]  # fmt: skip
+    assert told[0]["loss"] is None and told[1]["loss"] > 0
+
+
+def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
+    folder = averaged(tmp_path / "mean", trained, last=2)
+    rows = describe(folder, verify=True)
+    assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["place"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,10 @@ class AverageConfig:
     """Which of a save folder's checkpoints --last counts: epochs, those saved at the end of an
     epoch; updates, those saved in between; or all."""
 
+    json: str | None = None
+    """File to write what was averaged to as JSON lines; - for standard output, on which nothing
+    else is then written."""
+
     def __post_init__(self) -> None:
         require(
             bool(self.paths),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console as Terminal
 from torch import Tensor
 
 from toolkit import __version__
@@ -18,6 +17,7 @@ from toolkit.config.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.codec import Codec
+from toolkit.metrics.output import Output
 from toolkit.metrics.tables import Cell, Table
 from toolkit.models.inputs import Sizes
 from toolkit.training import manifest
@@ -48,13 +48,14 @@ def average(c: AverageConfig) -> Path:
     """Write the mean of the checkpoints named, and show what went into it."""
     output = Path(c.output)
     refuse_output(output)
-    parts = [part_of(folder) for folder in chosen(c)]
-    for part in parts[1:]:
-        refuse_difference(parts[0], part)
-    mean = mean_of([part.folder for part in parts])
-    newest = max(parts, key=lambda part: part.facts["update"])
-    write(output, mean, parts, newest)
-    show(parts, output)
+    with Output(c.json) as told:
+        parts = [part_of(folder) for folder in chosen(c)]
+        for part in parts[1:]:
+            refuse_difference(parts[0], part)
+        mean = mean_of([part.folder for part in parts])
+        newest = max(parts, key=lambda part: part.facts["update"])
+        write(output, mean, parts, newest)
+        show(parts, mean, output, told)
     return output
 
 
@@ -174,22 +175,22 @@ def write(output: Path, mean: Mapping[str, Tensor], parts: Sequence[Part], newes
     SaveFolder(output.parent).write(output.name, fill, facts)
 
 
-def show(parts: Sequence[Part], output: Path) -> None:
+def show(parts: Sequence[Part], mean: Mapping[str, Tensor], output: Path, told: Output) -> None:
     """A row for each checkpoint, with the figure of the validation before it."""
     metric = parts[-1].run.training.best_metric
-    rows: list[list[Cell]] = [
-        [
-            str(part.folder),
-            part.facts["epoch"],
-            part.facts["update"],
-            ", ".join(part.facts["reasons"]),
-            figure_of(part.folder, metric) if update_of(part.folder) >= 0 else None,
-        ]
-        for part in parts
-    ]
-    terminal = Terminal()
+    rows: list[list[Cell]] = []
+    for part in parts:
+        epoch, update, reasons = (part.facts[key] for key in ("epoch", "update", "reasons"))
+        figure = figure_of(part.folder, metric) if update_of(part.folder) >= 0 else None
+        rows.append([str(part.folder), epoch, update, ", ".join(reasons), figure])
+        place = {"checkpoint": str(part.folder), "epoch": epoch, "update": update}
+        told.write("averaged", {**place, "reasons": reasons, metric: figure})
+    numbers = sum(tensor.numel() for tensor in mean.values())
+    told.write("end", {"output": str(output), "checkpoints": len(parts), "parameters": numbers})
     columns = ("averaged", "epoch", "update", "saved because of", metric)
-    Table(columns=columns, rows=rows).print(terminal)
-    terminal.print(
-        f"mean of {len(parts)} checkpoints written to {output}", highlight=False, soft_wrap=True
+    Table(columns=columns, rows=rows).print(told.terminal)
+    told.terminal.print(
+        f"mean of {len(parts)} checkpoints, {numbers:,} parameters, written to {output}",
+        highlight=False,
+        soft_wrap=True,
     )
