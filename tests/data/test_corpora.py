@@ -81,3 +81,14 @@ def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
     found = TextSamples(random_column, vocabulary, samples="pairs", tokens_per_sample=16)
     read = found.sentences(np.arange(len(found.lengths))).lengths
     assert found.lengths.tolist() == read.tolist()
+
+
+def test_what_is_cut_off_is_said(column, vocabulary):
+    items = column(([[1] * 3, [2] * 3, [1] * 9, [2] * 3], [0]))
+
+    def remark(samples, tokens):
+        found = TextSamples(items, vocabulary, samples=samples, tokens_per_sample=tokens)
+        return found.remark
+
+    assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones
+    assert (remark("pairs", 15), remark("blocks", 8), remark("documents", 8)) == ("", "", "")

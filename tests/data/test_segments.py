@@ -121,6 +121,12 @@ def test_one_example_alone_is_what_it_is_in_a_batch(text, vocabulary):
         assert row[: len(alone)].tolist() == alone.tolist()
 
 
+def test_what_does_not_fit_is_said(column, vocabulary):
+    items = column(([[1] * 9, [2] * 9], [0, 1]))
+    found = SegmentedSamples(items, vocabulary, tokens_per_sample=8)
+    assert found.remark == "2 cut, 6 tokens lost (33.3%)"
+
+
 def test_shares_of_short_and_single_examples_are_the_published_ones(column, vocabulary):
     part = column(([[1] * 4] * 60_000, [0])).parts[0]
     gathered = gather(part, 32, 0)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,12 @@ def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders)
     copies = [mixed.examples.collate(np.array([25 + k * 30]), 1) for k in range(3)]
     shown = [copy.inputs.tokens.tolist() for copy in copies]
     assert shown[0] != shown[1] != shown[2]
+
+
+def test_sentences_that_are_cut_are_told_to_the_user(config, folders):
+    assert training(config, folders["a"]).described == "20 in train"
+    cut = training(config, folders["a"], tokens_per_sample=10).described
+    assert re.fullmatch(r"20 in train, \d\d cut, \d\d tokens lost \(\d\d.\d%\)", cut)
 
 
 def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_came_before(

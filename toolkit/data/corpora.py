@@ -70,6 +70,15 @@ def _chop(begins: Numbers, ends: Numbers, size: int) -> Stretches:
     return Stretches(starts, stops, stops)
 
 
+def remark_of(whole: Numbers, lengths: Numbers) -> str:
+    """How many sentences are shorter than they would be, and what that loses."""
+    lost = int((whole - lengths).sum())
+    if lost == 0:
+        return ""
+    cut = np.count_nonzero(whole > lengths)
+    return f"{cut:,} cut, {lost:,} tokens lost ({lost / whole.sum():.1%})"
+
+
 class TextSamples:
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut at `tokens_per_sample` (the tail is lost).
 
@@ -87,6 +96,7 @@ class TextSamples:
         specials = 2 + (self._where.middles < self._where.ends)
         whole = self._where.ends - self._where.begins + specials
         self.lengths: Numbers = np.minimum(whole, tokens_per_sample)
+        self.remark = remark_of(whole, self.lengths)
 
     def sentences(self, ids: Numbers) -> Sentences:
         """Read, put [CLS] and [SEP] in and pad to the longest, all rows at once."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from toolkit.common.hashing import mix, uniform
 from toolkit.data.columns import Column, Part
-from toolkit.data.corpora import Flags, Numbers, Sentences
+from toolkit.data.corpora import Flags, Numbers, Sentences, remark_of
 from toolkit.data.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
@@ -115,6 +115,7 @@ class SegmentedSamples:
         room = np.maximum(0, tokens_per_sample - 3 - self._firsts)
         seconds = np.minimum(whole - self._first_tokens, room)
         self.lengths: Numbers = self._firsts + 2 + seconds + (seconds > 0)
+        self.remark = remark_of(whole, self._firsts + seconds)
 
     def sentences(self, ids: Numbers) -> Sentences:
         """Read, put [CLS] and [SEP] in and pad to the longest, all rows at once."""

@@ -110,7 +110,7 @@ class MaskedExamples:
         self._seed, self._training, self._fixed_shapes = seed, training, fixed_shapes
         self._samples = samples(config, folder.split(split).column("tokens"), folder.vocabulary)
         self._masking = masking(config, folder.vocabulary)
-        self.lengths = self._samples.lengths
+        self.lengths, self.remark = self._samples.lengths, self._samples.remark
         others = [] if config.pairs == "chang" else [config.pairs]
         self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed, *others)
 

@@ -14,7 +14,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.run import Chosen
 from toolkit.config.sections import DataConfig
 from toolkit.data.batching import fingerprint_of
-from toolkit.data.examples import Examples
+from toolkit.data.examples import Examples, Remarked
 from toolkit.data.folder import DataFolder
 from toolkit.data.loader import Loader
 from toolkit.data.mixture import Mixture
@@ -191,7 +191,9 @@ class TrainingData:
             parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
             shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
             found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
-        shards = self._corpora.cycle
+        examples, shards = self._split.examples, self._corpora.cycle
+        if isinstance(examples, Remarked) and examples.remark:
+            found += f", {examples.remark}"
         return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
 
 
