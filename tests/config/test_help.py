@@ -14,9 +14,9 @@ def test_bare_help_teaches_what_the_command_does_and_its_common_options(flat):
 
 def test_every_field_of_a_command_is_in_its_help_once(flat):
     text = answer(["--help"], flat)
-    for flag in ["files", "language", "title", "share", "limit", "shout", "parts", "path"]:
+    for flag in ["language", "title", "share", "limit", "shout", "parts", "path"]:
         assert text.count(f"  --{flag} ") == 1
-    assert "  --files TEXT...  Files to read, in order.\n" in text
+    assert "arguments:\n  FILES...  Files to read, in order.\n\ncommon options:" in text
     assert "--parts N..." in text and "--list" not in text
 
 

@@ -33,7 +33,7 @@ def help_text(command: Command, named: Mapping[str, str], folders: Sequence[Plug
         f"example:\n  {command.example}",
     ]
     parts += [known(command, section) for section in command.components]
-    parts += [titled("common options", common(command))]
+    parts += [titled("arguments", arguments(command)), titled("common options", common(command))]
     parts += [component(command, section, name) for section, name in shown]
     parts += [plain(command, section) for section in command.plain_sections()]
     parts += [titled("options of every command", table(command.command_line)), closing(command)]
@@ -47,6 +47,15 @@ def usage(command: Command) -> str:
         option = options[command.positional]
         words.append(option.name.upper() + "..." * option.many)
     return " ".join([*words, *["--arch NAME --task NAME"] * bool(command.components), "[options]"])
+
+
+def arguments(command: Command) -> str:
+    """What words without a flag are, in a command without sections."""
+    return columns(
+        (option.name.upper() + "..." * option.many, option.help)
+        for option in command.plain_options()
+        if option.path == command.positional and not command.components
+    )
 
 
 def known(command: Command, section: str) -> str:
@@ -90,7 +99,8 @@ def plain(command: Command, section: str) -> str:
     """The options of a section that are not among the common ones."""
     options = options_of(section, command.plain_sections()[section])
     title = f"further options of section {section}" if section else "further options"
-    return titled(title, table([o for o in options if o.path not in command.common]))
+    told = (*command.common, *([] if command.components else [command.positional]))
+    return titled(title, table([option for option in options if option.path not in told]))
 
 
 def table(options: Sequence[Option]) -> str:
@@ -106,6 +116,7 @@ def line(option: Option) -> tuple[str, str]:
     default = option.default
     shown = default not in (None, "", False, []) and not isinstance(default, type(MISSING))
     default = "true" if default is True else default
+    default = ",".join(map(str, default)) if option.many else default
     return flag + value, option.help + (f" (default: {default})" if shown else "")
 
 
