@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,33 @@ def find(path: Path) -> Path:
 def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     """The run that a verified checkpoint is of, and the sizes of its data."""
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
+    if not (isinstance(saved["run"], dict) and sized(saved["sizes"]) and named(saved["plugins"])):
+        raise ToolkitError(
+            f"{folder / CONFIG} must hold a run, sizes and plugins that toolkit-train wrote, but "
+            f"holds other things. Use another checkpoint."
+        )
     plugins.check(saved["plugins"], f"checkpoint {folder}")
     return from_dict(saved["run"]), Sizes(**saved["sizes"])
+
+
+def sized(sizes: Any) -> bool:
+    """Whether it is a table of Sizes: its fields, and natural numbers."""
+    known = {field.name for field in fields(Sizes)}
+    return (
+        isinstance(sizes, dict)
+        and {"tokens"} <= sizes.keys() <= known
+        and all(type(value) is int and value > 0 for value in sizes.values())
+    )
+
+
+def named(found: Any) -> bool:
+    """Whether it is a list of plugins, each with a name and a digest."""
+    return isinstance(found, list) and all(
+        isinstance(it, dict)
+        and isinstance(it.get("name"), str)
+        and isinstance(it.get("sha256"), str)
+        for it in found
+    )
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:

@@ -1,0 +1,182 @@
+"""Fault 25: configurations that ask for secrets, for code or for all of the memory.
+
+Each is tried from a YAML file, from flags and from a checkpoint's config.json; what a data folder
+says about itself has no field that would be looked up or called.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from toolkit.cli.train import COMMAND, main
+from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
+from toolkit.config.load import load
+from toolkit.data.folder import DataFolder
+from toolkit.data.own_folder import digest
+from toolkit.training import manifest
+from toolkit.training.checkpoint import load_checkpoint
+
+NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
+FLAGS = [f"--{section}={name}" for section, name in NAMED.items()]
+SECRETS = ["${oc.env:TOOLKIT_SECRET}", "${env:TOOLKIT_SECRET}", "x${data.folders}", "???"]
+SECRETS += ["${oc.decode:${oc.env:TOOLKIT_SECRET}}", "${oc.create:{}}"]
+PYTHON = ["object/apply:os.system", "object/new:os.system", "name:os.system", "module:os", "tuple"]
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("TOOLKIT_SECRET", "hunter2")
+
+
+@pytest.fixture
+def yaml(tmp_path):
+    """What a YAML file is answered with."""
+
+    def read(text):
+        named = "".join(f"{s}: {n}\n" for s, n in NAMED.items() if not text.startswith(s))
+        (tmp_path / "run.yaml").write_text(text + named)
+        with pytest.raises(ToolkitError) as caught:
+            load(["--config", str(tmp_path / "run.yaml")], COMMAND)
+        return str(caught.value)
+
+    return read
+
+
+@pytest.fixture
+def saved(trained):
+    """What a checkpoint is answered with whose configuration was changed, its digests right."""
+    folder = (trained / "checkpoint_last").resolve()
+
+    def read(change):
+        found = strict_json.loads((folder / "config.json").read_text())
+        change(found)
+        (folder / "config.json").write_text(strict_json.dumps(found))
+        facts = manifest.read(folder)
+        files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
+        (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
+        with pytest.raises(ToolkitError) as caught:
+            load_checkpoint(folder)
+        return str(caught.value)
+
+    return read
+
+
+@pytest.mark.parametrize("value", SECRETS)
+def test_nothing_is_interpolated_wherever_it_is_written(yaml, saved, value):
+    told = [yaml(f"checkpoint:\n  save_dir: '{value}'\n"), yaml(f"arch: '{value}'\n")]
+    for flag in ("--save-dir", "--arch", "--lr", "--data.folders"):
+        with pytest.raises(ToolkitError) as caught:
+            load([*FLAGS, flag, value], COMMAND)
+        told.append(str(caught.value))
+    told.append(saved(lambda found: found["run"]["checkpoint"].update(save_dir=value)))
+    told.append(saved(lambda found: found["run"]["arch"].update(name=value)))
+    assert not any("hunter2" in text for text in told)
+    assert all("must be a plain value, but is" in text for text in told)
+
+
+def test_a_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
+    call = {"_target_": "os.system", "_args_": [f"touch {tmp_path}/marker"]}
+    for section in ("arch", "task", "optimizer", "data", "training"):
+        name = {**NAMED, "optimizer": "adamw"}.get(section)
+        name = f"  name: {name}\n" if name else ""
+        assert "_target_" in yaml(f"{section}:\n{name}  _target_: os.system\n")
+    for flag in ("--_target_", "--arch._target_", "--data._target_"):
+        with pytest.raises(ToolkitError, match="no option is called"):
+            load([*FLAGS, flag, "os.system"], COMMAND)
+    assert "_target_" in saved(lambda found: found["run"]["task"].update(call))
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("tag", PYTHON)
+def test_tags_of_python_objects_are_refused(yaml, tmp_path, tag):
+    argument = f"['touch {tmp_path}/marker']" if "object" in tag or tag == "tuple" else "''"
+    told = yaml(f"arch: !!python/{tag} {argument}\n")
+    assert "could not determine a constructor for the tag" in told and "line 1" in told
+    assert not (tmp_path / "marker").exists()
+
+
+def test_an_alias_bomb_is_refused_at_its_first_alias(yaml):
+    lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    assert "line 2: aliases (*name) are not read" in yaml("\n".join(lines))
+
+
+def test_nesting_without_end_is_refused(yaml):
+    assert "must name a YAML file" in yaml("a: " + "[" * 100_000)
+
+
+@pytest.mark.parametrize("name", ["os.system", "toolkit.models.bert:bert", "../bert", "__main__"])
+def test_a_path_of_import_is_no_name_of_a_component(yaml, saved, name):
+    for section in ("arch", "task", "criterion", "optimizer", "lr_scheduler"):
+        assert f"is called '{name}'" in yaml(f"{section}: '{name}'\n")
+        change = {section: {"name": name}}
+        assert f"is called '{name}'" in saved(lambda found, c=change: found["run"].update(c))
+
+
+def test_a_plugin_that_a_checkpoint_names_is_never_fetched_from_there(saved, tmp_path):
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "code.py").write_text(f"open('{tmp_path}/marker', 'w')")
+    for name in (str(tmp_path / "evil"), "../evil", "os", "pytest"):
+        plugin = {"name": name, "sha256": "0" * 64, "path": str(tmp_path / "evil"), "module": "os"}
+        told = saved(lambda found, plugin=plugin: found.update(plugins=[plugin]))
+        assert f"with the plugin {name!r} it was made with, but that is not loaded" in told
+    assert not (tmp_path / "marker").exists()
+
+
+GARBAGE = [None, 0, -1, True, 1e400, "", "x", [], [[]], {}, {"": {}}, {"name": {}}, "NaN"]
+
+
+@pytest.mark.parametrize("part", ["run", "sizes", "plugins", "arch", "data", "name", "layers"])
+def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part):
+    folder = (trained / "checkpoint_last").resolve()
+    kept = {name: (folder / name).read_bytes() for name in ("config.json", manifest.NAME)}
+    for value in GARBAGE:
+        found = strict_json.loads(kept["config.json"].decode())
+        places = {"run": found, "sizes": found, "plugins": found, "name": found["run"]["arch"]}
+        places |= {"layers": found["run"]["arch"], "arch": found["run"], "data": found["run"]}
+        places[part][part] = value
+        (folder / "config.json").write_text(strict_json.dumps(found))
+        facts = manifest.read(folder)
+        files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
+        (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
+        try:
+            load_checkpoint(folder)
+        except ToolkitError as error:
+            assert "\n" not in str(error)
+        for name, content in kept.items():
+            (folder / name).write_bytes(content)
+
+
+def test_what_a_data_folder_says_is_neither_looked_up_nor_called(data, tmp_path):
+    path = shutil.copytree(data, tmp_path / "data")
+    found = json.loads((path / "meta.json").read_text())
+    found |= {
+        "kind": "${oc.env:TOOLKIT_SECRET}",
+        "_target_": "os.system",
+        "note": "!!python/name:x",
+    }
+    (path / "meta.json").write_text(json.dumps({**found, "digest": digest(found)}))
+    assert DataFolder.open(path).kind == "${oc.env:TOOLKIT_SECRET}"
+
+
+@pytest.mark.parametrize("kind", ["os.system", "${oc.env:TOOLKIT_SECRET}", None, [], {}, 3])
+def test_a_codec_of_an_unknown_kind_is_refused(trained, kind):
+    folder = (trained / "checkpoint_last").resolve()
+    settings = json.loads((folder / "codec.json").read_text())
+    (folder / "codec.json").write_text(json.dumps({**settings, "kind": kind}))
+    facts = manifest.read(folder)
+    files = {**facts["files"], "codec.json": manifest.sha256(folder / "codec.json")}
+    (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
+    with pytest.raises(ToolkitError, match=r"kind in .*codec\.json must be one of") as caught:
+        load_checkpoint(folder)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_command_tells_an_attack_in_one_line_and_exits_with_2(tmp_path, capsys):
+    (tmp_path / "run.yaml").write_text("arch: !!python/object/apply:os.system ['true']\n")
+    assert main([*FLAGS, "--config", str(tmp_path / "run.yaml")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
