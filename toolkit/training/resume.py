@@ -17,13 +17,13 @@ from toolkit.tasks.task import Learner
 from toolkit.training import manifest, optimizer_state, shares, stored
 from toolkit.training.checkpoint import (
     AVERAGE,
-    CONFIG,
     MODEL,
     OPTIMIZER,
     STATE,
     find,
     load_weights,
     mismatches,
+    read_config,
     read_json,
     read_tensors,
     weights_file,
@@ -33,7 +33,10 @@ from toolkit.training.save_folder import SaveFolder
 from toolkit.training.step import Place, State
 from toolkit.training.trainer import Trainer
 
-FIXED = ("arch", "task", "criterion", "optimizer.name", "training.seed")
+FIXED = (
+    *("arch", "task", "criterion", "training.seed", "optimizer.name"),
+    *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
+)
 """What a run keeps from its first update to its last: sections, or single options."""
 
 Tell = Callable[[str], None]
@@ -95,9 +98,14 @@ def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
 
 
 def refuse_changes(folder: Path, config: RunConfig) -> None:
-    """Refuse to go on with another architecture, task, criterion, optimizer or seed."""
-    before = flat(read_json(folder / CONFIG, "run")["run"])
-    now = flat(strict_json.loads(strict_json.dumps(to_dict(config))))
+    """Refuse to go on with another architecture, task, criterion, optimizer or seed.
+
+    Options that the version which saved did not have yet were at their defaults.
+    """
+    before, now = (
+        flat(strict_json.loads(strict_json.dumps(to_dict(run))))
+        for run in (read_config(folder)[0], config)
+    )
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
         for key in sorted(before.keys() | now.keys())

@@ -1,0 +1,88 @@
+"""Scenario 27: what earlier versions saved loads, predicts the same and goes on training."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from toolkit import load_checkpoint
+from toolkit.common import strict_json
+from toolkit.config.load import compose
+from toolkit.distributed import World
+from toolkit.models.inputs import Inputs
+from toolkit.training import manifest
+from toolkit.training.checkpoint import read_config
+from toolkit.training.resume import refuse_changes
+from toolkit.training.run import Run
+
+RELEASES = sorted((Path(__file__).resolve().parents[1] / "data" / "releases").iterdir())
+
+
+def checkpoint_of(release):
+    (found,) = release.glob("checkpoint_e*")
+    return found
+
+
+@pytest.fixture(params=RELEASES, ids=[release.name for release in RELEASES])
+def release(request):
+    return request.param
+
+
+def test_a_checkpoint_of_a_release_loads_and_predicts_the_same(release):
+    learner = load_checkpoint(checkpoint_of(release))
+    kept = load_file(release / "predictions.safetensors")
+    with torch.no_grad():
+        inputs = Inputs(kept["tokens"], padding=kept["padding"])
+        states = learner.encoder(inputs).states[~kept["padding"]]
+        logits = learner.task.head(states, learner.encoder.words.weight)
+    torch.testing.assert_close(logits, kept["logits"], atol=1e-5, rtol=1e-5)
+    assert learner.fill_mask("the [MASK] sat", top=3)
+
+
+def test_a_release_reads_its_text_as_it_did(release):
+    codec = load_checkpoint(checkpoint_of(release)).codec
+    assert codec.decode(codec.encode("the cat sat on a mat")) == "the cat sat on a mat"
+
+
+def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
+    """Options that came later have their defaults; those of the release hold."""
+    checkpoint, data = checkpoint_of(release), tmp_path / "data"
+    shutil.copytree(release / "data", data)
+    shutil.copy(checkpoint / "sentencepiece.model", data)
+    before, _ = read_config(checkpoint)
+    shape = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+    config = compose(
+        {
+            "arch": before.arch.name,
+            **{f"arch.{name}": value for name, value in shape.items()},
+            "task": before.task.name,
+            "data.folders": [str(data)],
+            "data.batch_size": before.data.batch_size,
+            "data.num_workers": 0,
+            "training.max_update": 8,
+            "training.precision": "fp32",
+            "checkpoint.restore_file": str(checkpoint),
+            "checkpoint.save_dir": str(tmp_path / "run"),
+        }
+    )
+    training = Run(config, World())
+    assert training.trainer.place.update == 6
+    assert training.fit().updates == 8
+    training.close()
+
+
+def test_a_release_is_as_it_was_written(release):
+    assert manifest.verify(checkpoint_of(release))["format"] <= manifest.FORMAT
+
+
+def test_an_option_that_a_release_did_not_have_was_at_its_default(release, tmp_path):
+    """As if a later version had given the architecture a field."""
+    saved = strict_json.loads((checkpoint_of(release) / "config.json").read_text())
+    config, _ = read_config(checkpoint_of(release))
+    del saved["run"]["arch"]["radius"], saved["run"]["training"]["compile"]
+    (tmp_path / "config.json").write_text(strict_json.dumps(saved))
+    refuse_changes(tmp_path, config)
