@@ -8,7 +8,10 @@ import pytest
 from tests.data.fairseq_files import write_folder
 from toolkit.cli import inspect, train, validate
 from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.corpora import TextSamples
 from toolkit.data.folder import DataFolder
+from toolkit.data.preprocess import preprocess
 from toolkit.training.checkpoint import load_checkpoint
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
@@ -69,6 +72,24 @@ def test_folders_of_two_dictionaries_are_refused(folder, tmp_path):
         DataFolder.open(folder, other)
 
 
+@pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
+def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
+    draw = np.random.default_rng(0)
+    lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(200)]
+    theirs = write_folder(tmp_path / "theirs", WORDS, {"train": lines})
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
+    options = {"srcdict": str(theirs / "dict.txt"), "destdir": str(tmp_path / "ours")}
+    preprocess(PreprocessConfig(trainpref=str(tmp_path / "text.txt"), workers=1, **options))
+    found = []
+    for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
+        column = folder.split("train").column("tokens")
+        read = TextSamples(column, folder.vocabulary, samples=samples, tokens_per_sample=16)
+        sentences = read.sentences(np.arange(len(read.lengths)))
+        found.append([part.tolist() for part in sentences[:3]])
+        found[-1].append(column.parts[0].document_items.tolist())
+    assert found[0] == found[1]
+
+
 def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path, capsys):
     draw = np.random.default_rng(0)
     lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(60)]
@@ -76,11 +97,12 @@ def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path,
     run = str(tmp_path / "run")
     sizes = ["--arch.layers", "1", "--arch.width", "16", "--arch.heads", "2"]
     words = [folder, "--arch", "bert_tiny", *sizes, "--task", "mlm", "--save-dir", run]
-    assert train.main([*words, "--max-epoch", "3", "--task.samples", "documents"]) == 0
+    words += ["--num-workers", "0", "--max-epoch", "3", "--task.samples", "documents"]
+    assert train.main(words) == 0
     found = json.loads((tmp_path / "run" / "result.json").read_text())
     documents = len([text for text in "\n".join(lines[:20]).split("\n\n") if text.strip()])
     assert found["valid"]["valid"]["examples"] == documents
-    assert validate.main([folder, "--path", run]) == 0
+    assert validate.main([folder, "--path", run, "--num-workers", "0"]) == 0
     assert f"{found['valid']['valid']['loss']:.4f}" in capsys.readouterr().out
     assert inspect.main([folder, run, "--verify", "--examples", "1"]) == 0
     assert len(load_checkpoint(run).fill_mask("the [MASK] sat")) == 1
