@@ -33,8 +33,8 @@ def test_the_rank_furthest_behind_is_the_late_one():
     found = judge(beats(waiting(11.0, 7), waiting(12.0, 7), {"entered": 6}), 0, 10.0)
     assert found.kind == "late"
     assert found.text == (
-        "rank 2 is late: rank 1 has waited 12 s in a sum over the ranks; it is in step "
-        "(trainer.py:1)."
+        "rank 2 is late: rank 1 has waited 12 s in a sum over the ranks (step (trainer.py:1)); "
+        "it is in step (trainer.py:1)."
     )
 
 

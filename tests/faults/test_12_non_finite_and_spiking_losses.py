@@ -7,6 +7,7 @@ import torch
 
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
+from toolkit.distributed.shard import local
 from toolkit.training.run import Run
 
 
@@ -21,7 +22,7 @@ def poisoned(config, world, value, updates, **options):
         return {o: total + (value if wrong else 0.0) for o, total in sums(predictions).items()}
 
     def advance(step):
-        weights.append(torch.cat([p.detach().flatten() for p in trainer.parameters]))
+        weights.append(torch.cat([local(p).detach().flatten() for p in trainer.parameters]))
 
     trainer.criterion.forward, training.advance = spoilt, advance
     return training, weights
@@ -88,3 +89,16 @@ def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
     assert ranks(train) == [(True, False)] * 2
     told = [(r["update"], r["reason"]) for r in troubles(tmp_path / "run")]
     assert told == [(70, "spike")]
+
+
+@pytest.mark.slow
+def test_sharded_ranks_skip_alike_too(config, ranks):
+    def train(world):
+        options = {"sharding": "full", "check_ranks_interval": 1, "skip_spikes": True}
+        training, _ = poisoned(config, world, float("nan"), {3}, no_save=True, **options)
+        result = training.fit()
+        training.close()
+        return result.train["skipped_updates"], result.updates, result.train["loss"]
+
+    first, second = ranks(train)
+    assert first == second and first[:2] == (1.0, 6)

@@ -7,7 +7,9 @@ import torch
 
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
-from toolkit.training.run import Run
+from toolkit.distributed.watchdog import LOST
+from toolkit.training.gradient import Gradient
+from toolkit.training.run import Run, run
 
 CALM = {"arch__dropout": 0.0, "arch__attention_dropout": 0.0, "optimizer": "sgd", "lr": 0.1}
 SHORT = {"max_update": 5, "batch_size": 4, "valid_subset": "", **CALM}
@@ -97,3 +99,22 @@ def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks
     assert first == second and first[0] == 2
     assert "fit into memory, but a batch of 4 sentences x" in first[1]
     assert "did not on rank 1 in update 3, nor did it in 16 parts" in first[1]
+
+
+@pytest.mark.slow
+def test_sharded_ranks_end_with_the_shape_instead_of_a_hang(config, monkeypatch, two_ranks):
+    c = config(**SHORT, sharding="full", no_save=True)
+    add_up = Gradient.add_up
+
+    def starves(gradient, *arguments):
+        if gradient.world.rank == 1:
+            gradient.learner.encoder.register_forward_hook(out_of_memory)
+        return add_up(gradient, *arguments)
+
+    def start(rank):
+        monkeypatch.setattr(Gradient, "add_up", starves)
+        run(c)
+
+    first, second = two_ranks(start)
+    assert second.code == 1 and "must fit into the memory of rank 1" in second.said
+    assert first.code == LOST and "rank 1 ended with ToolkitError: a micro-batch" in first.said

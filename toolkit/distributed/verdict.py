@@ -72,7 +72,7 @@ def late(beats: Sequence[Beat], timeout: float) -> Verdict | None:
     longest = max(beats, key=lambda beat: beat.waited_seconds)
     if longest.waited_seconds <= timeout:
         return None
-    waited = f"has waited {longest.waited_seconds:.0f} s in {longest.exchange}"
+    waited = f"has waited {longest.waited_seconds:.0f} s in {longest.exchange} ({longest.where})"
     last = min(beats, key=lambda beat: beat.entered)
     if last.entered == longest.entered:
         return Verdict(
