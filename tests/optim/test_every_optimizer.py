@@ -19,11 +19,11 @@ VARIANTS = [
 ]
 
 
-def built(name, options):
+def built(name, options, device="cpu"):
     torch.manual_seed(0)
     named = [
-        ("encoder.layers.0.wide.weight", torch.nn.Parameter(torch.randn(4, 3))),
-        ("encoder.layers.0.wide.bias", torch.nn.Parameter(torch.randn(4))),
+        ("encoder.layers.0.wide.weight", torch.nn.Parameter(torch.randn(4, 3).to(device))),
+        ("encoder.layers.0.wide.bias", torch.nn.Parameter(torch.randn(4).to(device))),
     ]
     config = replace(OPTIMIZERS[name].config, lr=0.1, **options)
     return OPTIMIZERS[name].build(config, named), [p for _, p in named]
@@ -32,7 +32,7 @@ def built(name, options):
 def give(parameters, scale=1.0, seed=0):
     random = torch.Generator().manual_seed(seed)
     for p in parameters:
-        p.grad = scale * torch.randn(p.shape, generator=random)
+        p.grad = (scale * torch.randn(p.shape, generator=random)).to(p.device)
 
 
 def everything(optimizer, parameters):
@@ -109,3 +109,32 @@ def test_a_parabola_is_descended(name, options):
             p.grad = 2 * p.detach()
         optimizer.step()
     assert sum(float(p.detach().square().sum()) for p in parameters) < start / 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "options"), VARIANTS)
+def test_a_gpu_moves_parameters_as_a_cpu_does(name, options):
+    ends = []
+    for device in ("cpu", "cuda"):
+        optimizer, parameters = built(name, options, device)
+        for seed in range(3):
+            give(parameters, seed=seed)
+            update(optimizer, parameters, clip_norm=1.0)
+        ends.append([p.detach().cpu() for p in parameters])
+    loose = 2e-2 if name == "muon" else 1e-5  # its matrices are orthogonalised in bf16
+    for one, other in zip(*ends, strict=True):
+        torch.testing.assert_close(one, other, atol=loose, rtol=0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["adafactor", "lamb", "muon"])
+def test_an_optimizer_of_ours_does_not_wait_for_the_gpu(name):
+    optimizer, parameters = built(name, {}, "cuda")
+    give(parameters)
+    optimizer.step()
+    give(parameters)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        optimizer.step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

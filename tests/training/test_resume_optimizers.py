@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.distributed import World
 from toolkit.optim.update import update
@@ -88,3 +89,23 @@ def test_a_plateau_found_before_a_cut_lasts_behind_it(config, tmp_path):
     how = {"lr_scheduler": "plateau", "lr_scheduler.shrink": 0.5, "validate_interval_updates": 1}
     how |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
     cut_equals_whole(config, tmp_path, **how)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("rmsprop", "momentum", 0.9),
+        ("rmsprop", "centered", True),
+        ("adafactor", "beta1", 0.9),
+        ("adamw", "bias_correction", False),
+    ],
+)
+def test_a_run_that_would_need_state_it_never_had_is_refused(config, name, option, value):
+    run(config(optimizer=name, max_update=1))
+    with pytest.raises(ToolkitError, match=rf"optimizer\.{option} was .* and is now {value}"):
+        run(config(optimizer=name, max_update=2, **{f"optimizer.{option}": value}))
+
+
+def test_the_rate_that_is_reported_is_that_of_the_heads(config):
+    how = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layer_rate_decay": 0.5}
+    assert run(config(max_update=1, **how)).train["lr"] == 0.01
