@@ -40,8 +40,10 @@ say "5/6 Fill in hidden words (the truth, then what the model thinks)"
 python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt
 toolkit-generate --task mlm --path quickstart/run/checkpoint_best --input quickstart/masked.txt
 
-say "6/6 The learning curve as a picture"
+say "6/6 Pictures: the learning curve, and what each head has learnt about the words around a word"
 toolkit-plot curve quickstart/run --output quickstart/curve.png
+toolkit-plot kernels --path quickstart/run --sentences quickstart/masked.txt --output quickstart/kernels.png > /dev/null
+echo quickstart/kernels.png
 
 cat <<END
 

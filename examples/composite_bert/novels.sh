@@ -10,7 +10,7 @@ data="${DATA:-novels-data}"
 
 [ -f "$data/meta.json" ] || toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" \
   --units sentences --lowercase --vocab-size 8000 --valid-share 0.01 --destdir "$data"
-toolkit-train "$data" --user-dir "$here" --arch table1_none --task mlm --task.samples blocks \
+toolkit-train "$data" --user-dir "$here" --task mlm --task.samples blocks \
   --grid arch=table1_none,table1_absolute,table1_fixed,table1_dynamic,table1_composite \
   --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --save-dir "$runs" --checkpoint.no-save \
   --batch-size 32 --max-update 1200 --lr 2e-3 --warmup-updates 120 \
