@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.fill_mask import answers
+from toolkit.generation.fill_mask import Filled, answers
 
 
 def measure(text):
@@ -18,7 +18,7 @@ class Filler:
 
     def __call__(self, sentences):
         self.batches.append(list(sentences))
-        return [[[(s[0], 1.0)]] * s.count("_") for s in sentences]
+        return [Filled([[(s[0], 1.0)]] * s.count("_")) for s in sentences]
 
 
 def answered(*lines, buffer_size=100, max_tokens=20):

@@ -7,6 +7,7 @@ import pytest
 from toolkit.cli.generate import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.generate import GenerateConfig
+from toolkit.config.load import compose
 from toolkit.training.checkpoint import load_checkpoint
 from toolkit.training.generate import generate
 from toolkit.training.run import run
@@ -73,3 +74,23 @@ def test_an_empty_input_has_an_empty_answer(path, stdin, capsys):
     stdin(b"")
     assert main(["--path", path]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_words_are_put_in_order_by_a_model_that_learnt_it(data, tmp_path, stdin, capsys):
+    one = {"training.max_update": 1, "batch_size": 8, "num_workers": 0, "device": "cpu"}
+    run(
+        compose(
+            {"arch": "taco_tiny", "task": "mpm", "data.folders": [str(data)], **one}
+            | {"save_dir": str(tmp_path / "run")}
+        )
+    )
+    stdin(b"the cat {sat} on {mats}\n\nsat\nthe cat\n")
+    results = tmp_path / "answers.jsonl"
+    words = ["--path", str(tmp_path / "run"), "--order", "true", "--results-path", str(results)]
+    assert main(words) == 0
+    first, empty, one, last = map(json.loads, results.read_text().splitlines())
+    assert first["sentence"].startswith("the cat") and len(first["masks"]) >= 2
+    assert empty["note"] == "fewer than two tokens to order" and "sentence" not in empty
+    assert sorted(last["sentence"].split()) == ["cat", "the"]
+    assert capsys.readouterr().out.splitlines()[0].split("\t")[1] == first["sentence"]
+    assert one["line"] == 3

@@ -13,7 +13,8 @@ from toolkit.config.load import Loaded
 COMMAND = Command(
     name="toolkit-generate",
     summary="Read sentences and let a trained model answer them: a masked language model gives "
-    "the most probable tokens for each [MASK]. It reads lines of standard input or of a file.",
+    "the most probable tokens for each [MASK], a masked position model also the most probable "
+    "order of words (--order). It reads lines of standard input or of a file.",
     example='echo "The [MASK] rose over the hill." | toolkit-generate --task mlm '
     "--path run/checkpoint_best",
     config=GenerateConfig,

@@ -15,8 +15,11 @@ class GenerateConfig:
     """Task of the checkpoint, such as mlm. If given, a checkpoint of another one is refused."""
     input: str = "-"
     """File of text, one sentence a line with [MASK] where a token is missing; - reads stdin."""
+    order: bool = False
+    """Put words in order instead: of each line those in {braces}, or all where none is, go where
+    a model trained by the task mpm would have them."""
     top: int = 5
-    """Tokens to give for each [MASK], most probable first."""
+    """Tokens to give for each [MASK], or positions for each word, most probable first."""
     results_path: str | None = None
     """File to write the answers to as JSON lines, besides showing them."""
     json: str | None = None

@@ -10,8 +10,17 @@ from toolkit.common.errors import ToolkitError
 
 Filling = list[tuple[str, float]]
 """Tokens and their probabilities, most probable first."""
-Fill = Callable[[Sequence[str]], list[list[Filling]]]
-"""Sentences -> per sentence and gap a Filling; what a masked language model can do."""
+
+
+class Filled(NamedTuple):
+    """What a model makes of one sentence."""
+
+    gaps: list[Filling]
+    sentence: str = ""
+    """The sentence as the model would have it, where that is asked for."""
+
+
+Fill = Callable[[Sequence[str]], list[Filled]]
 Measure = Callable[[str], int]
 """Tokens of a sentence; a ToolkitError says why it cannot be filled."""
 
@@ -23,6 +32,8 @@ class Answer(NamedTuple):
     gaps: list[Filling]
     note: str
     """Why there are no gaps to fill; empty where there are some."""
+    sentence: str = ""
+    """The line as the model would have it, where that is asked for."""
 
 
 def answers(
@@ -37,8 +48,8 @@ def answers(
         done = {number: refused(number, line, measure, max_tokens) for number, line in buffer}
         ready = [a for a in done.values() if not a.note]
         for batch in batches([(measure(a.text), a) for a in ready], max_tokens):
-            for answer, gaps in zip(batch, fill([a.text for a in batch]), strict=True):
-                done[answer.line] = answer._replace(gaps=gaps)
+            for answer, filled in zip(batch, fill([a.text for a in batch]), strict=True):
+                done[answer.line] = answer._replace(gaps=filled.gaps, sentence=filled.sentence)
         yield from done.values()
 
 

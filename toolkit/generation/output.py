@@ -41,7 +41,8 @@ class JsonLines:
 def record(answer: Answer) -> dict[str, Any]:
     """As JSON."""
     masks = [[{"token": t, "probability": p} for t, p in gap] for gap in answer.gaps]
-    return {"line": answer.line, "text": answer.text, "masks": masks, "note": answer.note or None}
+    found = {"line": answer.line, "text": answer.text, "masks": masks, "note": answer.note or None}
+    return {**found, "sentence": answer.sentence} if answer.sentence else found
 
 
 class Events:
@@ -66,7 +67,8 @@ class TabSeparated:
 
     def write(self, answers: list[Answer]) -> None:
         for answer in answers:
-            gaps = [" ".join(f"{token} {p:.4f}" for token, p in gap) for gap in answer.gaps]
+            gaps = [answer.sentence] if answer.sentence else []
+            gaps += [" ".join(f"{token} {p:.4f}" for token, p in gap) for gap in answer.gaps]
             text = re.sub(r"[\t\r\\]", lambda found: CONTROLS[found.group()], answer.text)
             self.file.write("\t".join([text, *(gaps or [f"# {answer.note}"])]) + "\n")
         self.file.flush()
@@ -82,6 +84,7 @@ class People:
         indent = len(str(answers[-1].line)) if answers else 0
         for answer in answers:
             lines = [f"{answer.line:>{indent}}  {answer.text}"]
+            lines += [f"{'':{indent}}  {answer.sentence}"] if answer.sentence else []
             lines += [f"{'':{indent}}  {row}" for row in candidates(answer, self.readable)]
             self.terminal.print(
                 "\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True

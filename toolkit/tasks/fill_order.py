@@ -62,9 +62,9 @@ def fill_order(
     ordered = list(ids)
     for token, slot in zip(free, where, strict=True):
         ordered[free[slot]] = ids[token]
-    vocabulary = codec.vocabulary
+    symbols = codec.vocabulary.symbols
     return codec.decode(ordered[1:-1]), [
-        likeliest(vocabulary.readable(vocabulary.symbols[ids[token]]), row, free, top)
+        likeliest(symbols[ids[token]], row, free, top)
         for token, row in zip(free, log_p.exp(), strict=True)
     ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any, BinaryIO
@@ -15,11 +16,12 @@ from rich.console import Console as Terminal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.generate import GenerateConfig
-from toolkit.generation.fill_mask import Answer, answers
+from toolkit.generation.fill_mask import Answer, Filled, answers
 from toolkit.generation.output import Events, JsonLines, People, TabSeparated, Writer
 from toolkit.metrics.output import STDOUT, Output
 from toolkit.metrics.progress import Work
 from toolkit.tasks.fill_mask import MASK, encode
+from toolkit.tasks.fill_order import coded
 from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import load_checkpoint
 
@@ -31,8 +33,8 @@ def generate(c: GenerateConfig) -> None:
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,
-            lambda sentences: learner.fill_mask(list(sentences), top=c.top),
-            measure_by(learner),
+            partial(ordered if c.order else filled, learner, c.top),
+            order_measure(learner) if c.order else measure_by(learner),
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
@@ -62,6 +64,15 @@ def write(
     return total, noted
 
 
+def filled(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:
+    return [Filled(gaps) for gaps in learner.fill_mask(list(sentences), top=top)]
+
+
+def ordered(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:
+    found = [learner.fill_order(sentence, top=top) for sentence in sentences]
+    return [Filled(gaps, sentence) for sentence, gaps in found]
+
+
 def loaded(c: GenerateConfig) -> Learner:
     learner = load_checkpoint(c.path)
     kind = TASKS[c.task].build if c.task else type(learner.task)
@@ -85,6 +96,12 @@ def measure_by(learner: Learner) -> Callable[[str], int]:
         return len(encode(learner.codec, text, encoder.max_positions))
 
     return measure
+
+
+def order_measure(learner: Learner) -> Callable[[str], int]:
+    """How many tokens a sentence has; a ToolkitError where there is nothing to order."""
+    encoder: Any = learner.encoder
+    return lambda text: len(coded(learner.codec, text, encoder.max_positions)[0])
 
 
 @contextmanager
