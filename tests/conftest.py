@@ -54,8 +54,21 @@ def as_rank(function, rank, size, port, answers):
         answers.put((rank, None, traceback.format_exc()))
 
 
+@pytest.fixture(scope="session")
+def imported():
+    """What every forked rank would otherwise import anew, which takes longer than its work."""
+    import torch._dynamo  # noqa: F401
+
+    import toolkit.training.run  # noqa: F401
+    from toolkit import build_model
+    from toolkit.config.load import compose
+
+    build_model("composite_bert_tiny", vocabulary_size=40, task="mlm")
+    compose({"arch": "composite_bert_tiny", "task": "mlm", "data.folders": ["nowhere"]})
+
+
 @pytest.fixture
-def ranks():
+def ranks(imported):
     """Calls a function of a World in so many processes; gives their answers, plain data."""
 
     def call(function, size=2):

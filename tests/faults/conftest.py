@@ -39,7 +39,7 @@ def as_rank(function, rank, port, file):
 
 
 @pytest.fixture
-def two_ranks(tmp_path):
+def two_ranks(tmp_path, imported):
     """Calls a function of the rank's number in two processes, and waits for them to end."""
 
     def call(function, timeout=60):
