@@ -1,0 +1,58 @@
+"""Fault 26: clocks jump and dates of files are wrong; the last checkpoint has most updates."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from toolkit.metrics.records import read_records
+from toolkit.training.resume import newest_good
+from toolkit.training.run import run
+from toolkit.training.save_folder import SaveFolder
+
+
+@pytest.fixture
+def leaping_clock(monkeypatch):
+    """Every look at the wall clock is a year before the one before."""
+    now = [time.time()]
+
+    def look():
+        now[0] -= 365 * 86400.0
+        return now[0]
+
+    monkeypatch.setattr(time, "time", look)
+    monkeypatch.setattr(time, "time_ns", lambda: int(look() * 1e9))
+
+
+def reverse_dates(folder):
+    """The fewer updates, the younger."""
+    for path in SaveFolder(folder).checkpoints():
+        update = int(path.name.rpartition("u")[2])
+        for file in (*path.iterdir(), path):
+            os.utime(file, (10**9 - update, 10**9 - update))
+
+
+def test_the_last_checkpoint_is_that_of_most_updates_whatever_its_date(config, tmp_path):
+    run(config(save_interval_updates=1, keep_interval_updates=0, max_epoch=3))
+    saves = SaveFolder(tmp_path / "run")
+    reverse_dates(saves.path)
+    (saves.path / "checkpoint_last").unlink()
+    assert newest_good(saves, pytest.fail).name == "checkpoint_e3_u15"
+    assert run(config(max_epoch=4)).updates == 20
+
+
+def test_a_run_under_a_leaping_clock_is_the_same_run(config, tmp_path, leaping_clock):
+    how = {"save_interval_updates": 2, "keep_interval_updates": 2, "log_interval": 1}
+    run(config(**how, max_update=7))
+    reverse_dates(tmp_path / "run")
+    result = run(config(**how))
+    saves = SaveFolder(tmp_path / "run")
+    assert [path.name for path in saves.checkpoints()] == [
+        f"checkpoint_e{1 + (update > 5)}_u{update}" for update in (10, 8, 7, 5)
+    ]
+    records = [r for r in read_records(saves.path / "metrics.jsonl") if r["event"] == "train"]
+    assert [r["update"] for r in records] == list(range(1, 11)) and result.updates == 10
+    seconds = [r["seconds"] for r in records]
+    assert seconds == sorted(seconds) and seconds[0] > 0

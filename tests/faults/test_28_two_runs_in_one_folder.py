@@ -1,0 +1,75 @@
+"""Fault 28: a second process trains into the save folder of a first one, and is refused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.training.resume import newest_good
+from toolkit.training.run import Run, run
+from toolkit.training.save_folder import SaveFolder
+
+CONTEXT = multiprocessing.get_context("fork")
+
+
+def train_to_the_middle(config, parent):
+    training = Run(config, World())
+
+    def advance(step):
+        if step.update == 7:
+            parent.send("here")
+            assert parent.poll(60)
+
+    training.advance = advance
+    training.fit()
+    training.close()
+
+
+@pytest.fixture
+def first(config):
+    """A run in a process of its own that waits behind its seventh update until it is told."""
+    mine, its = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=train_to_the_middle, args=(config(), its))
+    process.start()
+    assert mine.poll(60)
+    yield process, mine
+    mine.send("go on")
+    process.join(60)
+
+
+def content_of(folder):
+    return {p: p.read_bytes() for p in sorted(folder.glob("**/*")) if p.is_file()}
+
+
+def test_the_second_is_refused_by_name_and_touches_nothing(config, tmp_path, first):
+    process, pipe = first
+    before = content_of(tmp_path / "run")
+    who = rf"process {process.pid} on {socket.gethostname()} \(since .*\)"
+    for options in ({}, {"no_save": True}, {"max_update": 1}):
+        with pytest.raises(ToolkitError, match=rf"one run at a time, but in .*/run trains {who}"):
+            run(config(**options))
+    assert content_of(tmp_path / "run") == before
+    pipe.send("go on")
+    process.join(60)
+    assert process.exitcode == 0
+    assert newest_good(SaveFolder(tmp_path / "run"), pytest.fail).name == "checkpoint_e2_u10"
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_a_killed_first_one_makes_way(config, tmp_path, first):
+    process, _ = first
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(60)
+    assert (tmp_path / "run" / ".lock").exists()
+    assert run(config()).updates == 10
+    assert not (tmp_path / "run" / ".lock").exists()
+
+
+def test_other_folders_are_free(config, tmp_path, first):
+    assert run(config(save_dir=str(tmp_path / "other"), max_update=1)).updates == 1

@@ -1,0 +1,80 @@
+"""Fault 29: an old checkpoint cannot be removed; training goes on, and it is removed later."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from toolkit.training.run import run
+
+HOW = {"save_interval_updates": 1, "keep_interval_updates": 2, "keep_last_epochs": 1}
+KEPT = ["checkpoint_best", "checkpoint_e2_u10", "checkpoint_e2_u8", "checkpoint_e2_u9"]
+KEPT += ["checkpoint_last", "metrics.jsonl", "result.json"]
+
+
+@pytest.fixture
+def fail(monkeypatch):
+    """Lets a function fail in its first so many calls; gives the list of all calls."""
+
+    def of(owner, name, times):
+        real, calls = getattr(owner, name), []
+
+        def failing(path, *arguments, **options):
+            if "checkpoint" in str(path):
+                calls.append(str(path))
+                if len(calls) <= times:
+                    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+            return real(path, *arguments, **options)
+
+        monkeypatch.setattr(owner, name, failing)
+        return calls
+
+    return of
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_removal_that_fails_is_told_and_done_later(config, tmp_path, fail, caplog, times):
+    calls = fail(shutil, "rmtree", times)
+    assert run(config(**HOW)).updates == 10
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == KEPT
+    assert len(calls) == 7 + times
+    assert caplog.text.count("could not be removed") == times
+    assert "Device or resource busy" in caplog.text and "it is tried again later" in caplog.text
+
+
+def test_removals_that_always_fail_leave_training_and_its_checkpoints_alone(config, tmp_path, fail):
+    fail(shutil, "rmtree", 10**9)
+    assert run(config(**HOW)).updates == 10
+    left = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert [name for name in left if not name.startswith(".")] == KEPT
+    assert run(config(**HOW, max_epoch=3)).updates == 15
+
+
+def test_what_stayed_behind_is_removed_by_the_next_run(config, tmp_path, fail, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda path: (_ for _ in ()).throw(OSError(5, "EIO")))
+        run(config(**HOW))
+    assert len(list((tmp_path / "run").glob(".checkpoint*.gone.tmp"))) == 7
+    run(config(**HOW))
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == KEPT
+
+
+def test_a_checkpoint_that_cannot_even_be_renamed_stays_whole(config, tmp_path, fail, caplog):
+    real = Path.rename
+
+    def rename(path, target):
+        if "gone" in str(target) and path.name == "checkpoint_e1_u3":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, target)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "rename", rename)
+        run(config(**HOW))
+    assert (tmp_path / "run" / "checkpoint_e1_u3" / "manifest.json").exists()
+    assert "Permission denied" in caplog.text
+    run(config(**HOW, max_epoch=3))
+    assert not (tmp_path / "run" / "checkpoint_e1_u3").exists()
