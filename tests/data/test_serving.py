@@ -80,6 +80,18 @@ def test_a_worker_that_is_killed_is_told_with_its_batch_and_what_to_do():
     )
 
 
+def test_a_death_during_an_update_is_told_when_the_next_batch_is_waited_for():
+    server = Server(Fragile(), name="train of data", workers=1)
+    orders = [Order(np.array([number]), 3) for number in range(40)]
+    answers = server.serve(lambda: orders)
+    next(answers)
+    (worker,) = server._batches._iterator._workers
+    worker.kill()
+    worker.join()  # as long as an update takes: nothing is raised here
+    with pytest.raises(ToolkitError, match="one was killed by SIGKILL; it was at examples"):
+        list(answers)
+
+
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_told_with_its_batch_and_ended():
     with pytest.raises(

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.examples import Examples
+from toolkit.data.worker_deaths import DEATHS
 
 Numbers = npt.NDArray[np.int64]
 AHEAD = 4  # batches that each worker prepares ahead
@@ -145,21 +146,33 @@ class Server:
 
     def _guarded(self) -> Iterator[Any]:
         """The answers; a worker that is gone or late becomes an error that says what to do."""
-        try:
-            yield from self._batches
-        except RuntimeError as error:
-            if isinstance(error, ExampleError):
+        batches = iter(self._batches)
+        if self._batches.num_workers:
+            DEATHS.listen()
+        while True:
+            try:
+                with DEATHS.told(lambda: bool(self._dead())):
+                    batch = next(batches)
+            except StopIteration:
+                return
+            except ExampleError:
                 raise
-            if GONE.search(str(error)):
-                self._tell_gone(error)
-            if LATE.search(str(error)):
-                self._tell_late(error)
-            raise
+            except RuntimeError as error:
+                if GONE.search(str(error)):
+                    self._tell_gone(error)
+                if LATE.search(str(error)):
+                    self._tell_late(error)
+                raise
+            yield batch
+
+    def _dead(self) -> list[int]:
+        """Numbers of the workers that have ended."""
+        workers = getattr(self._batches._iterator, "_workers", [])
+        return [number for number, worker in enumerate(workers) if not worker.is_alive()]
 
     def _tell_gone(self, error: RuntimeError) -> NoReturn:
-        workers = getattr(self._batches._iterator, "_workers", [])
-        dead = [number for number, worker in enumerate(workers) if not worker.is_alive()]
-        codes = [workers[number].exitcode for number in dead]
+        dead, iterator = self._dead(), self._batches._iterator
+        codes = [getattr(iterator, "_workers", [])[number].exitcode for number in dead]
         how = " and ".join(map(_ending, codes)) or "ended"
         text = (
             f"every data worker must live to the end, but one {how}; it was at {self._work(dead)}. "
