@@ -13,6 +13,7 @@ from toolkit.distributed.shard import local, norm, own_rows, rows_like, shard, w
 from toolkit.models.inputs import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
+from toolkit.training.diagnosis import diagnosis
 from toolkit.training.trainer import Trainer
 
 
@@ -189,3 +190,32 @@ def test_one_process_without_torchrun_has_nobody_to_share_with():
     learner = nn.Linear(2, 2)
     assert shard(learner, [], World()) is learner
     assert own_rows(learner.weight) is ... and whole(learner.weight) is learner.weight
+
+
+@pytest.mark.parametrize("at", ["parameter", "forward", "backward"])
+def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
+    def diagnose(world):
+        trainer = make_trainer(world, True, "bert_tiny")
+        output = trainer.learner.encoder.layers[1].attention.output
+        if world.rank == 1 and at == "parameter":
+            local(output.weight.detach()).fill_(torch.nan)
+        if world.rank == 1 and at == "forward":
+            output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
+        if world.rank == 1 and at == "backward":
+            output.register_forward_hook(lambda module, inputs, outputs: Overflow.apply(outputs))
+        return diagnosis(trainer.gradient, micro_batches()[:2], {"mlm": 10.0})
+
+    first, second = ranks(diagnose)
+    assert first == second and "encoder.layers.1." in first and "rank 1" in first
+
+
+class Overflow(torch.autograd.Function):
+    """The identity, whose gradient is infinite."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient + torch.inf

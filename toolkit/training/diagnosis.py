@@ -11,6 +11,7 @@ from torch.utils.hooks import RemovableHandle
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
+from toolkit.distributed.shard import is_sharded, local
 from toolkit.training.device import to_device
 from toolkit.training.gradient import Gradient
 from toolkit.training.step import Step
@@ -32,7 +33,8 @@ def tensors(value: Any) -> list[Tensor]:
 
 
 def finite(value: Any) -> bool:
-    return all(bool(t.isfinite().all()) for t in tensors(value) if t.is_floating_point())
+    """Whether all numbers are that this rank has; the others answer for theirs."""
+    return all(bool(local(t).isfinite().all()) for t in tensors(value) if t.is_floating_point())
 
 
 def broken_parameter(learner: nn.Module) -> str:
@@ -87,11 +89,20 @@ def first_non_finite(gradient: Gradient, batch: Any, weights: dict[str, float]) 
             totals = gradient.criterion(learner(to_device(batch, gradient.world.device)))
         loss = torch.stack([total * factors[name] for name, total in totals.items()]).sum()
         loss = loss * scale.scale if scale else loss
-        learned = [p for p in learner.parameters() if p.requires_grad]
-        torch.autograd.grad(loss, learned, allow_unused=True)
+        pass_back(loss, learner)
     finally:
         trace.close()
     return next(iter(trace.found), "")
+
+
+def pass_back(loss: Tensor, learner: nn.Module) -> None:
+    """A backward pass for its hooks alone, which exchanges nothing between DDP's ranks."""
+    if is_sharded(learner):
+        loss.backward()  # the parameters that the graph knows are there only within the pass
+        learner.zero_grad()
+    else:
+        learned = [p for p in learner.parameters() if p.requires_grad]
+        torch.autograd.grad(loss, learned, allow_unused=True)
 
 
 def diagnosis(gradient: Gradient, batches: Sequence[Any], weights: dict[str, float]) -> str:
