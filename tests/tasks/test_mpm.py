@@ -58,7 +58,7 @@ def test_bert_with_a_row_for_hidden_positions_learns_it_too():
 
 @pytest.mark.parametrize("objectives", ["mlm", "mpm"])
 def test_one_objective_has_one_head(objectives):
-    encoder, task = built(objectives=objectives)
+    _, task = built(objectives=objectives)
     other = "position_head" if objectives == "mlm" else "head"
     assert list(task.coefficients) == [objectives] and not hasattr(task, other)
 
@@ -90,6 +90,13 @@ def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
 def test_a_convolution_sees_neighbours_whatever_their_ids_and_is_refused():
     with pytest.raises(ToolkitError, match="knows positions by their ids alone"):
         built("composite_bert_tiny", depthwise=True)
+
+
+def test_positions_drawn_from_the_table_must_be_in_it():
+    encoder, task = built(max_positions=64)
+    config = dataclasses.replace(TASKS["mpm"].config, position_range="table")
+    with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
+        type(task)(config, encoder, SIZES, None)
 
 
 def test_a_row_for_hidden_positions_needs_a_table():

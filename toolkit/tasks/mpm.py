@@ -43,6 +43,8 @@ class MaskedPositions(Task):
             self.head = TokenHead(encoder)
         if "mpm" in c.wanted:
             refuse_blind(encoder)
+            if c.position_range == "table":
+                refuse_beyond(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
 
     @classmethod
@@ -121,4 +123,12 @@ def refuse_blind(encoder: Any) -> None:
         raise ToolkitError(
             "task mpm must have an encoder with a vector for hidden positions, but this one has "
             "none. Use --arch taco, or bert with --arch.hidden-position true."
+        )
+
+
+def refuse_beyond(position: int, positions: int) -> None:
+    if position >= positions:
+        raise ToolkitError(
+            f"task.max_position must be below arch.max_positions, but is {position} and the table "
+            f"has {positions}. Set --task.max-position {positions - 1}."
         )
