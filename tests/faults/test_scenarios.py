@@ -1,0 +1,29 @@
+"""Every scenario of the fault suite is there, and docs/reliability.md says what it promises."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "reliability.md"
+NUMBERS = range(1, 31)
+
+
+def files_of(number):
+    return [path.name for path in HERE.glob(f"test_{number:02}_*.py")]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_scenario_has_its_file_and_its_line_in_the_page(number):
+    names = files_of(number)
+    assert len(names) == 1, f"scenario {number} has the files {names}"
+    row = re.search(rf"^\| {number} \|.*$", PAGE.read_text("utf-8"), re.M)
+    assert row and f"tests/faults/{names[0]}" in row[0], f"{PAGE.name} lacks {names[0]}"
+
+
+def test_no_file_is_of_another_scenario():
+    known = {name for number in NUMBERS for name in files_of(number)}
+    assert {path.name for path in HERE.glob("test_[0-9]*.py")} == known
