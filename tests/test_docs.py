@@ -70,7 +70,10 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
 def commands(page: Path) -> list[list[str]]:
     """The words of every `toolkit-...` command a page shows, pipes and redirections cut off."""
     shell = [b.text for b in blocks(page) if b.kind in ("sh", "bash", "console", "indented")]
-    lines = "".join(shell).replace("\\\n", " ").splitlines()
+    text = re.sub(
+        r"(?:srun )?torchrun .*? -m toolkit\.cli\.", "toolkit-", "".join(shell).replace("\\\n", " ")
+    )
+    lines = text.splitlines()
     found = re.compile(r"(?:^|\| *|&& *)\$? *(toolkit-[a-z]+ [^|>&]*)")
     return [shlex.split(m[1], comments=True) for line in lines for m in found.finditer(line)]
 
