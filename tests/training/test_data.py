@@ -134,7 +134,7 @@ def test_weights_change_the_order_s_fingerprint_alone(config, folders):
     assert plain.fingerprints["order"] != mixed.fingerprints["order"]
 
 
-@pytest.mark.parametrize("cut", [2, 4, 6, 9])
+@pytest.mark.parametrize("cut", [2, 6])
 def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
     options = {"data__folders": shards, "max_epoch": 3, "arch__dropout": 0.1}
