@@ -91,6 +91,17 @@ def test_the_first_rank_keeps_the_store_until_the_others_have_left(dogs):
     assert not leaving.is_alive()
 
 
+def test_a_second_ctrl_c_waits_for_nobody(dogs, monkeypatch):
+    first, _ = dogs()
+    first.thread.start()
+    monkeypatch.setattr(watchdog.Watchdog, "linger", pytest.fail)
+    monkeypatch.setattr(watchdog.Watchdog, "blame", pytest.fail)
+    with pytest.raises(KeyboardInterrupt), first.world.pulse.waiting("a sum"):
+        raise KeyboardInterrupt
+    first.close(KeyboardInterrupt())
+    assert json.loads(first.store.get("beat 0"))["state"] == "KeyboardInterrupt: no message"
+
+
 def test_a_broken_exchange_is_another_ranks_fault_if_one_is_found_gone(dogs):
     first, _ = dogs()
     first.thread.start()

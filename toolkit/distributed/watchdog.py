@@ -124,7 +124,8 @@ class Watchdog:
     def close(self, error: BaseException | None = None) -> None:
         """Leave the others; with what this rank ended with, unless that was another's fault."""
         in_exchange = bool(self.world.pulse.exchange)
-        if error and in_exchange and not isinstance(error, ToolkitError):
+        at_once = error is not None and not isinstance(error, Exception)  # Ctrl-C, twice
+        if error and in_exchange and not at_once and not isinstance(error, ToolkitError):
             self.blame()
         self.closing.set()
         self.thread.join(timeout=2 * BEAT_SECONDS)
@@ -132,7 +133,7 @@ class Watchdog:
         self.state = f"{type(error).__name__}: {text[:300]}" if error else DONE
         try:
             self.beat()
-            if self.world.first:
+            if self.world.first and not at_once:
                 self.linger(3 * BEAT_SECONDS if error else GRACE_SECONDS)
         except RuntimeError as closed:
             if not error:
