@@ -30,7 +30,7 @@ from toolkit.tasks.batch import MaskedBatch
 from toolkit.training.scale import spread
 from toolkit.training.speed import peak_memory_gib
 
-VOCABULARY, UPDATES = 8000, 4
+VOCABULARY, UPDATES = 8000, 3
 REPORTS = Path(__file__).parent / "reports"
 
 

@@ -14,6 +14,7 @@ from toolkit.models.inputs import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.training.diagnosis import diagnosis
+from toolkit.training.speed import operations
 from toolkit.training.trainer import Trainer
 
 
@@ -207,6 +208,14 @@ def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
 
     first, second = ranks(diagnose)
     assert first == second and "encoder.layers.1." in first and "rank 1" in first
+
+
+def test_operations_of_sharded_layers_are_counted_like_others(ranks):
+    def counted(world):
+        learner = make_trainer(world, world.size > 1, "bert_tiny").learner
+        return operations(learner, micro_batches()[0], torch.device("cpu"))
+
+    assert ranks(counted) == [counted(World())] * 2
 
 
 class Overflow(torch.autograd.Function):
