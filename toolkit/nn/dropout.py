@@ -50,7 +50,8 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-@torch.compiler.disable  # bits seen as other integers are beyond it
+# Bits seen as other integers are beyond the compiler.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def dropped(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
     """x * keep / (1 - rate), on the CPU."""
     out: Tensor = _Dropout.apply(x, rate)

@@ -25,7 +25,8 @@ def add_norm(
     return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
 
 
-@torch.compiler.disable  # bits seen as other integers are beyond it
+# Bits seen as other integers are beyond the compiler.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def add_norm_on_cpu(
     x: Float[Tensor, "B S D"],
     y: Float[Tensor, "B S D"],

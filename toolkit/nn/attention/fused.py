@@ -53,7 +53,8 @@ def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
     return q.device.type == "cpu" and (learning or bias is not None or q.dtype == torch.bfloat16)
 
 
-@torch.compiler.disable  # bits seen as other integers are beyond it
+# Bits seen as other integers are beyond the compiler.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def batched_products(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
