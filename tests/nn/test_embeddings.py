@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.nn.embeddings import Embeddings, position_rows, refuse_long
+
+
+def embeddings(**options):
+    torch.manual_seed(0)
+    shape = {"words": 9, "types": 2, "max_positions": 6, "inner": 4, "width": 4, "dropout": 0.0}
+    return Embeddings(**{**shape, **options})
+
+
+def test_words_types_and_positions_are_added_and_normed():
+    table, tokens = embeddings(), torch.tensor([[3, 1, 2]])
+    segments = torch.tensor([[0, 0, 1]])
+    parts = table.words(tokens) + table.types(segments) + table.positions.weight[:3]
+    torch.testing.assert_close(table(tokens, None, segments), table.norm(parts))
+
+
+def test_ids_in_order_are_the_same_as_none():
+    table, tokens = embeddings(hidden_position=True), torch.tensor([[3, 1, 2]])
+    torch.testing.assert_close(table(tokens), table(tokens, torch.tensor([[0, 1, 2]])))
+
+
+def test_a_hidden_position_has_the_last_row():
+    rows = position_rows(torch.tensor([[0, -1, 5]]), 7, hidden=True)
+    assert rows.tolist() == [[0, 6, 5]]
+
+
+@pytest.mark.parametrize(
+    ("ids", "hidden", "complaint"),
+    [
+        ([0, -1], False, r"position ids must lie in 0 \.\. 6, but reach from -1 to 0\."),
+        ([0, 6], True, r"lie in 0 \.\. 5, or be -1 where hidden, but reach from 0 to 6\."),
+        ([-2, 3], True, r"lie in 0 \.\. 5, or be -1 where hidden, but reach from -2 to 3\."),
+    ],
+)
+def test_ids_outside_the_table_are_refused(ids, hidden, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        position_rows(torch.tensor([ids]), 7, hidden=hidden)
+
+
+def test_a_sentence_longer_than_the_table_is_refused():
+    with pytest.raises(ToolkitError, match=r"at most arch.max_positions = 6 tokens where there is"):
+        embeddings(hidden_position=True)(torch.zeros(1, 7, dtype=torch.long))
+    refuse_long(6, 6)
