@@ -60,6 +60,7 @@ def use_every_item(path):
         assert list(Loader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
 
 
+@pytest.mark.slow
 def test_200_of_200_flipped_bits_of_a_data_folder_are_noticed(data, tmp_path):
     path = shutil.copytree(data, tmp_path / "data")
     files, draw, columns = sorted(path.iterdir()), np.random.default_rng(0), 0

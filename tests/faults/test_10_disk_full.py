@@ -15,7 +15,8 @@ from toolkit.training.checkpoint import find
 from toolkit.training.run import run
 from toolkit.training.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
 
-SHARES = [0.1, 0.5, 0.9]
+SLOW = pytest.mark.slow
+SHARES = [pytest.param(0.1, marks=SLOW), 0.5, pytest.param(0.9, marks=SLOW)]
 FILE_SIZE = resource.RLIMIT_FSIZE
 
 
@@ -96,7 +97,7 @@ def test_a_device_without_room_is_told_by_its_own_words(tmp_path, no_pauses):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EDQUOT, marks=SLOW)])
 def test_one_error_of_the_disk_is_tried_again_and_forgotten(
     config, tmp_path, no_pauses, monkeypatch, number, caplog
 ):

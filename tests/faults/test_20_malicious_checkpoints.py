@@ -105,7 +105,9 @@ def test_the_payload_would_run_where_it_is_unpickled(name, marker):
     assert marker.exists(), "a test with a harmless payload shows nothing"
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form != "zip")) for form in FORMS]
+)
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_a_file_is_refused_unread_by_every_command(data, tmp_path, marker, capsys, name, form):
     file = tmp_path / "checkpoint_best.pt"

@@ -105,6 +105,7 @@ def test_an_alias_bomb_is_refused_at_its_first_alias(yaml):
     assert "line 2: aliases (*name) are not read" in yaml("\n".join(lines))
 
 
+@pytest.mark.slow
 def test_nesting_without_end_is_refused(yaml):
     assert "must name a YAML file" in yaml("a: " + "[" * 100_000)
 
@@ -130,6 +131,7 @@ def test_a_plugin_that_a_checkpoint_names_is_never_fetched_from_there(saved, tmp
 GARBAGE = [None, 0, -1, True, 1e400, "", "x", [], [[]], {}, {"": {}}, {"name": {}}, "NaN"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["run", "sizes", "plugins", "arch", "data", "name", "layers"])
 def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part):
     folder = (trained / "checkpoint_last").resolve()

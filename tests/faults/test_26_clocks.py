@@ -34,6 +34,7 @@ def reverse_dates(folder):
             os.utime(file, (10**9 - update, 10**9 - update))
 
 
+@pytest.mark.slow
 def test_the_last_checkpoint_is_that_of_most_updates_whatever_its_date(config, tmp_path):
     run(config(save_interval_updates=1, keep_interval_updates=0, max_epoch=3))
     saves = SaveFolder(tmp_path / "run")
@@ -43,6 +44,7 @@ def test_the_last_checkpoint_is_that_of_most_updates_whatever_its_date(config, t
     assert run(config(max_epoch=4)).updates == 20
 
 
+@pytest.mark.slow
 def test_a_run_under_a_leaping_clock_is_the_same_run(config, tmp_path, leaping_clock):
     how = {"save_interval_updates": 2, "keep_interval_updates": 2, "log_interval": 1}
     run(config(**how, max_update=7))

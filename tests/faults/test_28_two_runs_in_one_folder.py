@@ -71,5 +71,6 @@ def test_a_killed_first_one_makes_way(config, tmp_path, first):
     assert not (tmp_path / "run" / ".lock").exists()
 
 
+@pytest.mark.slow
 def test_other_folders_are_free(config, tmp_path, first):
     assert run(config(save_dir=str(tmp_path / "other"), max_update=1)).updates == 1

@@ -46,6 +46,7 @@ def test_a_removal_that_fails_is_told_and_done_later(config, tmp_path, fail, cap
     assert "Device or resource busy" in caplog.text and "it is tried again later" in caplog.text
 
 
+@pytest.mark.slow
 def test_removals_that_always_fail_leave_training_and_its_checkpoints_alone(config, tmp_path, fail):
     fail(shutil, "rmtree", 10**9)
     assert run(config(**HOW)).updates == 10
@@ -54,6 +55,7 @@ def test_removals_that_always_fail_leave_training_and_its_checkpoints_alone(conf
     assert run(config(**HOW, max_epoch=3)).updates == 15
 
 
+@pytest.mark.slow
 def test_what_stayed_behind_is_removed_by_the_next_run(config, tmp_path, fail, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", lambda path: (_ for _ in ()).throw(OSError(5, "EIO")))
@@ -63,6 +65,7 @@ def test_what_stayed_behind_is_removed_by_the_next_run(config, tmp_path, fail, m
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == KEPT
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_even_be_renamed_stays_whole(config, tmp_path, fail, caplog):
     real = Path.rename
 
