@@ -32,8 +32,8 @@ import numpy as np
 
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.batching import Planner
+from toolkit.data.checked_part import CheckedPart
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.columns import Part
 from toolkit.data.folder import DataFolder
 from toolkit.data.loader import Loader
 from toolkit.data.masking import LAWS
@@ -49,12 +49,12 @@ def rows_of(found: list[Row]) -> str:
     return "\n".join(f"| {what} | {figure} |" for what, figure in found)
 
 
-def preprocess_once(text: str, folder: Path, workers: int, model: Path) -> dict[str, float]:
+def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[str, float]:
     """Wall, binarizing and processor seconds of one run of the command."""
     command = [
         *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
         *["--destdir", str(folder), "--workers", str(workers), "--units", "sentences"],
-        *["--lowercase", "--valid-share", "0.02", "--sentencepiece-model", str(model)],
+        *["--valid-share", "0.02", "--codec-from", str(codec)],
     ]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -68,15 +68,15 @@ def preprocess_once(text: str, folder: Path, workers: int, model: Path) -> dict[
 
 
 def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
-    model = scratch / "model" / "sentencepiece.model"
+    codec = scratch / "sentencepiece"
     options = {"units": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
     begin = time.perf_counter()
-    preprocess(PreprocessConfig(trainpref=text, destdir=str(model.parent), **options))
+    preprocess(PreprocessConfig(trainpref=text, destdir=str(codec), **options))
     whole = time.perf_counter() - begin
     found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(rounds):
         for workers, runs in found.items():
-            runs.append(preprocess_once(text, scratch / "data", workers, model))
+            runs.append(preprocess_once(text, scratch / "data", workers, codec))
     middle = {
         (workers, what): statistics.median(run[what] for run in runs)
         for workers, runs in found.items()
@@ -85,7 +85,7 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     # what does not run in the workers: the command on almost no text
     few = scratch / "few.txt"
     few.write_text("Some words.\n\n" * 1000)
-    parent = preprocess_once(str(few), scratch / "few", 2, model)["cpu"]
+    parent = preprocess_once(str(few), scratch / "few", 2, codec)["cpu"]
     bound = parent + (middle[2, "cpu"] - parent) / 2
     return [
         (f"tokens, {cores()} cores", f"{middle[1, 'tokens']:,.0f}"),
@@ -108,6 +108,22 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     ]
 
 
+def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
+    """Binarizing with one worker, vocabularies learnt beforehand; SentencePiece's is at hand."""
+    options = {"units": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
+    for kind in ("words", "wordpiece"):
+        preprocess(PreprocessConfig(destdir=str(scratch / kind), tokenizer=kind, **options))
+    rates: dict[str, list[float]] = {"sentencepiece": [], "words": [], "wordpiece": []}
+    for _ in range(rounds):
+        for kind, found in rates.items():
+            run = preprocess_once(text, scratch / "again", 1, scratch / kind)
+            found.append(run["tokens"] / run["binarizing"])
+    return [
+        (f"binarizing with 1 worker, {kind}", f"{statistics.median(found):,.0f} tokens/s")
+        for kind, found in rates.items()
+    ]
+
+
 def opening(scratch: Path) -> list[Row]:
     def seconds(items: int) -> Callable[[], float]:
         writer = ColumnWriter(scratch / f"opening.{items}", "<u2")
@@ -116,7 +132,7 @@ def opening(scratch: Path) -> list[Row]:
 
         def once() -> float:
             begin = time.perf_counter()
-            Part(writer.stem, "train", "tokens")
+            CheckedPart(writer.stem, "train", "tokens")
             return time.perf_counter() - begin
 
         return once
@@ -131,16 +147,17 @@ def opening(scratch: Path) -> list[Row]:
 
 def batches(folder: DataFolder, rounds: int) -> list[Row]:
     found = []
-    for samples in ("blocks", "pairs"):
+    for samples, pairs in (("blocks", "chang"), ("pairs", "chang"), ("pairs", "electra")):
         for law in LAWS:
-            config = MaskingConfig(masking=law, samples=samples)
+            config = MaskingConfig(masking=law, samples=samples, pairs=pairs)
             examples = MaskedExamples(
                 config, folder, "train", seed=1, training=True, fixed_shapes=False
             )
             loader = Loader(examples, max_tokens=4096, batch_size=None, seed=1)
             rates = [tokens_a_second(loader, epoch) for epoch in range(rounds + 1)][1:]
             rate = f"{statistics.median(rates) / 1e6:.1f}, at best {max(rates) / 1e6:.1f}"
-            found.append((f"M tokens/s, T=128, {samples}, {law}", rate))
+            name = samples if samples == "blocks" else f"{samples} {pairs}"
+            found.append((f"M tokens/s, T=128, {name}, {law}", rate))
     return found
 
 
@@ -193,6 +210,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
         found = preprocessing(asked.text, scratch, asked.rounds)
+        found += tokenizers(asked.text, scratch, asked.rounds)
         folder = DataFolder.open(scratch / "data")
         found += opening(scratch) + batches(folder, asked.rounds) + planning() + waiting(folder)
     load = os.getloadavg()[0]

@@ -154,7 +154,8 @@ def span(c: Context) -> Chosen:
     """
     candidates = c.sentences.candidates
     budget = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)
-    attempts = 8 + int(budget.max()) * 3 // 4
+    words = span_law(c.options.span_p, c.options.span_max) @ np.arange(1, c.options.span_max + 1)
+    attempts = 4 + int(1.4 * budget.max() / words)  # nearly always enough
     while (found := _runs(c, budget, attempts)) is None:
         attempts *= 2
     width = candidates.shape[1]
