@@ -57,8 +57,11 @@ def merged(of_ranks):
     return found
 
 
+BACK = pytest.param((1, 2, 1), marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("sharding", ["none", "full"])
-@pytest.mark.parametrize("sizes", [(2, 1, 2), (1, 2, 1)])
+@pytest.mark.parametrize("sizes", [(2, 1, 2), BACK])
 def test_a_run_goes_on_at_another_number_of_ranks_as_if_nothing_had_changed(
     config, tmp_path, ranks, sizes, sharding
 ):

@@ -105,9 +105,8 @@ def both(arch, device, recomputed=""):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny", "taco_tiny"])
-def test_compiled_layers_have_the_same_losses(arch):
-    plain, compiled = both(arch, "cpu")
+def test_compiled_layers_have_the_same_losses():
+    plain, compiled = both("composite_bert_tiny", "cpu")
     assert compiled == pytest.approx(plain, abs=1e-5)
 
 
