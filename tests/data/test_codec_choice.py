@@ -55,6 +55,8 @@ def test_wordpiece_is_learnt(folder_of, capsys):
 
 @pytest.mark.parametrize("tokenizer", ["words", "wordpiece"])
 def test_the_codec_of_another_folder_is_taken_whole(folder_of, tokenizer):
+    if tokenizer == "wordpiece":
+        pytest.importorskip("tokenizers")
     first = folder_of(tokenizer=tokenizer, lowercase=True, vocab_size=40)
     again = folder_of("again", codec_from=str(first.path))
     assert again.fingerprint == first.fingerprint
