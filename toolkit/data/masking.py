@@ -172,17 +172,17 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
     anchor lies in an earlier run that counts, which settles within a few rounds.
     """
     anchors, begins, ends = _attempts(c, attempts)
-    covered = (begins[:, None] <= anchors[:, :, None]) & (anchors[:, :, None] < ends[:, None])
-    covered &= np.tri(attempts, k=-1, dtype=bool)
-    earlier = np.packbits(covered, 2)  # eight attempts in a byte
-    counts = np.ones(anchors.shape, bool)
+    # earlier attempt, later attempt, sentence: the longest axis last
+    anchor, begin, end = (np.ascontiguousarray(edge.T) for edge in (anchors, begins, ends))
+    covered = (begin[:, None] <= anchor) & (anchor < end[:, None])
+    covered &= np.tri(attempts, k=-1, dtype=bool).T[:, :, None]
+    counts = np.ones(anchor.shape, bool)
     while True:
-        late = np.any(earlier & np.packbits(counts, 1)[:, None], axis=2)
-        after = np.logical_not(late)
+        after = np.logical_not(np.any(covered & counts[:, None], axis=0))
         if (after == counts).all():
             break
         counts = after
-    sizes = ((ends - begins) * counts).ravel()
+    sizes = ((ends - begins) * counts.T).ravel()
     stops = np.cumsum(sizes)
     taken = np.arange(stops[-1]) + np.repeat(begins.ravel() - stops + sizes, sizes)
     first = np.empty(c.sentences.tokens.size, np.int64)
