@@ -75,7 +75,9 @@ def ranks(imported):
         context = multiprocessing.get_context("fork")
         answers, port = context.Queue(), free_port()
         processes = [
-            context.Process(target=as_rank, args=(function, rank, size, port, answers))
+            context.Process(
+                target=as_rank, args=(function, rank, size, port, answers), daemon=True
+            )
             for rank in range(size)
         ]
         for process in processes:

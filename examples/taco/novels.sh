@@ -12,8 +12,8 @@ data="${DATA:-novels-data}"
   --units sentences --lowercase --vocab-size 8000 --valid-share 0.01 --destdir "$data"
 learn() {
   toolkit-train "$data" --user-dir "$here" --task mpm --task.samples blocks \
-    --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1200 --lr 2e-3 \
-    --warmup-updates 120 --log-interval 50 --validate-interval-updates 200 \
+    --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1000 --lr 2e-3 \
+    --warmup-updates 100 --log-interval 50 --validate-interval-updates 200 \
     --keep-last-epochs 1 "$@"
 }
 learn --grid arch=taco_192,taco_192_summed,bert_192 --save-dir "$runs/both"

@@ -49,6 +49,7 @@ class PositionMasking:
     def hide(self, sentences: Sentences, noise: Noise) -> tuple[Numbers, Chosen]:
         """Position ids as the model sees them, B x S, and the chosen places."""
         noise = Noise(seed_of(noise.seed, POSITIONS), noise.epoch, noise.ids)
+        # Of the options, the law of spans reads rate, span_max and span_p alone.
         chosen = span(Context(sentences, sentences.candidates, noise, self))  # type: ignore[arg-type]
         shown = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
         draw = noise.at(DECIDE, chosen.rows, chosen.decisions)
