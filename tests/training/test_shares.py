@@ -115,3 +115,15 @@ def test_shares_on_different_disks_are_told(tmp_path):
     (tmp_path / "written" / "share_00001_of_00002.safetensors").touch()
     with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
         shares.adopt(tmp_path / "written", tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["muon", "lamb"])
+def test_a_sharded_run_does_all_that_others_do_and_goes_on(config, ranks, optimizer):
+    """Average of the weights, check of the ranks, spikes, memory probe, recomputed layers."""
+    options = {"sharding": "full", "checkpoint_activations": True, "optimizer": optimizer}
+    options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}
+    sharded = config(**options, memory_probe="always", validate_interval_updates=2)
+    ranks(lambda world: made(sharded, world, until=3) and None)
+    first, second = ranks(lambda world: made(sharded, world))
+    assert first == second == made(sharded, World(), train=False)
