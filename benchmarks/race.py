@@ -1,4 +1,4 @@
-"""Contestants that take turns, each in a process of its own, since memory settings belong to one."""
+"""Contestants that take turns, each in a process of its own: memory settings belong to one."""
 
 from __future__ import annotations
 
