@@ -75,9 +75,7 @@ def ranks(imported):
         context = multiprocessing.get_context("fork")
         answers, port = context.Queue(), free_port()
         processes = [
-            context.Process(
-                target=as_rank, args=(function, rank, size, port, answers), daemon=True
-            )
+            context.Process(target=as_rank, args=(function, rank, size, port, answers), daemon=True)
             for rank in range(size)
         ]
         for process in processes:

@@ -53,9 +53,7 @@ def test_repeated_flags_of_a_list_that_is_not_parted_at_commas_add_up(parsed, tr
 
 
 def test_words_and_the_flag_of_one_option_are_not_guessed_at(parsed):
-    with pytest.raises(
-        ToolkitError, match=r"files must be given once, but is .* --files and"
-    ):
+    with pytest.raises(ToolkitError, match=r"files must be given once, but is .* --files and"):
         parsed("a --files b")
 
 
