@@ -106,11 +106,13 @@ def test_a_killed_process_leaves_the_lock_to_the_next_even_where_its_child_lives
     process = CONTEXT.Process(target=hold, args=(tmp_path, ready))
     process.start()
     child = ready.get(timeout=30)
-    assert f"process {process.pid} on" in refused(tmp_path)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    Lock(tmp_path).acquire()
-    os.kill(child, signal.SIGKILL)
+    try:
+        assert f"process {process.pid} on" in refused(tmp_path)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        Lock(tmp_path).acquire()
+    finally:
+        os.kill(child, signal.SIGKILL)
     assert f"took the save folder over from process {process.pid}" in caplog.text
 
 
