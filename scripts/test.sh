@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install.sh test,plot,hf
+workers="${TOOLKIT_TEST_WORKERS:-$(env -u OMP_NUM_THREADS nproc)}" # nproc counts that one's threads
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-workers="${TOOLKIT_TEST_WORKERS:-$(nproc)}"
 exec "${TOOLKIT_VENV:-.venv}/bin/python" -m pytest -q -m "not gpu" -n "$workers" "$@"
