@@ -1,14 +1,14 @@
 """One pre-training update of TACO, and of Hugging Face's DeBERTa at the same shape.
 
-    python benchmarks/taco_speed.py [--length 128] [--rounds 5] [--report]
+    python benchmarks/taco_speed.py [--length 128] [--tokens 4096] [--rounds 5] [--report]
 
-(needs the extra `hf` and about 16 GB.)
+(needs the extra `hf` and about 16 GB; at length 512, that much for 2,048 tokens.)
 
 `taco_small` has 12 layers, streams of 216 + 40 = 256 and 4 + 2 heads; DeBERTa (v2, with content to
-position and position to content, the model whose maps TACO mixes) has 12 layers of 256 with 4
-heads and the same vocabulary of 30,004. The batch has 4,096 tokens, 15 % of the places predicted;
-dropout 0.1, clipping at 1, AdamW. Ours is the trainer's own `step` (MLM only, or both objectives,
-which is two passes' worth of sentences); theirs is what `transformers.Trainer` does in one.
+position and position to content, the model whose maps TACO mixes) has 12 layers of 256 with 4 heads
+and the same vocabulary of 30,004. Of each batch 15 % of the places are predicted; dropout 0.1,
+clipping at 1, AdamW. Ours is the trainer's own `step` (MLM only, or both objectives, which is two
+passes' worth of sentences); theirs is what `transformers.Trainer` does in one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from race import Record, Update, machine, race
 
 from toolkit.common.memory import keep_freed_memory
 
-WORDS, TOKENS, WIDTH, RATE = 30_004, 4096, 256, 0.15
+WORDS, WIDTH, RATE = 30_004, 256, 0.15
 OURS = "taco mlm, bf16"
 
 
-def ours(task: str, precision: str, length: int, arch: str = "taco_small") -> Update:
+def ours(task: str, precision: str, length: int, tokens: int) -> Update:
     """The trainer's update on one micro-batch of the task."""
     from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
     from toolkit.distributed import World
@@ -40,7 +40,7 @@ def ours(task: str, precision: str, length: int, arch: str = "taco_small") -> Up
 
     keep_freed_memory()
     device = torch.device("cpu")
-    learner: Any = build_model(arch, vocabulary_size=WORDS, task=task)
+    learner: Any = build_model("taco_small", vocabulary_size=WORDS, task=task)
     criterion, adamw = CRITERIA["cross_entropy"], OPTIMIZERS["adamw"]
     linear = LR_SCHEDULERS["linear"]
     trainer = Trainer(
@@ -52,47 +52,47 @@ def ours(task: str, precision: str, length: int, arch: str = "taco_small") -> Up
         precision=Precision(precision, device),
         clip_norm=1.0,
     )
-    batch = both(length) if task == "mpm" else hidden_tokens(length)
+    batch = both(length, tokens) if task == "mpm" else hidden_tokens(length, tokens)
     return lambda: trainer.step([batch], 1000)
 
 
-def given(length: int) -> tuple[torch.Tensor, torch.Tensor]:
+def given(length: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens, and the selected places as flat indices."""
     torch.manual_seed(0)
-    tokens = torch.randint(5, WORDS - 4, (TOKENS // length, length))
-    return tokens, (torch.rand(TOKENS) < RATE).nonzero().flatten()
+    tokens = torch.randint(5, WORDS - 4, (count // length, length))
+    return tokens, (torch.rand(count) < RATE).nonzero().flatten()
 
 
-def hidden_tokens(length: int) -> Any:
+def hidden_tokens(length: int, count: int) -> Any:
     from toolkit.models.inputs import Inputs
     from toolkit.tasks.batch import MaskedBatch
 
-    tokens, places = given(length)
+    tokens, places = given(length, count)
     weights = {"mlm": float(len(places))}
     targets = tokens.flatten()[places]
-    return MaskedBatch(Inputs(tokens), places, targets, weights, len(tokens), TOKENS)
+    return MaskedBatch(Inputs(tokens), places, targets, weights, len(tokens), count)
 
 
-def both(length: int) -> Any:
+def both(length: int, count: int) -> Any:
     from toolkit.models.inputs import Inputs
     from toolkit.tasks.masked_positions import MaskedPositionsBatch
 
-    tokens, places = given(length)
+    tokens, places = given(length, count)
     order = torch.arange(length).expand_as(tokens)
     hidden = order.clone()
     hidden.view(-1)[places] = -1
     return MaskedPositionsBatch(
         Inputs(torch.cat([tokens, tokens]), positions=torch.cat([order, hidden])),
-        torch.cat([places, places + TOKENS]),
+        torch.cat([places, places + count]),
         tokens.flatten()[places],
         order.flatten()[places],
         {"mlm": float(len(places)), "mpm": float(len(places))},
         len(tokens),
-        2 * TOKENS,
+        2 * count,
     )
 
 
-def hugging_face(precision: str, length: int) -> Update:
+def hugging_face(precision: str, length: int, count: int) -> Update:
     """What `Trainer.train` does between two batches."""
     import transformers
 
@@ -111,7 +111,7 @@ def hugging_face(precision: str, length: int) -> Update:
     )
     model = transformers.DebertaV2ForMaskedLM(config).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
-    tokens, places = given(length)
+    tokens, places = given(length, count)
     labels = torch.full_like(tokens, -100)
     labels.view(-1)[places] = tokens.view(-1)[places]
     there = torch.ones_like(tokens)
@@ -128,13 +128,13 @@ def hugging_face(precision: str, length: int) -> Update:
     return update
 
 
-def contestants(length: int) -> dict[str, Any]:
+def contestants(length: int, tokens: int) -> dict[str, Any]:
     return {
-        OURS: partial(ours, "mlm", "bf16", length),
-        "taco mlm + mpm, bf16": partial(ours, "mpm", "bf16", length),
-        "taco mlm, fp32": partial(ours, "mlm", "fp32", length),
-        "HF DeBERTa, fp32": partial(hugging_face, "fp32", length),
-        "HF DeBERTa, bf16 autocast": partial(hugging_face, "bf16", length),
+        OURS: partial(ours, "mlm", "bf16", length, tokens),
+        "taco mlm + mpm, bf16": partial(ours, "mpm", "bf16", length, tokens),
+        "taco mlm, fp32": partial(ours, "mlm", "fp32", length, tokens),
+        "HF DeBERTa, fp32": partial(hugging_face, "fp32", length, tokens),
+        "HF DeBERTa, bf16 autocast": partial(hugging_face, "bf16", length, tokens),
     }
 
 
@@ -155,11 +155,12 @@ def table(records: dict[str, Record], length: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--length", type=int, default=128, help="tokens of a sentence")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens of a batch")
     parser.add_argument("--rounds", type=int, default=5, help="updates timed for each contestant")
     parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
     asked = parser.parse_args()
-    found = table(race(contestants(asked.length), asked.rounds), asked.length)
-    text = f"{machine()}\n\n{found}\n"
+    found = table(race(contestants(asked.length, asked.tokens), asked.rounds), asked.length)
+    text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
     print(text)
     if asked.report:
         day = datetime.date.today().isoformat()
