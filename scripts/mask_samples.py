@@ -1,6 +1,7 @@
 """Picks sentences of a text and hides one word of each, to show what a model fills in.
 
 python scripts/mask_samples.py TEXT... > sentences.txt     # the hidden words go to stderr
+python scripts/mask_samples.py --swap TEXT... > swapped.txt     # two words change places, in braces
 """
 
 from __future__ import annotations
@@ -21,18 +22,38 @@ def lines(path: Path) -> list[str]:
         return [line.strip() for line in file]
 
 
+def hidden(words: list[str]) -> str | None:
+    """The sentence with one word hidden; which one goes to stderr."""
+    place = next((i for i in range(4, len(words) - 1) if words[i].isalpha()), None)
+    if place is None:
+        return None
+    shown = " ".join([*words[:place], "[MASK]", *words[place + 1 :]])
+    print(f"{words[place]:>15}  {shown}", file=sys.stderr)
+    return shown
+
+
+def swapped(words: list[str]) -> str | None:
+    """The sentence with two of its words in each other's place, both in braces; it as it was."""
+    places = [i for i in range(1, len(words) - 1) if words[i].isalpha() and len(words[i]) > 3]
+    if len(places) < 2:
+        return None
+    print(f"  {' '.join(words)}", file=sys.stderr)
+    first, second, shown = places[0], places[-1], list(words)
+    shown[first], shown[second] = f"{{{words[second]}}}", f"{{{words[first]}}}"
+    return " ".join(shown)
+
+
 def main() -> None:
-    if len(sys.argv) < 2:
+    names = [name for name in sys.argv[1:] if name != "--swap"]
+    if not names:
         sys.exit(__doc__)
-    text = [line for name in sys.argv[1:] for line in lines(Path(name))]
+    make = swapped if "--swap" in sys.argv else hidden
+    text = [line for name in names for line in lines(Path(name))]
     fit = [line.split() for line in text if 8 <= len(line.split()) <= 16]
     fit = [words for words in fit if all(re.fullmatch(r"[\w',;-]+[.]?", w) for w in words)]
     for words in fit[len(fit) // (2 * SAMPLES) :: max(1, len(fit) // SAMPLES)][:SAMPLES]:
-        place = next((i for i in range(4, len(words) - 1) if words[i].isalpha()), None)
-        if place is not None:
-            hidden, words[place] = words[place], "[MASK]"
-            print(*words)
-            print(f"{hidden:>15}  {' '.join(words)}", file=sys.stderr)
+        if shown := make(words):
+            print(shown)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From text to a pre-trained, validated, word-filling composite BERT: scripts/quickstart.sh [TEXT...]
+# From text to a pre-trained, validated TACO that fills in words and orders them: scripts/quickstart.sh [TEXT...]
 # Without arguments it learns the English that ships inside every Python; with files, those
-# (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/. UPDATES=2000 trains for longer.
+# (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/. UPDATES=3000 trains for longer.
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 texts=()
@@ -10,7 +10,7 @@ for text in "$@"; do
   texts+=("$(realpath "$text")")
 done
 cd "$root"
-updates="${UPDATES:-1500}"
+updates="${UPDATES:-1200}"
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 say "1/6 Install into ${TOOLKIT_VENV:-.venv} (the first time takes a minute or two)"
@@ -27,8 +27,8 @@ fi
 toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --units "$units" --valid-share 0.03 \
   --vocab-size "${VOCAB_SIZE:-4000}" --lowercase --destdir quickstart/data
 
-say "3/6 Learn: composite_bert_tiny, masked language modelling, $updates updates"
-toolkit-train quickstart/data --arch composite_bert_tiny --task mlm --save-dir quickstart/run \
+say "3/6 Learn: taco_tiny, masked words and masked positions, $updates updates"
+toolkit-train quickstart/data --arch taco_tiny --task mpm --save-dir quickstart/run \
   --max-update "$updates" --lr 2e-3 --warmup-updates 100 --batch-size 64 \
   --task.tokens-per-sample 64 --log-interval 100 --keep-last-epochs 1
 
@@ -36,9 +36,11 @@ say "4/6 Validate the best checkpoint: every held-out example once"
 toolkit-validate quickstart/data --path quickstart/run/checkpoint_best \
   --results-path quickstart/valid.json
 
-say "5/6 Fill in hidden words (the truth, then what the model thinks)"
+say "5/6 Fill in hidden words, then put swapped words in order (the truth, then what the model thinks)"
 python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt
-toolkit-generate --task mlm --path quickstart/run/checkpoint_best --input quickstart/masked.txt
+toolkit-generate --path quickstart/run/checkpoint_best --input quickstart/masked.txt
+python scripts/mask_samples.py --swap "${texts[@]}" > quickstart/swapped.txt
+toolkit-generate --path quickstart/run/checkpoint_best --order true --top 2 --input quickstart/swapped.txt
 
 say "6/6 Pictures: the learning curve, and what each head has learnt about the words around a word"
 toolkit-plot curve quickstart/run --output quickstart/curve.png
@@ -48,9 +50,9 @@ echo quickstart/kernels.png
 cat <<END
 
 What to type next (source .venv/bin/activate first):
-  echo "This function [MASK] a list." | toolkit-generate --task mlm --path quickstart/run/checkpoint_best --input -
+  echo "This function [MASK] a list." | toolkit-generate --path quickstart/run/checkpoint_best --input -
   toolkit-train quickstart/data --arch bert_tiny --task mlm --save-dir quickstart/bert --max-update $updates
-  toolkit-train quickstart/data --arch composite_bert_tiny --task mlm --save-dir quickstart/sweep \\
-    --max-update 500 --seeds 0,1 --grid arch.fixed=true,false       # two variants, two seeds, one table
-  toolkit-train --list archs      toolkit-train --help      less docs/tour.md
+  toolkit-train quickstart/data --arch taco_tiny --task mpm --save-dir quickstart/sweep \\
+    --max-update 500 --seeds 0,1 --grid arch.attention_convolution=true,false   # two variants, one table
+  toolkit-train --list archs      toolkit-train --help      less docs/tour.md docs/taco.md
 END

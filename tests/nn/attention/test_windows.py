@@ -46,3 +46,15 @@ def test_taps_need_not_lie_side_by_side():
     apart = taps.detach().transpose(0, 1).contiguous().transpose(0, 1)
     offsets = Offsets(ids, LENGTH, ids.device)
     assert torch.equal(lay(apart, offsets), lay(taps, offsets))
+
+
+@pytest.mark.parametrize("plain", [1, 2])
+def test_sentences_in_order_before_the_others_are_laid_all_the_same(plain):
+    ids, taps = given()
+    ids[:plain] = torch.arange(LENGTH)
+    offsets = Offsets(ids, LENGTH, ids.device)
+    laid, expected = lay(taps, offsets), by_loops(taps, ids)
+    assert offsets.plain == plain and torch.equal(laid, expected)
+    weights = torch.randn_like(laid)
+    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
+    torch.testing.assert_close(mine, theirs)

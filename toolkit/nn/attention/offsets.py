@@ -93,6 +93,14 @@ class Offsets:
         assert self.positions is not None, "plain positions have windows of their own"
         return self.positions - self.bounds[0]
 
+    @cached_property
+    def plain(self) -> int:
+        """How many sentences at the front have their positions in order; on a GPU none is seen."""
+        if self.positions is None or self.positions.device.type != "cpu":
+            return 0
+        in_order = (self.positions == torch.arange(self.length)).all(1)
+        return int(in_order.long().cumprod(0).sum())
+
     def columns(self, dtype: torch.dtype) -> Float[Tensor, "B P T"]:
         """1 where place j stands at position p, else 0."""
         if dtype not in self._columns:
@@ -115,23 +123,34 @@ def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B 
     if offsets.shared and radius == offsets.length - 1:
         return skewed(taps)
     if not offsets.shared and radius >= offsets.reach:
-        return laid_by_ids(taps, offsets.ids, offsets.columns(taps.dtype))
+        return laid_in_two(taps, offsets)
     index = offsets.taps(radius)
     laid: Tensor = _Lay.apply(taps, index, offsets.shared)
     return laid
 
 
+def laid_in_two(taps: Float[Tensor, "B H S R"], offsets: Offsets) -> Float[Tensor, "B H S S"]:
+    """Sentences whose positions are in order need no product to be laid out; the others do."""
+    n = offsets.plain
+    ids, columns = offsets.ids[n:], offsets.columns(taps.dtype)[n:]
+    if n == 0:
+        return laid_by_ids(taps, ids, columns)
+    if n == len(taps):
+        return skewed(taps)
+    return torch.cat([skewed(taps[:n]), laid_by_ids(taps[n:], ids, columns)])
+
+
 def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """A view of the taps where out[.., i, j] = taps[.., i, j - i + S - 1], for R = 2 S - 1.
+    """A view of the taps where out[.., i, j] = taps[.., i, j - i + r], for r = R // 2 >= S - 1.
 
     One row further down, the same offset lies one place further left (Huang et al. 2019, section
     3.4.1, who copy).
     """
-    length, reach = taps.shape[-2:]
-    if taps.stride()[-2:] != (reach, 1):
+    length, count = taps.shape[-2:]
+    if taps.stride()[-2:] != (count, 1):
         taps = taps.contiguous()
-    strides = (*taps.stride()[:-2], reach - 1, 1)
-    start = taps.storage_offset() + length - 1
+    strides = (*taps.stride()[:-2], count - 1, 1)
+    start = taps.storage_offset() + count // 2
     return taps.as_strided((*taps.shape[:-1], length), strides, start)
 
 
