@@ -65,3 +65,10 @@ def test_a_figure_that_is_missing_or_no_number_is_left_out():
 
 def test_the_clock_shows_hours_only_when_there_are_some():
     assert [clock(5.0), clock(125.2), clock(3723.0)] == ["0:05", "2:05", "1:02:03"]
+
+
+def test_each_of_several_objectives_is_shown_and_a_single_one_is_the_loss():
+    figures = {"update": 5, "loss": 9.0, "mlm_loss": 6.0, "mpm_loss": 3.0, "mpm_accuracy": 0.25}
+    several = written(("valid", {**figures, "subset": "valid"}))
+    assert "valid  mlm 6.000  mpm 3.000  mpm accuracy 0.250  loss 9.000" in several
+    assert "mlm" not in written(("valid", {"update": 5, "loss": 6.0, "mlm_loss": 6.0}))
