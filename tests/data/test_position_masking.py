@@ -13,7 +13,14 @@ RATE = 0.15
 
 
 def masking(**options):
-    paper = {"rate": RATE, "span_max": 6, "span_p": 0.2, "hidden_rate": 0.8, "shuffled_rate": 0.1}
+    paper = {
+        "tokens_per_sample": LENGTH,
+        "rate": RATE,
+        "span_max": 6,
+        "span_p": 0.2,
+        "hidden_rate": 0.8,
+        "shuffled_rate": 0.1,
+    }
     return PositionMasking(**{**paper, "random_below": None, **options})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,20 @@ class Chosen(NamedTuple):
     """Places that share a number here share the draw that decides what is shown there."""
 
 
+@runtime_checkable
+class Options(Protocol):
+    """The numbers that laws ask for."""
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def span_max(self) -> int: ...
+    @property
+    def span_p(self) -> float: ...
+    @property
+    def tokens_per_sample(self) -> int: ...
+
+
 class Context(NamedTuple):
     """What a law is told."""
 
@@ -61,7 +75,7 @@ class Context(NamedTuple):
     starts_word: Flags
     """True where a word begins, B x S."""
     noise: Noise
-    options: Masking
+    options: Options
 
 
 @dataclass(frozen=True, kw_only=True)

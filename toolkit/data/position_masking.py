@@ -38,6 +38,7 @@ class PositionMasking:
     another order, and the rest shown as they are; all of them are to be predicted.
     """
 
+    tokens_per_sample: int
     rate: float
     span_max: int
     span_p: float
@@ -49,8 +50,7 @@ class PositionMasking:
     def hide(self, sentences: Sentences, noise: Noise) -> tuple[Numbers, Chosen]:
         """Position ids as the model sees them, B x S, and the chosen places."""
         noise = Noise(seed_of(noise.seed, POSITIONS), noise.epoch, noise.ids)
-        # Of the options, the law of spans reads rate, span_max and span_p alone.
-        chosen = span(Context(sentences, sentences.candidates, noise, self))  # type: ignore[arg-type]
+        chosen = span(Context(sentences, sentences.candidates, noise, self))
         shown = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
         draw = noise.at(DECIDE, chosen.rows, chosen.decisions)
         hidden = draw < self.hidden_rate

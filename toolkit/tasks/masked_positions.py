@@ -109,6 +109,7 @@ class MaskedPositionExamples(MaskedExamples):
         )
         self._wanted = config.wanted
         self._positions = PositionMasking(
+            tokens_per_sample=config.tokens_per_sample,
             rate=config.position_rate,
             span_max=config.position_span_max,
             span_p=config.position_span_p,
