@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.columns import Column, Part
+from toolkit.data.ranges import ranges
 from toolkit.data.vocabulary import Vocabulary
 
 Numbers = npt.NDArray[np.int64]
@@ -63,9 +64,7 @@ SAMPLES: dict[str, Callable[[Part, int], Stretches]] = {
 
 def _chop(begins: Numbers, ends: Numbers, size: int) -> Stretches:
     counts = -(-(ends - begins) // size)
-    first = np.cumsum(counts) - counts
-    within = np.arange(counts.sum()) - np.repeat(first, counts)
-    starts = np.repeat(begins, counts) + within * size
+    starts = np.repeat(begins, counts) + ranges(0, counts) * size
     stops = np.minimum(starts + size, np.repeat(ends, counts))
     return Stretches(starts, stops, stops)
 

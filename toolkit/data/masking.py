@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from toolkit.common.hashing import UInt64, mix, uniform
 from toolkit.data.corpora import Flags, Numbers, Sentences
+from toolkit.data.ranges import ranges
 from toolkit.data.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
@@ -197,8 +198,7 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
             break
         counts = after
     sizes = ((ends - begins) * counts.T).ravel()
-    stops = np.cumsum(sizes)
-    taken = np.arange(stops[-1]) + np.repeat(begins.ravel() - stops + sizes, sizes)
+    taken = ranges(begins.ravel(), sizes)
     first = np.empty(c.sentences.tokens.size, np.int64)
     first[taken[::-1]] = np.arange(len(taken))[::-1]  # of equal places the first one is kept
     taken = taken[first[taken] == np.arange(len(taken))]
@@ -206,8 +206,7 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
     found = np.bincount(rows, minlength=len(budget))
     if (found < budget).any():
         return None
-    within = np.arange(len(taken)) - np.repeat(np.cumsum(found) - found, found)
-    return np.sort(taken[within < budget[rows]])
+    return np.sort(taken[ranges(0, found) < budget[rows]])
 
 
 def _attempts(c: Context, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
@@ -256,7 +255,7 @@ def electra(c: Context) -> Chosen:
     wanted = np.minimum(max(1, most), _rounded(c.sentences.lengths, c.options.rate)) * (counts > 0)
     places = np.argsort(~candidates, 1, kind="stable")
     rows = np.repeat(np.arange(len(counts)), wanted)
-    draw = np.arange(len(rows)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
+    draw = ranges(0, wanted)
     drawn = (c.noise.at(SELECT, rows, draw) * counts[rows]).astype(np.int64)
     return Chosen(rows, places[rows, drawn], draw)
 

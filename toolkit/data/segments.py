@@ -10,6 +10,7 @@ import numpy.typing as npt
 from toolkit.common.hashing import mix, uniform
 from toolkit.data.columns import Column, Part
 from toolkit.data.corpora import Flags, Numbers, Sentences, remark_of
+from toolkit.data.ranges import ranges
 from toolkit.data.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
@@ -137,10 +138,8 @@ class SegmentedSamples:
         """Elements of the examples back to back, first segments first, and each example's place."""
         counts = self._items[ids + 1] - self._items[ids]
         rows = np.repeat(np.arange(len(ids)), counts)
-        ends = np.cumsum(counts)
-        items = np.arange(ends[-1]) + np.repeat(self._items[ids] - ends + counts, counts)
+        items = ranges(self._items[ids], counts)
         items = items[np.argsort(2 * rows + self._second[items], kind="stable")]
         sizes = self._bounds[items + 1] - self._bounds[items]
-        stops = np.cumsum(sizes)
-        order = np.arange(stops[-1]) + np.repeat(self._bounds[items] - stops + sizes, sizes)
-        return order, (stops - sizes)[ends - counts]
+        begins = np.cumsum(sizes) - sizes
+        return ranges(self._bounds[items], sizes), begins[np.cumsum(counts) - counts]

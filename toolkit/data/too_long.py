@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.ranges import ranges
+
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -36,8 +38,7 @@ def fit(ids: Numbers, lengths: Numbers, limit: int, policy: str, starts_word: Fl
         whole = np.array([size for share in shares for size in share], np.int64)
         return Fitted(ids, whole, np.repeat(every, counts), changed, 0)
     most = np.where(long, 0 if policy == "skip" else limit, lengths)
-    places = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    kept = ids[places < np.repeat(most, lengths)]
+    kept = ids[ranges(0, lengths) < np.repeat(most, lengths)]
     stays = ~long if policy == "skip" else np.ones(len(long), bool)
     return Fitted(kept, most[stays], every[stays], changed, len(ids) - len(kept))
 

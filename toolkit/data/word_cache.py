@@ -11,6 +11,8 @@ from itertools import accumulate, chain
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.ranges import ranges
+
 CACHED_WORDS = 1 << 20
 
 Ids = npt.NDArray[np.int64]
@@ -36,11 +38,9 @@ class WordCache:
         self._learn(self._rows.take_new())
         begins = np.frombuffer(self._begins, np.int64)
         first, counts = begins[rows], begins[rows + 1] - begins[rows]
-        ends = np.cumsum(counts)
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + counts, counts)
-        ids = np.frombuffer(self._ids, np.int32)[places].astype(np.int64)
+        ids = np.frombuffer(self._ids, np.int32)[ranges(first, counts)].astype(np.int64)
         last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
-        totals = np.concatenate([np.zeros(1, np.int64), ends])[last_words]
+        totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
         return ids, np.diff(totals, prepend=0)
 
     def _forget(self) -> None:
