@@ -9,8 +9,9 @@ NOTHING = np.zeros(0, np.int64)
 @pytest.mark.parametrize("begins", [np.array([7, 0, 9, 3]), 0])
 def test_ranges_equal_python_s(begins):
     counts = np.array([2, 0, 3, 1])
-    firsts = np.broadcast_to(begins, 4)
-    want = [n for b, c in zip(firsts.tolist(), counts.tolist(), strict=True) for n in range(b, b + c)]
+    firsts = np.broadcast_to(begins, 4).tolist()
+    pairs = zip(firsts, counts.tolist(), strict=True)
+    want = [number for first, count in pairs for number in range(first, first + count)]
     assert ranges(begins, counts).tolist() == want
 
 
