@@ -1,6 +1,7 @@
 """What goes into an encoder and what comes out.
 
 B batch   S places of a sentence   D model width   V vocabulary
+U distinct words of the batch   C characters of a word
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ class Sizes:
 
     tokens: int
     """Symbols in the vocabulary, special ones included."""
+    characters: int = 0
+    """Symbols that words are spelt with, special ones included; 0 where words are not spelt."""
+    tags: int = 0
+    """Tags that a word may have; 0 where words have none."""
 
 
 class Inputs(NamedTuple):
@@ -30,6 +35,10 @@ class Inputs(NamedTuple):
     """Token types; None means all 0."""
     padding: Bool[Tensor, "B S"] | None = None
     """True where there is no token; None means that there is one everywhere."""
+    spellings: Int[Tensor, "U C"] | None = None
+    """Characters of the batch's distinct words, for encoders that read words."""
+    spelled: Int[Tensor, "B S"] | None = None
+    """Which row of `spellings` spells the word at each place."""
 
 
 class Columns(NamedTuple):
