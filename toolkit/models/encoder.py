@@ -49,16 +49,8 @@ class EncoderConfig:
             if getattr(self, name) is not None:
                 at_least_one(name, getattr(self, name))
         for name in ("dropout", "attention_dropout"):
-            rate = getattr(self, name)
-            if not 0 <= rate < 1:
-                raise ToolkitError(
-                    f"arch.{name} must lie between 0 and 1, 1 excluded, but is {rate}."
-                )
-        if self.width % self.heads:
-            raise ToolkitError(
-                f"arch.width must be a multiple of arch.heads, but {self.width} = "
-                f"{self.width // self.heads} x {self.heads} + {self.width % self.heads}."
-            )
+            a_rate(name, getattr(self, name))
+        a_multiple("width", self.width, "heads", self.heads)
 
     @property
     def head_width(self) -> int:
@@ -68,6 +60,19 @@ class EncoderConfig:
 def at_least_one(name: str, value: int) -> None:
     if value < 1:
         raise ToolkitError(f"arch.{name} must be at least 1, but is {value}.")
+
+
+def a_rate(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ToolkitError(f"arch.{name} must lie between 0 and 1, 1 excluded, but is {value}.")
+
+
+def a_multiple(name: str, value: int, of_name: str, of: int) -> None:
+    if value % of:
+        raise ToolkitError(
+            f"arch.{name} must be a multiple of arch.{of_name}, but {value} = "
+            f"{value // of} x {of} + {value % of}."
+        )
 
 
 class Encoder(nn.Module):
@@ -126,10 +131,7 @@ class Encoder(nn.Module):
         tokens = inputs.tokens
         places = Places(Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        *others, last = self.layers
-        for layer in others:
-            x = self.layers.call(layer, x, places)
-        return Encoded(self.layers.call(last, x, places, chosen))
+        return Encoded(self.layers(x, places, chosen))
 
 
 def states_at(

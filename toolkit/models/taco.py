@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import at_least_one
+from toolkit.models.encoder import a_multiple, a_rate, at_least_one
 from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
@@ -79,27 +79,22 @@ class TacoConfig:
         ):
             at_least_one(name, getattr(self, name))
         for stream in ("word", "position"):
-            width, heads = getattr(self, f"{stream}_width"), getattr(self, f"{stream}_heads")
-            if width % heads:
-                raise ToolkitError(
-                    f"arch.{stream}_width must be a multiple of arch.{stream}_heads, but {width} = "
-                    f"{width // heads} x {heads} + {width % heads}."
-                )
+            width, heads = f"{stream}_width", f"{stream}_heads"
+            a_multiple(width, getattr(self, width), heads, getattr(self, heads))
         if self.token_types < 0:
-            raise ToolkitError(f"arch.token_types must not be negative, but is {self.token_types}.")
+            raise ToolkitError(
+                f"arch.token_types must not be negative, but is {self.token_types}. "
+                "Set 0 for no such table."
+            )
         if self.head_input not in ("separate", "concat"):
             raise ToolkitError(
                 f"arch.head_input must be separate or concat, but is {self.head_input!r}."
             )
         for name in ("dropout", "attention_dropout"):
-            rate = getattr(self, name)
-            if not 0 <= rate < 1:
-                raise ToolkitError(
-                    f"arch.{name} must lie between 0 and 1, 1 excluded, but is {rate}."
-                )
+            a_rate(name, getattr(self, name))
 
 
-class Embeddings(nn.Module):
+class StreamEmbeddings(nn.Module):
     """dropout(LN(word [+ type])) and dropout(LN(position)), the streams' first vectors."""
 
     def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
@@ -156,7 +151,7 @@ class Taco(nn.Module):
         self.columns = Columns(
             of_words if separate else everything, of_positions if separate else everything
         )
-        self.embeddings = Embeddings(c, sizes)
+        self.embeddings = StreamEmbeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
         self.layers = Layers(
             TwoStreamLayer(
@@ -189,11 +184,7 @@ class Taco(nn.Module):
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, self.max_positions)
         rows = relative_rows(self.offsets.weight, offsets)
         places = Places(offsets, inputs.padding, rows)
-        streams = self.embeddings(inputs)
-        *others, last = self.layers
-        for layer in others:
-            streams = self.layers.call(layer, streams, places)
-        streams = self.layers.call(last, streams, places, chosen)
+        streams = self.layers(self.embeddings(inputs), places, chosen)
         return Encoded(torch.cat([streams.words, streams.positions], -1))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 
 class Layers(nn.ModuleList):
-    """Layers to be called one by one through `call`.
+    """Layers, each of which reads what the one below made.
 
     Where `recomputed` is set, only a layer's inputs are kept for the backward pass, which computes
     the rest anew (Chen et al. 2016, section 4). Dropout draws from torch's default generators,
@@ -18,6 +18,13 @@ class Layers(nn.ModuleList):
     """
 
     recomputed = False
+
+    def forward(self, x: Any, places: Any, chosen: Tensor | None = None) -> Any:
+        """What the last layer makes; with `chosen`, flat indices into B x S, of these places."""
+        *others, last = self
+        for layer in others:
+            x = self.call(layer, x, places)
+        return self.call(last, x, places, chosen)
 
     def call(self, layer: nn.Module, *inputs: Any) -> Any:
         if self.recomputed and torch.is_grad_enabled():
