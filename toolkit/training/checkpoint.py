@@ -87,7 +87,8 @@ def sized(sizes: Any) -> bool:
     return (
         isinstance(sizes, dict)
         and {"tokens"} <= sizes.keys() <= known
-        and all(type(value) is int and value > 0 for value in sizes.values())
+        and all(type(value) is int and value >= 0 for value in sizes.values())
+        and sizes["tokens"] > 0
     )
 
 
