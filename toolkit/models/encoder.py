@@ -12,7 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.models.inputs import Encoded, Inputs, Sizes
 from toolkit.nn.attention import Attention, Offsets, Places
 from toolkit.nn.blocks import EncoderLayer
-from toolkit.nn.embeddings import Embeddings
+from toolkit.nn.embeddings import BorrowedEmbeddings, Embeddings
 from toolkit.nn.initial import initialise
 from toolkit.nn.layers import Layers
 
@@ -56,6 +56,24 @@ class EncoderConfig:
     def head_width(self) -> int:
         return self.width // self.heads
 
+    def scaled(self, share: float) -> dict[str, int]:
+        """Options of the same architecture with this share of its widths and heads."""
+        heads = heads_of(self.heads, share)
+        options = {"heads": heads, "width": width_of(self.width, share, heads)}
+        if self.feed_forward_width is not None:
+            options["feed_forward_width"] = width_of(self.feed_forward_width, share)
+        return options
+
+
+def heads_of(heads: int, share: float) -> int:
+    """Whole heads in this share of them, at least one; 0.333 of 12 are 4."""
+    return max(1, int(heads * share + 0.01))
+
+
+def width_of(width: int, share: float, multiple: int = 1) -> int:
+    """The multiple that is nearest to this share of a width, at least one."""
+    return multiple * max(1, round(width * share / multiple))
+
 
 def at_least_one(name: str, value: int) -> None:
     if value < 1:
@@ -98,7 +116,7 @@ class Encoder(nn.Module):
                 "none. Set arch.absolute_positions, or leave it out."
             )
         self.max_positions = c.max_positions if absolute_positions else None
-        self.embeddings = Embeddings(
+        self.embeddings: Embeddings | BorrowedEmbeddings = Embeddings(
             words=sizes.tokens,
             types=c.token_types,
             max_positions=self.max_positions,
@@ -122,6 +140,12 @@ class Encoder(nn.Module):
     def positions(self) -> nn.Embedding | None:
         """The position table where it knows hidden positions, its last row."""
         return self.embeddings.positions if self.embeddings.hidden_position else None
+
+    def borrow_embeddings(self, lender: Encoder) -> None:
+        """Give up the tables and their norm for those of another encoder, which alone owns them."""
+        assert isinstance(lender.embeddings, Embeddings), "the lender has tables of its own"
+        self.embeddings = BorrowedEmbeddings(lender.embeddings, self.width)
+        initialise(self.embeddings)
 
     def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).

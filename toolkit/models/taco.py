@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import a_multiple, a_rate, at_least_one
+from toolkit.models.encoder import a_multiple, a_rate, at_least_one, heads_of, width_of
 from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
@@ -93,6 +93,15 @@ class TacoConfig:
         for name in ("dropout", "attention_dropout"):
             a_rate(name, getattr(self, name))
 
+    def scaled(self, share: float) -> dict[str, int]:
+        """Options of the same architecture with this share of its widths and heads."""
+        options = {"relative_width": width_of(self.relative_width, share)}
+        for stream in ("word", "position"):
+            width, heads = f"{stream}_width", heads_of(getattr(self, f"{stream}_heads"), share)
+            options[f"{stream}_heads"] = heads
+            options[width] = width_of(getattr(self, width), share, heads)
+        return options
+
 
 class StreamEmbeddings(nn.Module):
     """dropout(LN(word [+ type])) and dropout(LN(position)), the streams' first vectors."""
@@ -107,14 +116,17 @@ class StreamEmbeddings(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def forward(self, inputs: Inputs) -> Streams:
+        x, p = self.looked_up(inputs)
+        return Streams(self.dropout(x), self.dropout(p), scores=None)
+
+    def looked_up(self, inputs: Inputs) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S P"]]:
+        """LN(word [+ type]) and LN(position)."""
         x = self.words(inputs.tokens)
         if self.types is not None:
             segments = inputs.segments
             x = x + (self.types.weight[0] if segments is None else self.types(segments))
         p = self.placed(inputs).expand(len(x), -1, -1)
-        return Streams(
-            self.dropout(self.word_norm(x)), self.dropout(self.position_norm(p)), scores=None
-        )
+        return self.word_norm(x), self.position_norm(p)
 
     def placed(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
         """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
@@ -123,6 +135,38 @@ class StreamEmbeddings(nn.Module):
         if inputs.positions is None:
             return table.weight[None, :length]
         return table(position_rows(inputs.positions, table.num_embeddings, hidden=True))
+
+
+class BorrowedStreamEmbeddings(nn.Module):
+    """Both streams' first vectors from another encoder's tables and norms.
+
+    Dropout and a linear map for each stream are its own. The lender stays out of this module's
+    parts, so that tables are counted, saved, wrapped and updated once.
+    """
+
+    def __init__(self, lender: StreamEmbeddings, word_width: int, position_width: int) -> None:
+        super().__init__()
+        self._lender = (lender,)
+        self.dropout = Dropout(lender.dropout.rate)
+        self.fit_words = fitting(lender.words, word_width)
+        self.fit_positions = fitting(lender.positions, position_width)
+
+    @property
+    def words(self) -> nn.Embedding:
+        return self._lender[0].words
+
+    @property
+    def positions(self) -> nn.Embedding:
+        return self._lender[0].positions
+
+    def forward(self, inputs: Inputs) -> Streams:
+        x, p = map(self.dropout, self._lender[0].looked_up(inputs))
+        return Streams(self.fit_words(x), self.fit_positions(p), scores=None)
+
+
+def fitting(table: nn.Embedding, width: int) -> nn.Module:
+    inner = table.embedding_dim
+    return nn.Linear(inner, width) if inner != width else nn.Identity()
 
 
 def relative_rows(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
@@ -151,7 +195,8 @@ class Taco(nn.Module):
         self.columns = Columns(
             of_words if separate else everything, of_positions if separate else everything
         )
-        self.embeddings = StreamEmbeddings(c, sizes)
+        self.widths = c.word_width, c.position_width
+        self.embeddings: StreamEmbeddings | BorrowedStreamEmbeddings = StreamEmbeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
         self.layers = Layers(
             TwoStreamLayer(
@@ -173,6 +218,15 @@ class Taco(nn.Module):
     def positions(self) -> nn.Embedding:
         """The position table, its last row that of a hidden position."""
         return self.embeddings.positions
+
+    def borrow_embeddings(self, lender: Taco) -> None:
+        """Give up the tables and their norms for those of another encoder, which alone owns them.
+
+        The vectors of offsets are its own.
+        """
+        assert isinstance(lender.embeddings, StreamEmbeddings), "the lender has tables of its own"
+        self.embeddings = BorrowedStreamEmbeddings(lender.embeddings, *self.widths)
+        initialise(self.embeddings)
 
     def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).

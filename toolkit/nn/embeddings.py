@@ -45,6 +45,15 @@ class Embeddings(nn.Module):
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
+        return self.widen(self.dropout(self.looked_up(tokens, positions, segments)))
+
+    def looked_up(
+        self,
+        tokens: Int[Tensor, "B S"],
+        positions: Int[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
+    ) -> Float[Tensor, "B S E"]:
+        """LN(word + type [+ position]): what tables and norm give, as wide as they are."""
         x = self.words(tokens)
         x = x + (self.types.weight[0] if segments is None else self.types(segments))
         if self.positions is not None:
@@ -54,7 +63,43 @@ class Embeddings(nn.Module):
                 x = x + self.positions.weight[: tokens.shape[1]]
             else:
                 x = x + self.positions(position_rows(positions, rows, hidden=self.hidden_position))
-        return self.widen(self.dropout(self.norm(x)))
+        normed: Tensor = self.norm(x)
+        return normed
+
+
+class BorrowedEmbeddings(nn.Module):
+    """W dropout(LN(word + type [+ position])) with another encoder's tables and norm.
+
+    Dropout and W are its own (Clark et al. 2020, code). The lender stays out of this module's
+    parts, so that tables are counted, saved, wrapped and updated once.
+    """
+
+    def __init__(self, lender: Embeddings, width: int) -> None:
+        super().__init__()
+        self._lender = (lender,)
+        self.dropout = Dropout(lender.dropout.rate)
+        inner = lender.words.embedding_dim
+        self.widen = nn.Linear(inner, width) if inner != width else nn.Identity()
+
+    @property
+    def words(self) -> nn.Embedding:
+        return self._lender[0].words
+
+    @property
+    def positions(self) -> nn.Embedding | None:
+        return self._lender[0].positions
+
+    @property
+    def hidden_position(self) -> bool:
+        return self._lender[0].hidden_position
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B S"],
+        positions: Int[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
+    ) -> Float[Tensor, "B S D"]:
+        return self.widen(self.dropout(self._lender[0].looked_up(tokens, positions, segments)))
 
 
 def refuse_long(length: int, limit: int) -> None:
