@@ -8,8 +8,8 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.dictionary import Dictionary
-from toolkit.models.inputs import Sizes
-from toolkit.tasks.fill_order import coded, fill_order
+from toolkit.models.inputs import Encoded, Sizes
+from toolkit.tasks.fill_order import coded, fill_order, refuse
 from toolkit.tasks.task import Learner
 
 WORDS = "bob once asked alice to borrow a book"
@@ -22,15 +22,29 @@ def codec(tmp_path):
     return Dictionary.read(path)
 
 
-def knowing(codec, told):
-    """Scores of a model that knows where each word belongs; positions count from 1."""
+class Reader(torch.nn.Module):
+    """States that are the tokens themselves, from an encoder of 20 positions."""
 
-    def scores(inputs, places):
-        ids = inputs.tokens[0, places]
-        own = torch.tensor([told[codec.vocabulary.symbols[i]] for i in ids.tolist()])
-        return 5.0 * torch.nn.functional.one_hot(own, 20).float()
+    max_positions = 20
 
-    return scores
+    def __init__(self):
+        super().__init__()
+        self.words, self.positions = torch.nn.Embedding(1, 1), torch.nn.Embedding(21, 1)
+
+    def forward(self, inputs):
+        return Encoded(inputs.tokens[..., None].float())
+
+
+class Knowing(torch.nn.Module):
+    """A head that knows where each word belongs; positions count from 1."""
+
+    def __init__(self, codec, told):
+        super().__init__()
+        self.symbols, self.told = codec.vocabulary.symbols, told
+
+    def forward(self, states, table):
+        own = torch.tensor([self.told[self.symbols[int(i)]] for i in states.flatten()])
+        return 5.0 * torch.nn.functional.one_hot(own, len(table)).float()
 
 
 def encoder(codec):
@@ -41,7 +55,7 @@ def encoder(codec):
 def test_words_in_braces_go_where_the_model_has_them(codec):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "bob once {borrow} alice to {asked} a book"
-    text, gaps = fill_order(knowing(codec, told), encoder(codec), codec, given, 2)
+    text, gaps = fill_order(Knowing(codec, told), Reader(), codec, given, 2)
     assert text == WORDS
     assert [gap[0][0] for gap in gaps] == ["borrow 6", "asked 3"] and len(gaps[0]) == 2
     assert sum(share for _, share in gaps[0]) == pytest.approx(1.0)
@@ -50,17 +64,20 @@ def test_words_in_braces_go_where_the_model_has_them(codec):
 def test_without_braces_all_words_are_ordered(codec):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "alice once asked bob"
-    text, gaps = fill_order(knowing(codec, told), encoder(codec), codec, given, 1)
+    text, gaps = fill_order(Knowing(codec, told), Reader(), codec, given, 1)
     assert text == "bob once asked alice" and len(gaps) == 4
 
 
 @pytest.mark.parametrize(
     ("sentence", "complaint"),
-    [("bob {once} asked", "fewer than two tokens"), ("a " * 9, "11 tokens, more than the 8 of")],
+    [
+        ("bob {once} asked", "at least two tokens to order, but has 1: .* Put braces"),
+        ("a " * 9, "at most 8 tokens for this model, but this has 11: .* Shorten it"),
+    ],
 )
 def test_what_cannot_be_ordered_is_told(codec, sentence, complaint):
     with pytest.raises(ToolkitError, match=complaint):
-        coded(codec, sentence, 8)
+        refuse(sentence, *coded(codec, sentence), 8)
 
 
 def test_a_learner_orders_in_evaluation_and_goes_back_to_training(codec):

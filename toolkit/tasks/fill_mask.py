@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import MASK as MASK
 from toolkit.generation.fill_mask import Filling
+from toolkit.models.encoder import states_at
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
 BATCH = 32  # sentences that go through the encoder together
 
 
+@torch.no_grad()
 def fill_mask(
-    logits: Callable[[MaskedBatch], Float[Tensor, "N V"]],
+    head: nn.Module,
     encoder: Any,
     codec: Any,
     sentences: Sequence[str],
     top: int,
 ) -> list[list[Filling]]:
-    """Per sentence and per [MASK] in it, the `top` tokens of softmax(logits) with their shares."""
+    """Per sentence and per [MASK] in it, the `top` tokens of softmax(head) with their shares."""
     if top < 1:
         raise ToolkitError(f"top must be at least 1, but is {top}.")
     device = encoder.words.weight.device
@@ -33,8 +35,9 @@ def fill_mask(
     fillings: list[list[Filling]] = []
     for first in range(0, len(coded), BATCH):
         some = coded[first : first + BATCH]
-        shares = logits(collate(some, codec.vocabulary, device)).float().softmax(-1)
-        rows = fillings_of(shares, codec.vocabulary, top)
+        batch = collate(some, codec.vocabulary, device)
+        logits = head(states_at(encoder, batch.inputs, batch.places), encoder.words.weight)
+        rows = fillings_of(logits.float().softmax(-1), codec.vocabulary, top)
         fillings += [[next(rows) for _ in range(ids.count(codec.vocabulary.mask))] for ids in some]
     return fillings
 

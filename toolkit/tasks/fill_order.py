@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.generation.fill_mask import Filling
 from toolkit.generation.order import assignment
+from toolkit.models.encoder import states_at
 from toolkit.models.inputs import Inputs
 
 HIDDEN_WORD = re.compile(r"\{(\S+?)\}")
 
 
-def coded(codec: Any, sentence: str, limit: int) -> tuple[list[int], list[bool]]:
+def coded(codec: Any, sentence: str) -> tuple[list[int], list[bool]]:
     """[CLS] words [SEP], and which tokens' positions are hidden.
 
     These are the tokens of the words in braces, or of all words where none is.
@@ -31,16 +32,26 @@ def coded(codec: Any, sentence: str, limit: int) -> tuple[list[int], list[bool]]
         tokens = codec.encode(HIDDEN_WORD.sub(r"\1", word))
         ids += tokens
         hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
-    ids, hidden = [*ids, vocabulary.sep], [*hidden, False]
+    return [*ids, vocabulary.sep], [*hidden, False]
+
+
+def refuse(sentence: str, ids: Sequence[int], hidden: Sequence[bool], limit: int) -> None:
+    """There must be something to order, and the model must have positions for all of it."""
     if sum(hidden) < 2:
-        raise ToolkitError("fewer than two tokens to order")
+        raise ToolkitError(
+            f"a sentence to order must have at least two tokens to order, but has {sum(hidden)}: "
+            f"{sentence[:60]!r}. Put braces around further words, or around none for all of them."
+        )
     if len(ids) > limit:
-        raise ToolkitError(f"{len(ids)} tokens, more than the {limit} of this model")
-    return ids, hidden
+        raise ToolkitError(
+            f"a sentence must have at most {limit} tokens for this model, but this has {len(ids)}: "
+            f"{sentence[:60]!r}. Shorten it."
+        )
 
 
+@torch.no_grad()
 def fill_order(
-    scores: Callable[[Inputs, Int[Tensor, " N"]], Float[Tensor, "N P"]],
+    head: nn.Module,
     encoder: Any,
     codec: Any,
     sentence: str,
@@ -50,14 +61,16 @@ def fill_order(
 
     A hidden token may only go where one of them is missing; positions count from 1, without [CLS].
     """
-    ids, hidden = coded(codec, sentence, encoder.max_positions)
+    ids, hidden = coded(codec, sentence)
+    refuse(sentence, ids, hidden, encoder.max_positions)
     free = [place for place, is_hidden in enumerate(hidden) if is_hidden]
     device = encoder.words.weight.device
     positions = torch.arange(len(ids))
     positions[free] = HIDDEN_POSITION
     inputs = Inputs(torch.tensor([ids], device=device), positions=positions[None].to(device))
-    logits = scores(inputs, torch.tensor(free, device=device)).float()[:, free]
-    log_p = logits.log_softmax(-1).cpu()
+    states = states_at(encoder, inputs, torch.tensor(free, device=device))
+    logits = head(states, encoder.positions.weight[:-1])[:, free]
+    log_p = logits.float().log_softmax(-1).cpu()
     where = assignment(log_p.tolist())
     ordered = list(ids)
     for token, slot in zip(free, where, strict=True):

@@ -15,9 +15,9 @@ from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
 from toolkit.data.batching import fingerprint_of
 from toolkit.data.columns import Column
-from toolkit.data.corpora import SAMPLES, TextSamples
+from toolkit.data.corpora import SAMPLES, Sentences, TextSamples
 from toolkit.data.folder import DataFolder
-from toolkit.data.masking import LAWS, Masking, Noise
+from toolkit.data.masking import LAWS, Chosen, Masking, Noise
 from toolkit.data.segments import SegmentedSamples
 from toolkit.data.vocabulary import Vocabulary
 from toolkit.models.inputs import Inputs
@@ -94,8 +94,8 @@ class MaskingConfig:
         )
 
 
-class MaskedExamples:
-    """The sentences of one split; every collation hides its tokens anew."""
+class SentenceExamples:
+    """The sentences of one split; every collation hides some of their tokens anew."""
 
     def __init__(
         self,
@@ -114,33 +114,45 @@ class MaskedExamples:
         others = [] if config.pairs == "chang" else [config.pairs]
         self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed, *others)
 
-    def collate(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
-        """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
-        if len(ids) == 0:
-            return self._idle()
-        sentences = self._samples.sentences(ids % len(self.lengths))  # copies have other masks
-        noise = Noise(self._seed, epoch if self._training else None, ids)
+    def hidden_tokens(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+        """The sentences with hidden tokens, which are to be found."""
+        sentences, noise = self.drawn(ids, epoch)
         shown, chosen = self._masking.hide(sentences, noise)
         targets = sentences.tokens[chosen.rows, chosen.places]
-        padded = int(sentences.lengths.min()) < shown.shape[1]
-        padding = np.arange(shown.shape[1]) >= sentences.lengths[:, None] if padded else None
+        return self.batch(OBJECTIVE, sentences, chosen, targets, tokens=shown)
+
+    def drawn(self, ids: Numbers, epoch: int | None) -> tuple[Sentences, Noise]:
+        """The sentences, and what chance has for each of them."""
+        noise = Noise(self._seed, epoch if self._training else None, ids)
+        return self._samples.sentences(ids % len(self.lengths)), noise  # copies have other masks
+
+    def batch(
+        self,
+        objective: str,
+        sentences: Sentences,
+        chosen: Chosen,
+        targets: Numbers,
+        *,
+        tokens: Numbers,
+        positions: Numbers | None = None,
+    ) -> MaskedBatch:
+        """What is shown of the sentences, and what is asked at the chosen places."""
+        width = tokens.shape[1]
+        padded = int(sentences.lengths.min()) < width
+        padding = np.arange(width) >= sentences.lengths[:, None] if padded else None
         return MaskedBatch(
             inputs=Inputs(
-                tokens=torch.from_numpy(shown),
+                tokens=torch.from_numpy(tokens),
+                positions=_tensor(positions),
                 segments=_tensor(sentences.segments),
                 padding=_tensor(padding),
             ),
-            places=self._filled(chosen.rows * shown.shape[1] + chosen.places, 0),
+            places=self._filled(chosen.rows * width + chosen.places, 0),
             targets=self._filled(targets, IGNORED),
-            weights={OBJECTIVE: float(len(targets))},
-            sentences=len(ids),
+            weights={objective: float(len(targets))},
+            sentences=len(sentences.lengths),
             tokens=int(sentences.lengths.sum()),
         )
-
-    def _idle(self) -> MaskedBatch:
-        batch = self.collate(np.zeros(1, np.int64), None)
-        nothing = torch.full_like(batch.targets, IGNORED)
-        return batch._replace(targets=nothing, weights={OBJECTIVE: 0.0}, sentences=0, tokens=0)
 
     def _filled(self, values: Numbers, filler: int) -> Int[Tensor, " N"]:
         """At least one row, so that every head takes part; stable shapes where wanted."""
@@ -149,6 +161,22 @@ class MaskedExamples:
         whole = np.full(rows, filler, np.int64)
         whole[: len(values)] = values
         return torch.from_numpy(whole)
+
+
+class MaskedExamples(SentenceExamples):
+    """Sentences with hidden tokens, for tasks that ask for nothing else."""
+
+    def collate(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+        """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
+        if len(ids) == 0:
+            return without_weight(self.hidden_tokens(np.zeros(1, np.int64), None))
+        return self.hidden_tokens(ids, epoch)
+
+
+def without_weight(batch: MaskedBatch) -> MaskedBatch:
+    nothing = torch.full_like(batch.targets, IGNORED)
+    weights = dict.fromkeys(batch.weights, 0.0)
+    return batch._replace(targets=nothing, weights=weights, sentences=0, tokens=0)
 
 
 def samples(

@@ -13,11 +13,10 @@ from torch import Tensor
 from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
 from toolkit.data.folder import DataFolder
-from toolkit.data.masking import Noise
 from toolkit.data.position_masking import PositionMasking
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.masked import MaskedExamples, MaskingConfig, Numbers
+from toolkit.tasks.masked import MaskingConfig, Numbers, SentenceExamples
 
 OBJECTIVES = ("mlm", "mpm")
 RANGES = ("sentence", "table")
@@ -91,7 +90,7 @@ class MaskedPositionsBatch(NamedTuple):
     tokens: int
 
 
-class MaskedPositionExamples(MaskedExamples):
+class MaskedPositionExamples(SentenceExamples):
     """The sentences of one split; every collation hides tokens and positions anew."""
 
     def __init__(
@@ -118,39 +117,22 @@ class MaskedPositionExamples(MaskedExamples):
             random_below=config.max_position + 1 if config.position_range == "table" else None,
         )
 
-    def collate(  # type: ignore[override]
-        self, ids: Numbers, epoch: int | None
-    ) -> MaskedPositionsBatch:
+    def collate(self, ids: Numbers, epoch: int | None) -> MaskedPositionsBatch:
         """Both halves, or the one that is wanted; without ids an idle rank's, of weight zero."""
-        idle = len(ids) == 0
-        halves = [
-            self.half(name, np.zeros(1, np.int64) if idle else ids, None if idle else epoch)
-            for name in self._wanted
-        ]
-        joint = joined(dict(zip(self._wanted, halves, strict=True)))
-        return without_weight(joint) if idle else joint
+        if len(ids) == 0:
+            return without_weight(self.both(np.zeros(1, np.int64), None))
+        return self.both(ids, epoch)
 
-    def half(self, objective: str, ids: Numbers, epoch: int | None) -> MaskedBatch:
-        if objective == "mlm":
-            return super().collate(ids, epoch)
-        sentences = self._samples.sentences(ids % len(self.lengths))
-        noise = Noise(self._seed, epoch if self._training else None, ids)
+    def both(self, ids: Numbers, epoch: int | None) -> MaskedPositionsBatch:
+        make = {"mlm": self.hidden_tokens, "mpm": self.hidden_positions}
+        return joined({name: make[name](ids, epoch) for name in self._wanted})
+
+    def hidden_positions(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+        """The sentences with hidden positions, which are to be found."""
+        sentences, noise = self.drawn(ids, epoch)
         shown, chosen = self._positions.hide(sentences, noise)
-        width = shown.shape[1]
-        padding, types = np.arange(width) >= sentences.lengths[:, None], sentences.segments
-        return MaskedBatch(
-            inputs=Inputs(
-                tokens=torch.from_numpy(sentences.tokens),
-                positions=torch.from_numpy(shown),
-                segments=None if types is None else torch.from_numpy(types),
-                padding=torch.from_numpy(padding) if padding.any() else None,
-            ),
-            places=self._filled(chosen.rows * width + chosen.places, 0),
-            targets=self._filled(chosen.places, IGNORED),
-            weights={"mpm": float(len(chosen.rows))},
-            sentences=len(ids),
-            tokens=int(sentences.lengths.sum()),
-        )
+        tokens = sentences.tokens
+        return self.batch("mpm", sentences, chosen, chosen.places, tokens=tokens, positions=shown)
 
 
 def joined(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:

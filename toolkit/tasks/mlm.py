@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.data.examples import Examples
@@ -60,9 +58,4 @@ class MaskedLanguageModel(Task):
         self, encoder: Any, codec: Any, sentences: Sequence[str], top: int = 5
     ) -> list[list[Filling]]:
         """For every [MASK] of every sentence, the `top` most probable tokens."""
-
-        @torch.no_grad()
-        def logits(batch: MaskedBatch) -> torch.Tensor:
-            return self.predict(encoder, batch)["mlm"].logits
-
-        return fill_mask(logits, encoder, codec, sentences, top)
+        return fill_mask(self.head, encoder, codec, sentences, top)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Classes, Prediction
@@ -14,8 +12,7 @@ from toolkit.data.examples import Examples
 from toolkit.generation.fill_mask import Filling
 from toolkit.models.encoder import states_at
 from toolkit.models.heads import PositionHead, TokenHead
-from toolkit.models.inputs import Inputs, Sizes
-from toolkit.tasks.batch import MaskedBatch
+from toolkit.models.inputs import Sizes
 from toolkit.tasks.fill_mask import fill_mask
 from toolkit.tasks.fill_order import fill_order
 from toolkit.tasks.masked_positions import (
@@ -85,13 +82,7 @@ class MaskedPositions(Task):
                 "filling masks needs a model that learnt to, but this one was trained with "
                 "--task.objectives mpm. Train with mlm,mpm."
             )
-
-        @torch.no_grad()
-        def logits(batch: MaskedBatch) -> torch.Tensor:
-            states = states_at(encoder, batch.inputs, batch.places)
-            return self.head(states, encoder.words.weight)
-
-        return fill_mask(logits, encoder, codec, sentences, top)
+        return fill_mask(self.head, encoder, codec, sentences, top)
 
     def fill_order(
         self, encoder: Any, codec: Any, sentence: str, top: int = 5
@@ -102,13 +93,7 @@ class MaskedPositions(Task):
                 "ordering words needs a model that learnt to, but this one was trained with "
                 "--task.objectives mlm. Train with mlm,mpm."
             )
-
-        @torch.no_grad()
-        def scores(inputs: Inputs, places: torch.Tensor) -> torch.Tensor:
-            states = states_at(encoder, inputs, places)
-            return self.position_head(states, encoder.positions.weight[:-1])
-
-        return fill_order(scores, encoder, codec, sentence, top)
+        return fill_order(self.position_head, encoder, codec, sentence, top)
 
 
 def refuse_blind(encoder: Any) -> None:

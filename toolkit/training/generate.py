@@ -21,7 +21,7 @@ from toolkit.generation.output import Events, JsonLines, People, TabSeparated, W
 from toolkit.metrics.output import STDOUT, Output
 from toolkit.metrics.progress import Work
 from toolkit.tasks.fill_mask import MASK, encode
-from toolkit.tasks.fill_order import coded
+from toolkit.tasks.fill_order import coded, refuse
 from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import load_checkpoint
 
@@ -101,7 +101,15 @@ def measure_by(learner: Learner) -> Callable[[str], int]:
 def order_measure(learner: Learner) -> Callable[[str], int]:
     """How many tokens a sentence has; a ToolkitError where there is nothing to order."""
     encoder: Any = learner.encoder
-    return lambda text: len(coded(learner.codec, text, encoder.max_positions)[0])
+
+    def measure(text: str) -> int:
+        ids, hidden = coded(learner.codec, text)
+        if sum(hidden) < 2:
+            raise ToolkitError("fewer than two tokens to order")
+        refuse(text, ids, hidden, encoder.max_positions)
+        return len(ids)
+
+    return measure
 
 
 @contextmanager

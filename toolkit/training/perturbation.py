@@ -81,36 +81,45 @@ def vectors_of(learner: Learner, line: str) -> Vectors:
     tokens = torch.tensor([ids], device=encoder.words.weight.device)
     states = learner.encoder(Inputs(tokens)).states[0].float().cpu()
     found: Vectors = {CLS: states[0]}
-    for name, places in words_of(learner, ids):
+    for name, places in words_of(learner.codec, ids):
         count = sum(known.split(" ")[0] == name for known in found)
         found[name if count == 0 else f"{name} ({count + 1})"] = states[places].mean(0)
     return found
 
 
-def words_of(learner: Learner, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-    """Each word without capitals and the punctuation around it, and the places of its pieces."""
-    vocabulary, codec = learner.codec.vocabulary, learner.codec
-    places = [p for p, i in enumerate(ids) if i not in vocabulary.special]
+def words_of(codec: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    """Each word without capitals and the places of its pieces, both without punctuation around."""
+    vocabulary = codec.vocabulary
     words: list[list[int]] = []
-    for place in places:
-        if not words or vocabulary.starts_word[ids[place]]:
+    for place, i in enumerate(ids):
+        if i in vocabulary.special:
+            continue
+        if not words or vocabulary.starts_word[i]:
             words.append([])
         words[-1].append(place)
+
+    def bare(places: Sequence[int]) -> str:
+        return codec.decode([ids[p] for p in places]).strip().lower().strip(string.punctuation)
+
     for word in words:
-        text = codec.decode([ids[p] for p in word]).strip().lower().strip(string.punctuation)
-        if text:
-            yield text, word
+        named = [place for place in word if bare([place])]
+        if named:
+            whole = word[word.index(named[0]) : word.index(named[-1]) + 1]
+            yield bare(whole), whole
 
 
 def table(found: Sequence[Difference], paths: Sequence[str]) -> Table:
     """A row for each word of each pair, two columns for each checkpoint."""
-    rows: dict[tuple[str, str], list[Any]] = {}
+    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in found:
         key = "{}, {}".format(*one.sentences), one.word
-        rows.setdefault(key, list(key)).extend((one.distance, one.angle))
+        rows.setdefault(key, {})[one.checkpoint] = [f"{one.distance:.3f}", f"{one.angle:.3f}"]
     names = [""] if len(paths) == 1 else [f" {path}" for path in paths]
     return Table(
         columns=["sentences", "word", *(f"{m}{n}" for n in names for m in ("distance", "angle"))],
-        rows=[[*row[:2], *(f"{value:.3f}" for value in row[2:])] for row in rows.values()],
+        rows=[
+            [*key, *(figure for path in paths for figure in row.get(path, ["-", "-"]))]
+            for key, row in rows.items()
+        ],
         caption="distance: |v - w| / min(|v|, |w|); angle: between v and w, in degrees",
     )
