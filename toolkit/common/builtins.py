@@ -26,6 +26,20 @@ ARCHITECTURES: dict[str, Builtin] = {
     "bert": Builtin("toolkit.models.bert", "absolute positions, base size (Devlin et al. 2019)"),
     "bert_small": Builtin("toolkit.models.bert", "absolute positions, 12 layers of width 256"),
     "bert_tiny": Builtin("toolkit.models.bert", "absolute positions, a few layers"),
+    "convbert": Builtin(
+        "toolkit.models.convbert",
+        "attention mixed with span-based convolution, base size (Jiang et al. 2020)",
+    ),
+    "convbert_medium_small": Builtin(
+        "toolkit.models.convbert", "the same, 12 layers of width 384 in two groups"
+    ),
+    "convbert_small": Builtin("toolkit.models.convbert", "the same, 12 layers of width 256"),
+    "convbert_small_chang": Builtin(
+        "toolkit.models.convbert", "the same as Chang et al. 2021 rebuilt it"
+    ),
+    "convbert_tiny": Builtin(
+        "toolkit.models.convbert", "the same, a few layers for demonstrations"
+    ),
     "taco": Builtin(
         "toolkit.models.taco", "attention convolution over words and positions, base size (TACO)"
     ),
@@ -36,6 +50,7 @@ ARCHITECTURES: dict[str, Builtin] = {
 TASKS: dict[str, Builtin] = {
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
     "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
+    "rtd": Builtin("toolkit.tasks.rtd", "replaced token detection (ELECTRA, Clark et al. 2020)"),
 }
 
 CRITERIA: dict[str, Builtin] = {

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.models.inputs import Encoded, Inputs, Sizes
 from toolkit.nn.attention import Attention, Offsets, Places
-from toolkit.nn.blocks import EncoderLayer
+from toolkit.nn.blocks import NORM_EPS, EncoderLayer
 from toolkit.nn.embeddings import BorrowedEmbeddings, Embeddings
 from toolkit.nn.initial import initialise
 from toolkit.nn.layers import Layers
@@ -37,6 +37,8 @@ class EncoderConfig:
     """Give the position table a row for hidden positions, which the task mpm needs."""
     token_types: int = 2
     """Rows of the token type table."""
+    norm_epsilon: float = NORM_EPS
+    """What norms add to the variance, above 0. BERT's is 1e-12, RoBERTa's 1e-5."""
     dropout: float = 0.1
     """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
     attention_dropout: float = 0.1
@@ -50,6 +52,10 @@ class EncoderConfig:
                 at_least_one(name, getattr(self, name))
         for name in ("dropout", "attention_dropout"):
             a_rate(name, getattr(self, name))
+        if not 0 < self.norm_epsilon < 1:
+            raise ToolkitError(
+                f"arch.norm_epsilon must lie between 0 and 1, but is {self.norm_epsilon}."
+            )
         a_multiple("width", self.width, "heads", self.heads)
 
     @property
@@ -107,9 +113,11 @@ class Encoder(nn.Module):
         *,
         absolute_positions: bool,
         takes_positions: bool,
+        groups: int = 1,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
+        self.norm_epsilon = c.norm_epsilon
         if c.hidden_position and not absolute_positions:
             raise ToolkitError(
                 "arch.hidden_position must go with a table of absolute positions, but there is "
@@ -126,10 +134,15 @@ class Encoder(nn.Module):
             dropout=c.dropout,
         )
         self.layers = Layers(
-            EncoderLayer(attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout)
+            EncoderLayer(
+                attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout, groups
+            )
             for _ in range(c.layers)
         )
         initialise(self)
+        for part in self.modules():
+            if isinstance(part, nn.LayerNorm):
+                part.eps = c.norm_epsilon
 
     @property
     def words(self) -> nn.Embedding:

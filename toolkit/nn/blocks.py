@@ -30,10 +30,12 @@ class AddNorm(nn.Module):
 class EncoderLayer(nn.Module):
     """x <- LN(x + dropout(attention(x))); x <- LN(x + dropout(feed_forward(x)))."""
 
-    def __init__(self, attention: Attention, width: int, inner: int, dropout: float) -> None:
+    def __init__(
+        self, attention: Attention, width: int, inner: int, dropout: float, groups: int = 1
+    ) -> None:
         super().__init__()
         self.attention, self.after_attention = attention, AddNorm(width, dropout)
-        self.feed_forward = FeedForward(width, inner)
+        self.feed_forward = FeedForward(width, inner, groups)
         self.after_feed_forward = AddNorm(width, dropout)
 
     def forward(

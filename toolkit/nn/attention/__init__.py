@@ -1,4 +1,7 @@
 from toolkit.nn.attention.attention import Attention as Attention
+from toolkit.nn.attention.convolutions import Convolution as Convolution
+from toolkit.nn.attention.convolutions import KernelConvolution as KernelConvolution
+from toolkit.nn.attention.convolutions import PlainConvolution as PlainConvolution
 from toolkit.nn.attention.joint import JointMaps as JointMaps
 from toolkit.nn.attention.joint import MixedMaps as MixedMaps
 from toolkit.nn.attention.joint import SummedMaps as SummedMaps
@@ -9,6 +12,8 @@ from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
 from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
 from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
 from toolkit.nn.attention.kernels import SharedQueryKernel as SharedQueryKernel
+from toolkit.nn.attention.kernels import SpanKernel as SpanKernel
+from toolkit.nn.attention.kernels import TokenKernel as TokenKernel
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets as Offsets
@@ -22,5 +27,6 @@ from toolkit.nn.attention.terms import Relative as Relative
 from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey
 from toolkit.nn.attention.terms import ScoreTerm as ScoreTerm
 from toolkit.nn.attention.values import DepthwiseValues as DepthwiseValues
+from toolkit.nn.attention.values import MixedValues as MixedValues
 from toolkit.nn.attention.values import PlainValues as PlainValues
 from toolkit.nn.attention.values import Values as Values

@@ -11,14 +11,24 @@ from toolkit.nn.attention.values import PlainValues, Values
 
 
 class Attention(nn.Module):
-    """W_O values(map(project(x))) + b_O."""
+    """W_O values(map(project(x))) + b_O; the values have the model's width, or `context`.
+
+    Without `output` there is no W_O: the heads stand side by side.
+    """
 
     def __init__(
-        self, width: int, project: nn.Module, map_: AttentionMap, values: Values | None = None
+        self,
+        width: int,
+        project: nn.Module,
+        map_: AttentionMap,
+        values: Values | None = None,
+        context: int | None = None,
+        *,
+        output: bool = True,
     ) -> None:
         super().__init__()
         self.project, self.map, self.values = project, map_, values or PlainValues()
-        self.output = nn.Linear(width, width)
+        self.output = nn.Linear(context or width, width) if output else nn.Identity()
 
     def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Float[Tensor, "B S D"]:
         context = self.values(self.map, self.project(x, places))  # (B, H, S, K)

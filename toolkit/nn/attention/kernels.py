@@ -10,10 +10,12 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from toolkit.nn.attention.fused import HIDDEN
 from toolkit.nn.attention.projected import Projected
+from toolkit.nn.depthwise import SeparableConvolution
 
 
 class Kernel(nn.Module, ABC):
@@ -103,3 +105,64 @@ class SharedKeyKernel(SharedKernel):
 
     def vectors(self, p: Projected) -> Float[Tensor, "B H T K"]:
         return p.k
+
+
+class GeneratedKernel(Kernel):
+    """softmax(W_f s_i + b_f) over the taps of each head, s the vector that a token shows for it.
+
+    W_f is dense: every head's taps come from the vectors of all heads, as in ConvBERT's code; the
+    paper's eq. 3 and 4 give each head a matrix of its own. With `within`, only taps that lie in
+    the sentence share the weight (Chang et al. 2021); without it, what falls outside is lost.
+    """
+
+    def __init__(self, heads: int, head_width: int, radius: int, *, within: bool = False) -> None:
+        super().__init__()
+        self.heads, self.radius, self.within = heads, radius, within
+        self.generate = nn.Linear(heads * head_width, heads * (2 * radius + 1))
+
+    @abstractmethod
+    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+        """s, of all heads side by side."""
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
+        taps = self.generate(self.shown(p)).unflatten(-1, (self.heads, -1))
+        if self.within:
+            taps = taps.masked_fill(self.outside(p)[:, :, None], HIDDEN)
+        return taps.softmax(-1).transpose(1, 2)  # (B, S, H, R) -> (B, H, S, R)
+
+    def outside(self, p: Projected) -> Bool[Tensor, "#B S R"]:
+        """Whether there is no token under a tap."""
+        padding = p.places.padding
+        if padding is None:
+            padding = torch.zeros(1, p.x.shape[1], dtype=torch.bool, device=p.x.device)
+        ends = nn.functional.pad(padding, (self.radius, self.radius), value=True)
+        return ends.unfold(1, 2 * self.radius + 1, 1)
+
+
+class TokenKernel(GeneratedKernel):
+    """softmax(W_f q_i): from the token alone (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
+
+    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+        return p.q.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
+
+
+class SpanKernel(GeneratedKernel):
+    """softmax(W_f (q_i * ks_i)), ks a separable convolution of the input (eq. 4)."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        radius: int,
+        *,
+        within: bool = False,
+        depthwise_bias: bool = False,
+    ) -> None:
+        super().__init__(heads, head_width, radius, within=within)
+        self.span = SeparableConvolution(
+            width, heads * head_width, radius, depthwise_bias=depthwise_bias
+        )
+
+    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+        return p.q.transpose(1, 2).flatten(2) * self.span(p.x)  # (B, H, S, K) -> (B, S, HK)

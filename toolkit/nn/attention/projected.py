@@ -32,3 +32,5 @@ class Projected(NamedTuple):
     v: Float[Tensor, "B H T K"]
     x: Float[Tensor, "B S D"]
     places: Places
+    nearby: Float[Tensor, "B H T K"] | None = None
+    """Values of the heads that convolve, where they have their own."""

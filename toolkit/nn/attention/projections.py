@@ -16,17 +16,25 @@ PARTS = ("query", "key", "value")
 
 
 class LinearProjections(nn.Module):
-    """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product."""
+    """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product.
 
-    def __init__(self, width: int, heads: int) -> None:
+    Of heads as wide together as the model, or of any width; with `nearby`, the product gives a
+    second v, for heads that convolve (Jiang et al. 2020, as in the authors' code).
+    """
+
+    def __init__(
+        self, width: int, heads: int, head_width: int | None = None, *, nearby: bool = False
+    ) -> None:
         super().__init__()
-        self.heads = heads
-        self.together = nn.Linear(width, 3 * width)
+        self.heads, self.parts = heads, 3 + nearby
+        self.together = nn.Linear(width, self.parts * heads * (head_width or width // heads))
 
     def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
-        parts = self.together(x).unflatten(-1, (3, self.heads, -1))
-        q, k, v = parts.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, 3, H, K) -> (3, B, H, S, K)
-        return Projected(q, k, v, x, places)
+        parts = self.together(x).unflatten(-1, (self.parts, self.heads, -1))
+        q, k, v, *more = parts.permute(
+            2, 0, 3, 1, 4
+        ).contiguous()  # (B, S, 3, H, K) -> 3 (B, H, S, K)
+        return Projected(q, k, v, x, places, *more)
 
 
 class StreamProjections(nn.Module):

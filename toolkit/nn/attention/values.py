@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.nn.attention.convolutions import Convolution
 from toolkit.nn.attention.maps import AttentionMap
 from toolkit.nn.attention.projected import Projected
 from toolkit.nn.depthwise import DepthwiseConvolution, hide
@@ -39,3 +41,26 @@ class DepthwiseValues(Values):
         v = hide(p.v.transpose(1, 2).flatten(2), p.places.padding)  # (B, H, T, K) -> (B, T, HK)
         nearby = self.convolution(v).unflatten(-1, (p.v.shape[1], -1))
         return map_.average(p) + nearby.transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)
+
+
+class MixedValues(Values):
+    """concat(heads of self-attention, heads of a convolution) (Jiang et al. 2020, eq. 6).
+
+    The convolution takes padding for the end of the text, unless it `sees_padding`.
+    """
+
+    def __init__(self, convolution: Convolution, *, sees_padding: bool = False) -> None:
+        super().__init__()
+        self.convolution, self.sees_padding = convolution, sees_padding
+
+    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H2 S K"]:
+        both = map_.average(p).transpose(1, 2), self.convolution(self.seen(p)).transpose(1, 2)
+        return torch.cat(both, dim=2).transpose(1, 2)  # (B, S, H2, K) -> (B, H2, S, K)
+
+    def seen(self, p: Projected) -> Projected:
+        v, padding = p.v if p.nearby is None else p.nearby, p.places.padding
+        if padding is None:
+            return p._replace(v=v)
+        if self.sees_padding:
+            return p._replace(v=v, places=p.places._replace(padding=None))
+        return p._replace(v=v.masked_fill(padding[:, None, :, None], 0.0), x=hide(p.x, padding))
