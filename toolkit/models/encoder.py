@@ -113,7 +113,6 @@ class Encoder(nn.Module):
         *,
         absolute_positions: bool,
         takes_positions: bool,
-        groups: int = 1,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
@@ -134,9 +133,7 @@ class Encoder(nn.Module):
             dropout=c.dropout,
         )
         self.layers = Layers(
-            EncoderLayer(
-                attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout, groups
-            )
+            EncoderLayer(attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout)
             for _ in range(c.layers)
         )
         initialise(self)

@@ -27,11 +27,11 @@ class TiedHead(nn.Module):
     wrapped and updated once.
     """
 
-    def __init__(self, columns: slice, classes: int, table_width: int) -> None:
+    def __init__(self, encoder: Any, columns: slice, classes: int, table_width: int) -> None:
         super().__init__()
-        self.columns = columns
+        self.columns, epsilon = columns, getattr(encoder, "norm_epsilon", NORM_EPS)
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
-        self.norm = nn.LayerNorm(table_width, eps=NORM_EPS)
+        self.norm = nn.LayerNorm(table_width, eps=epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
         initialise(self)
 
@@ -47,7 +47,8 @@ class TokenHead(TiedHead):
 
     def __init__(self, encoder: Any) -> None:
         words = encoder.words
-        super().__init__(columns_of(encoder).words, words.num_embeddings, words.embedding_dim)
+        columns, symbols = columns_of(encoder).words, words.num_embeddings
+        super().__init__(encoder, columns, symbols, words.embedding_dim)
 
 
 class PositionHead(TiedHead):
@@ -56,4 +57,5 @@ class PositionHead(TiedHead):
     def __init__(self, encoder: Any) -> None:
         table = encoder.positions
         positions = table.num_embeddings - 1
-        super().__init__(columns_of(encoder).positions, positions, table.embedding_dim)
+        columns = columns_of(encoder).positions
+        super().__init__(encoder, columns, positions, table.embedding_dim)
