@@ -113,6 +113,7 @@ class Encoder(nn.Module):
         *,
         absolute_positions: bool,
         takes_positions: bool,
+        groups: int = 1,
     ) -> None:
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
@@ -133,7 +134,9 @@ class Encoder(nn.Module):
             dropout=c.dropout,
         )
         self.layers = Layers(
-            EncoderLayer(attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout)
+            EncoderLayer(
+                attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout, groups
+            )
             for _ in range(c.layers)
         )
         initialise(self)
