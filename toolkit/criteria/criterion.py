@@ -18,9 +18,18 @@ class Classes(NamedTuple):
     """Class of each place; IGNORED where the place only fills the batch to a stable shape."""
 
 
+class Binary(NamedTuple):
+    """Scores of N places for yes against no, and the answers."""
+
+    logits: Float[Tensor, " N"]
+    """log p / (1 - p), p the probability of yes."""
+    targets: Int[Tensor, " N"]
+    """1 for yes, 0 for no; IGNORED where nothing is asked."""
+
+
 IGNORED = -100
 
-Prediction = Classes
+Prediction = Classes | Binary
 
 
 class Criterion(nn.Module, ABC):

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
-from toolkit.criteria.criterion import IGNORED, Classes, Criterion, Prediction
+from toolkit.criteria.criterion import IGNORED, Binary, Classes, Criterion, Prediction
 
 ROWS = 32
 """Places that are worked on together on a CPU."""
@@ -34,7 +34,10 @@ class CrossEntropyConfig:
 
 @register_criterion("cross_entropy", CrossEntropyConfig())
 class CrossEntropy(Criterion):
-    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)), summed over the places."""
+    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)), summed over the places.
+
+    Yes or no are two classes.
+    """
 
     def __init__(self, c: CrossEntropyConfig) -> None:
         super().__init__()
@@ -43,7 +46,20 @@ class CrossEntropy(Criterion):
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
         return {name: self.total(prediction) for name, prediction in predictions.items()}
 
-    def total(self, prediction: Classes) -> Float[Tensor, ""]:
+    def total(self, prediction: Prediction) -> Float[Tensor, ""]:
+        if isinstance(prediction, Binary):
+            return self.binary(prediction)
+        return self.classes(prediction)
+
+    def binary(self, prediction: Binary) -> Float[Tensor, ""]:
+        logits, targets = prediction
+        real = targets != IGNORED
+        yes = (1 - self.label_smoothing) * targets.float() + self.label_smoothing / 2
+        return F.binary_cross_entropy_with_logits(
+            logits.float(), yes, weight=real.float(), reduction="sum"
+        )
+
+    def classes(self, prediction: Classes) -> Float[Tensor, ""]:
         logits, targets = prediction
         if logits.device.type == "cpu":
             total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing)

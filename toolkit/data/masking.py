@@ -21,7 +21,7 @@ from toolkit.data.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
 EVALUATION = -1  # stands for the epoch where masks must be the same every time
-SELECT, DECIDE, REPLACE, SPANS = range(4)  # draws that must not share their randomness
+SELECT, DECIDE, REPLACE, SPANS, SAMPLE = range(5)  # draws that must not share their randomness
 
 
 @dataclass(frozen=True)

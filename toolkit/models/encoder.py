@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -97,6 +98,15 @@ def a_multiple(name: str, value: int, of_name: str, of: int) -> None:
             f"arch.{name} must be a multiple of arch.{of_name}, but {value} = "
             f"{value // of} x {of} + {value % of}."
         )
+
+
+@runtime_checkable
+class Borrower(Protocol):
+    """An encoder that can do without embedding tables of its own."""
+
+    def borrow_embeddings(self, lender: Any) -> None:
+        """Give them up for those of another encoder of the same kind, which alone owns them."""
+        ...
 
 
 class Encoder(nn.Module):

@@ -59,3 +59,15 @@ class PositionHead(TiedHead):
         positions = table.num_embeddings - 1
         columns = columns_of(encoder).positions
         super().__init__(encoder, columns, positions, table.embedding_dim)
+
+
+class DetectionHead(nn.Module):
+    """w . gelu(W x + b) + c: whether a token was replaced (Clark et al. 2020, code)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.transform, self.score = nn.Linear(width, width), nn.Linear(width, 1)
+        initialise(self)
+
+    def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, " N"]:
+        return self.score(F.gelu(self.transform(states)))[:, 0]  # (N, 1) -> (N)

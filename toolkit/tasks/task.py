@@ -21,11 +21,21 @@ class Ratio(NamedTuple):
     weight: Tensor
 
 
+class Ranking(NamedTuple):
+    """Scores of both kinds by bin (toolkit.metrics.ranking): the figure is the area they make."""
+
+    positives: Tensor
+    negatives: Tensor
+
+
+Figure = Ratio | Ranking
+
+
 class Task(nn.Module, ABC):
     """Heads and figures of one kind of work; registered with `@register_task(name, config)`.
 
     Built as `Task(config, encoder, sizes, make_encoder)`; `make_encoder(**overrides)` gives a
-    second encoder of the same architecture (a generator, say).
+    second encoder of the same architecture, `make_encoder.scaled(share)` a smaller one.
     """
 
     criterion: ClassVar[str] = "cross_entropy"
@@ -48,7 +58,7 @@ class Task(nn.Module, ABC):
         """One prediction per objective, for the selected places only."""
 
     @abstractmethod
-    def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
+    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
         """Figures of evaluation besides the loss, such as accuracy."""
 
     def fill_mask(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -30,17 +30,43 @@ def build_model(
     return build_learner(arch, Chosen(task, TASKS[task].config), sizes)
 
 
-def build_encoder(arch: Chosen, sizes: Sizes, **overrides: Any) -> nn.Module:
-    config = overridden(arch.config, overrides, f"arch {arch.name!r}")
-    return ARCHITECTURES[arch.name].build(config, sizes)
+@runtime_checkable
+class Scalable(Protocol):
+    """A config that knows which options make its architecture smaller."""
+
+    def scaled(self, share: float) -> dict[str, Any]: ...
+
+
+class EncoderMaker(NamedTuple):
+    """Makes further encoders of a run's architecture."""
+
+    arch: Chosen
+    sizes: Sizes
+
+    def __call__(self, **overrides: Any) -> nn.Module:
+        """One with some of the architecture's options changed."""
+        config = overridden(self.arch.config, overrides, f"arch {self.arch.name!r}")
+        return ARCHITECTURES[self.arch.name].build(config, self.sizes)
+
+    def scaled(self, share: float) -> nn.Module:
+        """One with this share of the widths and heads."""
+        config = self.arch.config
+        if not isinstance(config, Scalable):
+            raise ToolkitError(
+                f"a smaller encoder must be of an architecture whose config has a method scaled, "
+                f"but that of {self.arch.name!r}, {type(config).__name__}, has none. Derive it "
+                f"from toolkit.models.encoder.EncoderConfig, or write one."
+            )
+        return self(**config.scaled(share))
+
+
+def build_encoder(arch: Chosen, sizes: Sizes) -> nn.Module:
+    return EncoderMaker(arch, sizes)()
 
 
 def build_learner(arch: Chosen, task: Chosen, sizes: Sizes) -> Learner:
     """An encoder and its task; the task may ask for further encoders of the same kind."""
-
-    def make_encoder(**overrides: Any) -> nn.Module:
-        return build_encoder(arch, sizes, **overrides)
-
+    make_encoder = EncoderMaker(arch, sizes)
     encoder = make_encoder()
     return Learner(encoder, TASKS[task.name].build(task.config, encoder, sizes, make_encoder))
 

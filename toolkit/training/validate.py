@@ -6,19 +6,23 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
+from toolkit.metrics.ranking import area
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.task import Learner
+from toolkit.tasks.task import Learner, Ranking
 from toolkit.training.device import to_device
 from toolkit.training.meters import losses_of
 from toolkit.training.step import Figures
 
 READ_EVERY = 64
+Numbers = npt.NDArray[np.float64]
 
 
 @runtime_checkable
@@ -27,10 +31,10 @@ class EvaluationLoader(Protocol):
 
 
 class Totals:
-    """Numerators and denominators by name, added up on the device and read now and then."""
+    """Numerators, denominators and histograms by name, read from the device now and then."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, float] = {}
+        self.numbers: dict[str, Numbers] = {}
         self.unread: list[tuple[str, Tensor | float]] = []
 
     def add(self, found: Mapping[str, Tensor | float]) -> None:
@@ -38,19 +42,20 @@ class Totals:
         if len(self.unread) >= READ_EVERY * len(found):
             self.read()
 
-    def read(self) -> dict[str, float]:
+    def read(self) -> dict[str, Numbers]:
         tensors = [torch.as_tensor(value).double().cpu() for _, value in self.unread]
         for (name, _), value in zip(self.unread, tensors, strict=True):
-            self.numbers[name] = self.numbers.get(name, 0.0) + float(value)
+            self.numbers[name] = self.numbers.get(name, 0.0) + value.numpy()
         self.unread = []
         return self.numbers
 
-    def over_ranks(self, world: World) -> dict[str, float]:
+    def over_ranks(self, world: World) -> dict[str, Numbers]:
         """The sums of all ranks; one that had no batch has no names either."""
-        summed: dict[str, float] = {}
-        for text in world.gather(json.dumps(self.read())):
+        summed: dict[str, Numbers] = {}
+        mine = {name: numbers.tolist() for name, numbers in self.read().items()}
+        for text in world.gather(json.dumps(mine)):
             for name, value in json.loads(text).items():
-                summed[name] = summed.get(name, 0.0) + value
+                summed[name] = summed.get(name, 0.0) + np.asarray(value)
         return summed
 
 
@@ -75,7 +80,7 @@ def validate(
             totals.add(figures(learner, criterion, to_device(batch, world.device), precision))
             told(batch.sentences)
     sums = totals.over_ranks(world)
-    seen = round(sums.pop("examples", 0.0))
+    seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
     return {**ratios(sums, learner.task.coefficients), "examples": seen}
 
@@ -83,7 +88,7 @@ def validate(
 def figures(
     learner: Learner, criterion: Criterion, batch: Batch, precision: Precision
 ) -> dict[str, Tensor | float]:
-    """One batch's numerators ("over") and denominators ("under")."""
+    """One batch's numerators ("over") and denominators ("under"), and its ranked scores."""
     with precision.autocast():
         predictions = learner(batch)
         totals = criterion(predictions)
@@ -91,14 +96,22 @@ def figures(
     found: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
         found |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
-    for name, ratio in measured.items():
-        found |= {f"over {name}": ratio.total, f"under {name}": ratio.weight}
+    for name, figure in measured.items():
+        if isinstance(figure, Ranking):
+            found |= {f"above {name}": figure.positives, f"below {name}": figure.negatives}
+        else:
+            found |= {f"over {name}": figure.total, f"under {name}": figure.weight}
     return found
 
 
-def ratios(sums: Mapping[str, float], coefficients: Mapping[str, float]) -> Figures:
+def ratios(sums: Mapping[str, Numbers], coefficients: Mapping[str, float]) -> Figures:
     """The figures themselves; one without anything to count is left out."""
-    names = [key.removeprefix("over ") for key in sums if key.startswith("over ")]
-    found = {n: sums[f"over {n}"] / sums[f"under {n}"] for n in names if sums[f"under {n}"]}
+    found: dict[str, float] = {}
+    for key, numbers in sums.items():
+        kind, _, name = key.partition(" ")
+        if kind == "over" and sums[f"under {name}"]:
+            found[name] = float(numbers / sums[f"under {name}"])
+        if kind == "above" and (ranked := area(numbers, sums[f"below {name}"])) is not None:
+            found[name] = ranked
     means = {o: found.pop(f"loss {o}") for o in coefficients if f"loss {o}" in found}
     return {**losses_of(means, coefficients), **found}
