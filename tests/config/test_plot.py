@@ -46,7 +46,11 @@ ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
         ({**KERNELS, "radius": 0}, r"radius must be at least 1, but is 0"),
         ({**KERNELS, "layers": [0]}, r"layers must be counted from 1, but hold 0"),
         ({**ATTENTION, "sentence": " "}, r"must be given a sentence, but is given none. Pass"),
-        ({**ATTENTION, "path": ["a", "b"]}, r"must be given one checkpoint, but is given 2"),
+        ({**ATTENTION, "path": ["a", "b"]}, r"must be given one checkpoint, but is given 2. Draw"),
+        (
+            {**ATTENTION, "average_heads": True, "average_all": True},
+            r"--average-heads and --average-all exclude each other; give one",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_told(options, complaint):

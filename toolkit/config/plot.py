@@ -15,9 +15,9 @@ ONLY_FOR = {  # option -> the kinds that it says something about
     **dict.fromkeys(("log_scale", "log_updates"), ("curve",)),
     **dict.fromkeys(("path", "device"), ("kernels", "attention", "perturbation")),
     **dict.fromkeys(("layers", "heads"), ("kernels", "attention")),
-    **dict.fromkeys(("sentences",), ("kernels", "perturbation")),
+    **dict.fromkeys(("sentences",), ("kernels", "attention", "perturbation")),
     **dict.fromkeys(("radius",), ("kernels",)),
-    **dict.fromkeys(("sentence", "average_heads"), ("attention",)),
+    **dict.fromkeys(("sentence", "average_heads", "average_all"), ("attention",)),
 }
 
 
@@ -57,11 +57,12 @@ class PlotConfig:
     log_updates: bool = False
     """curve: draw the updates on a logarithmic scale."""
     sentences: str | None = None
-    """kernels: file of text, one sentence a line, over whose tokens those kernels are averaged
-    that depend on the text. perturbation: sentences of the same words, one a line, the one that
-    the others are compared with first."""
+    """File of text, one sentence a line. kernels: those that depend on the text are averaged over
+    its tokens. attention: how much stays near the diagonal is averaged over its sentences.
+    perturbation: sentences of the same words, the one that the others are compared with first."""
     sentence: str = ""
-    """attention: the sentence; a second one may follow behind [SEP], and [MASK] hides a token."""
+    """attention: the sentence; a second one may follow behind [SEP], and [MASK] hides a token.
+    Without it, the first of --sentences is drawn."""
     layers: list[int] = field(default_factory=list)
     """kernels, attention: layers to draw, from 1, separated by commas; empty for all, but for the
     last alone of kernels with a row for each channel."""
@@ -69,6 +70,9 @@ class PlotConfig:
     """kernels, attention: heads to draw, from 1, separated by commas; empty for all."""
     average_heads: bool = False
     """attention: draw the mean over each layer's heads."""
+    average_all: bool = False
+    """attention: draw one map of each checkpoint, the mean over its layers and heads, beside each
+    other."""
     radius: int = 16
     """kernels: furthest offset to draw, in tokens, of kernels that reach farther."""
     device: str = "auto"
@@ -131,16 +135,23 @@ class PlotConfig:
             "--sentences FILE.",
         )
         if self.kind == "attention":
-            require(
-                bool(self.sentence.strip()),
-                "toolkit-plot attention must be given a sentence, but is given none. Pass "
-                '--sentence "...".',
-            )
-            require(
-                len(self.path) == 1,
-                f"toolkit-plot attention must be given one checkpoint, but is given "
-                f"{len(self.path)}. Draw one at a time.",
-            )
+            self.check_attention()
+
+    def check_attention(self) -> None:
+        require(
+            bool(self.sentence.strip() or self.sentences),
+            "toolkit-plot attention must be given a sentence, but is given none. Pass "
+            '--sentence "...", or --sentences FILE.',
+        )
+        require(
+            len(self.path) == 1 or self.average_all,
+            f"toolkit-plot attention must be given one checkpoint, but is given "
+            f"{len(self.path)}. Draw one at a time, or their means by --average-all.",
+        )
+        require(
+            not (self.average_all and self.average_heads),
+            "--average-heads and --average-all exclude each other; give one.",
+        )
 
     @property
     def kind(self) -> str:

@@ -20,7 +20,8 @@ ABREAST = 4  # maps beside each other where there is one for each layer
 class Map(NamedTuple):
     """The weights of one head of one layer, or of the mean of its heads."""
 
-    layer: int
+    layer: int | None
+    """None for the mean over layers."""
     head: int | None
     """None for the mean over heads."""
     weights: Sequence[Sequence[float]]
@@ -28,9 +29,9 @@ class Map(NamedTuple):
 
     @property
     def title(self) -> str:
-        return (
-            f"layer {self.layer}" if self.head is None else f"layer {self.layer}, head {self.head}"
-        )
+        if self.layer is None:
+            return "mean"
+        return f"layer {self.layer}" + ("" if self.head is None else f", head {self.head}")
 
 
 def draw(maps: Sequence[Map], tokens: Sequence[str], title: str) -> Any:

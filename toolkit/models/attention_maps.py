@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,22 +14,27 @@ from toolkit.nn.attention import Attention, JointMaps, Projected
 
 
 @torch.no_grad()
-def attention_maps(encoder: nn.Module, inputs: Inputs) -> list[Float[Tensor, "B H S T"]]:
+def attention_maps(
+    encoder: nn.Module,
+    inputs: Inputs,
+    of: Callable[[Float[Tensor, "B H S T"]], Tensor] = lambda weights: weights,
+) -> list[Tensor]:
     """softmax(scores) of each layer, without dropout; row i holds what place i looks at.
 
-    Any architecture's whose layers are `Attention`s, or have `JointMaps` of several streams. They
-    are computed beside the encoder's own pass, which takes a faster path that shows no maps.
+    [B, H, S, T], or what `of` makes of each, so that not all need to be kept. Any architecture's
+    whose layers are `Attention`s, or have `JointMaps` of several streams. They are computed beside
+    the encoder's own pass, which takes a faster path that shows no maps.
     """
     maps: list[Tensor] = []
 
     def shown(attention: Attention) -> Any:
         def hook(project: nn.Module, given: Any, projected: Projected) -> None:
-            maps.append(attention.map(projected).float())
+            maps.append(of(attention.map(projected).float()))
 
         return hook
 
     def joint(module: JointMaps, given: Any, scores: Tensor) -> None:
-        maps.append(module.weights(scores, given[0].places.padding).float())
+        maps.append(of(module.weights(scores, given[0].places.padding).float()))
 
     modules = list(encoder.modules())
     hooks = [a.project.register_forward_hook(shown(a)) for a in modules if isinstance(a, Attention)]

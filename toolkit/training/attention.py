@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
+from toolkit.metrics import mean_map_picture
 from toolkit.metrics.map_picture import Map, draw
+from toolkit.metrics.mean_map_picture import MeanMap
 from toolkit.metrics.output import Output
 from toolkit.metrics.pictures import save
 from toolkit.metrics.tables import Table
@@ -18,25 +21,59 @@ from toolkit.models.attention_maps import attention_maps
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.task import Learner
 from toolkit.training.kernels import refuse_unknown
-from toolkit.training.reading import limit, loaded, marked
+from toolkit.training.near_attention import Near, near_of, table
+from toolkit.training.reading import limit, loaded, marked, read_lines
+
+
+class Seen(NamedTuple):
+    """What one model makes of the sentence, and how near its attention stays in all of them."""
+
+    path: str
+    tokens: Sequence[str]
+    maps: Sequence[Map]
+    near: Sequence[Near]
 
 
 def attention(c: PlotConfig) -> None:
-    """Draw, print and write the maps of one checkpoint for one sentence."""
+    """Draw, print and write the maps for one sentence, and how near they are to the diagonal."""
+    lines = read_lines(c.sentences) if c.sentences else [c.sentence]
     with Output(c.json) as output:
-        learner = loaded(c.path[0], c.device)
-        ids = encoded(learner, c.sentence)
-        vocabulary = learner.codec.vocabulary
-        symbols = vocabulary.symbols
-        maps = wanted(maps_of(learner, ids, c.path[0]), c)
-        output.write("sentence", {"checkpoint": c.path[0], "tokens": [symbols[i] for i in ids]})
-        for drawn in maps:
-            output.write("map", drawn._asdict())
-        special = [i in vocabulary.special for i in ids]
-        habits(maps, special).print(output.terminal)
-        tokens = [vocabulary.readable(symbols[i]) for i in ids]
-        save(draw(maps, tokens, c.title or c.sentence), c.picture)
+        found = [look(path, lines, c, output) for path in c.path]
+        near = [row for seen in found for row in seen.near]
+        for row in near:
+            output.write("concentration", row._asdict())
+        table(near, several=len(found) > 1).print(output.terminal)
+        save(picture(found, c.title or c.sentence or lines[0], c), c.picture)
         print(c.picture, file=output.people)
+
+
+def look(path: str, lines: Sequence[str], c: PlotConfig, output: Output) -> Seen:
+    """Read the sentences; what there is to say of the one that is drawn is said at once."""
+    learner = loaded(path, c.device)
+    ids = (
+        encoded(learner, c.sentence) if c.sentence else marked(learner, lines[0])[: limit(learner)]
+    )
+    words = learner.codec.vocabulary
+    maps = wanted(maps_of(learner, ids, path), path, c)
+    output.write("sentence", {"checkpoint": path, "tokens": [words.symbols[i] for i in ids]})
+    for drawn in maps:
+        output.write("map", drawn._asdict())
+    if not c.average_all:
+        habits(maps, [i in words.special for i in ids]).print(output.terminal)
+    tokens = [words.readable(words.symbols[i]) for i in ids]
+    return Seen(path, tokens, maps, near_of(path, learner, lines, c))
+
+
+def picture(found: Sequence[Seen], title: str, c: PlotConfig) -> Any:
+    """All maps of one model, or the mean of each beside each other."""
+    if not c.average_all:
+        return draw(found[0].maps, found[0].tokens, title)
+    names = [seen.path if len(found) > 1 else "" for seen in found]
+    means = [
+        MeanMap(name, seen.tokens, seen.maps[0].weights, seen.near[0].mean)
+        for name, seen in zip(names, found, strict=True)
+    ]
+    return mean_map_picture.draw(means, title)
 
 
 def encoded(learner: Learner, sentence: str) -> list[int]:
@@ -60,20 +97,18 @@ def maps_of(learner: Learner, ids: Sequence[int], path: str) -> list[Float[Tenso
     return [layer[0].cpu() for layer in found]
 
 
-def wanted(found: Sequence[Float[Tensor, "H S S"]], c: PlotConfig) -> list[Map]:
-    """The layers and heads that the options name; or for each layer the mean of these heads."""
-    refuse_unknown("layers", c.layers, range(1, len(found) + 1), c.path[0])
-    refuse_unknown("heads", c.heads, range(1, len(found[0]) + 1), c.path[0])
-    maps = []
-    for layer in c.layers or range(1, len(found) + 1):
-        weights = found[layer - 1]
-        heads = c.heads or range(1, len(weights) + 1)
-        if c.average_heads:
-            mean = weights[[head - 1 for head in heads]].mean(0)
-            maps.append(Map(layer, None, mean.tolist()))
-        else:
-            maps += [Map(layer, head, weights[head - 1].tolist()) for head in heads]
-    return maps
+def wanted(found: Sequence[Float[Tensor, "H S S"]], path: str, c: PlotConfig) -> list[Map]:
+    """The layers and heads that the options name, or the mean of these heads or of all these."""
+    refuse_unknown("layers", c.layers, range(1, len(found) + 1), path)
+    refuse_unknown("heads", c.heads, range(1, len(found[0]) + 1), path)
+    layers = c.layers or range(1, len(found) + 1)
+    heads = [head - 1 for head in c.heads or range(1, len(found[0]) + 1)]
+    means = [found[layer - 1][heads].mean(0) for layer in layers]
+    if c.average_all:
+        return [Map(None, None, torch.stack(means).mean(0).tolist())]
+    if c.average_heads:
+        return [Map(layer, None, m.tolist()) for layer, m in zip(layers, means, strict=True)]
+    return [Map(n, head + 1, found[n - 1][head].tolist()) for n in layers for head in heads]
 
 
 def habits(maps: Sequence[Map], special: Sequence[bool]) -> Table:

@@ -54,7 +54,7 @@ def limit(learner: Learner) -> int:
     return min(LONGEST, encoder.max_positions or LONGEST)
 
 
-def batches(learner: Learner, lines: Sequence[str]) -> Iterator[Text]:
+def batches(learner: Learner, lines: Sequence[str], size: int = BATCH) -> Iterator[Text]:
     """Neighbours in length together; the tokens that count are those of the text itself."""
     words = learner.codec.vocabulary
     device = learner.encoder.get_parameter(
@@ -62,8 +62,8 @@ def batches(learner: Learner, lines: Sequence[str]) -> Iterator[Text]:
     ).device
     coded = sorted((marked(learner, line)[: limit(learner)] for line in lines), key=len)
     special = torch.tensor(words.special)
-    for first in range(0, len(coded), BATCH):
-        some = [torch.tensor(ids) for ids in coded[first : first + BATCH]]
+    for first in range(0, len(coded), size):
+        some = [torch.tensor(ids) for ids in coded[first : first + size]]
         tokens = torch.nn.utils.rnn.pad_sequence(some, True, words.pad)
         lengths = torch.tensor([len(ids) for ids in some])
         padding = torch.arange(tokens.shape[1]) >= lengths[:, None]
