@@ -1,0 +1,149 @@
+"""The tagger of Dufter et al. 2020: its sizes, its counts, its choices."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.models.conv_san import ConvSanConfig, conv_san
+from toolkit.models.inputs import Inputs, Sizes
+
+SIZES = Sizes(tokens=50, characters=20)
+SMALL = {"layers": 2, "word_width": 6, "character_width": 2, "heads": 2, "fixed_length": 5}
+
+
+def built(name: str = "conv_san", **changes):
+    return conv_san(dataclasses.replace(ARCHITECTURES[name].config, **changes), SIZES)
+
+
+def small(**changes):
+    torch.manual_seed(0)
+    return built(**SMALL, **changes).eval()
+
+
+def inputs(places: int = 5) -> Inputs:
+    tokens = torch.randint(50, (3, places))
+    return Inputs(tokens, spellings=torch.randint(20, (4, 7)), spelled=tokens % 4)
+
+
+def count(name: str) -> int:
+    return sum(p.numel() for p in built(name).parameters())
+
+
+def test_each_extension_adds_as_many_parameters_as_the_papers_table_1c_says():
+    plain, added = count("conv_san_none"), count("conv_san_add")
+    assert added - plain == 18_000
+    assert count("conv_san_p") - plain == 14_400
+    assert count("conv_san_r") - plain == 480
+    assert count("conv_san_pr") - plain == 14_880
+    assert count("conv_san_temp") - added == 48
+    assert count("conv_san_conv1d") - added == 173_760
+    assert count("conv_san_conv2d") - added == 160
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("conv_san", 364), ("conv_san_concat", 428), ("conv_san_ud", 192), ("conv_san_none", 364)],
+)
+def test_states_are_the_embeddings_beside_the_last_layers_vectors(name, width):
+    assert built(name).width == 2 * width
+
+
+TABLE_2B = ("none", "concat", "add", "p", "r", "pr", "temp", "conv1d", "conv2d")
+TABLE_2C = ("ud_add", "ud_pr", "ud_temp", "ud_conv1d", "ud_conv2d")
+
+
+@pytest.mark.parametrize("row", TABLE_2B + TABLE_2C)
+def test_every_row_of_the_papers_tables_has_a_name(row):
+    model = built(f"conv_san_{row}", fixed_length=5, layers=1)
+    assert model.words.embedding_dim == (128 if row.startswith("ud") else 300)
+    assert model(inputs()).states.shape == (3, 5, model.width)
+
+
+@pytest.mark.parametrize("convolution", ["none", "1d", "2d"])
+def test_chosen_places_have_the_states_that_they_have_among_all(convolution):
+    model, given = small(convolution=convolution), inputs()
+    chosen = torch.tensor([0, 6, 14])
+    want = model(given).states.flatten(0, 1)[chosen]
+    torch.testing.assert_close(model(given, chosen).states[0], want)
+
+
+def test_a_sentence_does_not_see_its_batch():
+    model, given = small(), inputs()
+    alone = given._replace(tokens=given.tokens[1:2], spelled=given.spelled[1:2])
+    torch.testing.assert_close(model(alone).states, model(given).states[1:2])
+
+
+def test_the_order_of_the_spellings_does_not_matter():
+    model, given = small(), inputs()
+    order = torch.tensor([2, 0, 3, 1])
+    turned = given._replace(
+        spellings=given.spellings[order], spelled=order.argsort()[given.spelled]
+    )
+    torch.testing.assert_close(model(turned).states, model(given).states)
+
+
+def test_padding_is_attended_to():
+    model, given = small(), inputs()
+    padding = torch.tensor([[False] * 4 + [True]] * 3)
+    other = given._replace(tokens=given.tokens.clone(), padding=padding)
+    other.tokens[:, 4] = (other.tokens[:, 4] + 1) % 50
+    assert not torch.equal(model(other).states[:, 0], model(given).states[:, 0])
+
+
+def test_sentences_of_another_length_are_refused():
+    with pytest.raises(ToolkitError, match=r"arch.fixed_length = 5 places, but have 4"):
+        small()(inputs(4))
+
+
+def test_data_that_spells_no_words_is_refused_unless_no_characters_are_wanted():
+    c = ARCHITECTURES["conv_san"].config
+    with pytest.raises(ToolkitError, match=r"arch.character_width must be 0 .* but is 64"):
+        conv_san(c, Sizes(tokens=9))
+    without = conv_san(dataclasses.replace(c, character_width=0, word_width=8), Sizes(tokens=9))
+    assert without(Inputs(torch.zeros(1, 60, dtype=torch.long))).states.shape[-1] == 16
+
+
+@pytest.mark.parametrize("given", ["frozen", "tuned"])
+def test_word_vectors_are_taken_and_learn_only_where_tuned(given):
+    model, vectors = small(word_vectors=given), np.ones((50, 6), np.float32)
+    model.load_word_vectors(vectors)
+    assert model.words.weight.requires_grad == (given == "tuned")
+    assert torch.equal(model.words.weight, torch.ones(50, 6))
+
+
+def test_learnt_words_leave_the_folders_vectors_alone():
+    model = small()
+    model.load_word_vectors(np.ones((50, 6), np.float32))
+    assert not torch.equal(model.words.weight, torch.ones(50, 6))
+
+
+def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
+    model = small(word_vectors="tuned")
+    with pytest.raises(ToolkitError, match=r"arch.word_vectors must be learnt .* but is tuned"):
+        model.load_word_vectors(None)
+    with pytest.raises(ToolkitError, match=r"arch.word_width must be .* 3, but is 6"):
+        model.load_word_vectors(np.ones((50, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"positions": "sum"}, r"arch.positions must be one of none, add, concat, but is 'sum'"),
+        ({"convolution": "3d"}, r"arch.convolution must be one of none, 1d, 2d, but is '3d'"),
+        ({"word_vectors": "given"}, r"arch.word_vectors must be one of learnt, frozen, tuned"),
+        ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4"),
+        ({"character_width": -1}, r"arch.character_width must be at least 1, but is -1"),
+        ({"relative_spectral": True}, r"arch.relative_table must be set where"),
+        ({"heads": 5}, r"arch.heads must divide the width of a word, 364"),
+        ({"fixed_length": 0}, r"arch.fixed_length must be at least 1, but is 0"),
+    ],
+)
+def test_a_wrong_choice_is_refused(changes, message):
+    with pytest.raises(ToolkitError, match=message):
+        ConvSanConfig(**changes)

@@ -1,0 +1,273 @@
+"""A tagger made of self-attention alone, and its three changes to it (Dufter et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_arch
+from toolkit.models.encoder import a_rate, at_least_one
+from toolkit.models.inputs import Encoded, Inputs, Sizes
+from toolkit.nn.attention import Attention, Content, Offsets, Places, Relative, ScoreTerm
+from toolkit.nn.attention.maps import SoftmaxMap
+from toolkit.nn.attention.smoothing import PairConvolution, QueryConvolution, SmoothedMap
+from toolkit.nn.attention.tables import PlaceTable, TurnedKernel
+from toolkit.nn.attention.tempered import TemperedProjections
+from toolkit.nn.dropout import Dropout
+from toolkit.nn.layers import Layers
+from toolkit.nn.spelling import BOUND, Spelling
+
+CHOICES = {
+    "positions": ("none", "add", "concat"),
+    "convolution": ("none", "1d", "2d"),
+    "word_vectors": ("learnt", "frozen", "tuned"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvSanConfig:
+    layers: int = 4
+    """Layers, each attention and nothing else."""
+    heads: int = 4
+    """Attention heads; they share out the width of words, positions and characters together."""
+    word_width: int = 300
+    """Width of the words' vectors."""
+    word_vectors: str = "learnt"
+    """Where the words' vectors come from. learnt: from chance; tuned: from those that the data
+    folder holds; frozen: from these too, and they stay as they are."""
+    positions: str = "add"
+    """What is learnt for each place. none: nothing; add: a vector that is added to the word's;
+    concat: one that stands beside it."""
+    position_width: int = 64
+    """Width of the places' vectors where positions is concat."""
+    character_width: int = 64
+    """Width of the vectors of characters, and of what is made of them; 0 for no characters."""
+    character_layers: int = 3
+    """Convolutions of a word's characters, one upon the other."""
+    character_kernel: int = 5
+    """Characters that each of them sees at a time; an odd number."""
+    position_table: bool = False
+    """Add a number for every pair of places to the first layer's scores (+P)."""
+    relative_table: bool = False
+    """Add a number for every offset to the first layer's scores (+R)."""
+    relative_spectral: bool = False
+    """Take these numbers for the spectrum of the table, as the authors' code did: it then cannot
+    tell left from right."""
+    temperature: bool = False
+    """Scale the queries, keys and values of each head by a number of its own (+Temp)."""
+    convolution: str = "2d"
+    """What is done to the attention after the softmax. none: nothing; 1d: a convolution along the
+    queries, in which keys are channels; 2d: one 3 x 3 filter for each head."""
+    fixed_length: int = 60
+    """Places of every sentence: shorter ones are filled up, longer ones go in pieces."""
+    dropout: float = 0.1
+    """Share of the hidden units zeroed before each layer, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "word_width", "position_width", "fixed_length"):
+            at_least_one(name, getattr(self, name))
+        a_rate("dropout", self.dropout)
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise ToolkitError(
+                    f"arch.{name} must be one of {', '.join(known)}, but is "
+                    f"{getattr(self, name)!r}."
+                )
+        if self.character_width:
+            at_least_one("character_width", self.character_width)
+            at_least_one("character_layers", self.character_layers)
+            if self.character_kernel < 1 or self.character_kernel % 2 == 0:
+                raise ToolkitError(
+                    f"arch.character_kernel must be odd, but is {self.character_kernel}. "
+                    "Each place is the middle of what it sees."
+                )
+        if self.relative_spectral and not self.relative_table:
+            raise ToolkitError(
+                "arch.relative_table must be set where arch.relative_spectral is, but is not. "
+                "Set both, or neither."
+            )
+        if self.width % self.heads:
+            raise ToolkitError(
+                f"arch.heads must divide the width of a word, {self.width} = word_width + "
+                f"character_width (+ position_width), but is {self.heads}. Change one of them."
+            )
+
+    @property
+    def width(self) -> int:
+        """Of what goes into a layer and comes out of it."""
+        beside = self.position_width if self.positions == "concat" else 0
+        return self.word_width + beside + self.character_width
+
+
+class SpeltEmbeddings(nn.Module):
+    """concat(word [+ place], [place,] characters)."""
+
+    def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.words = nn.Embedding(sizes.tokens, c.word_width)
+        self.words.weight.requires_grad_(c.word_vectors != "frozen")
+        self.spelling: Spelling | None = None
+        if c.character_width:
+            self.spelling = Spelling(
+                sizes.characters, c.character_width, c.character_kernel, c.character_layers
+            )
+        self.added, self.beside = None, None
+        if c.positions == "add":
+            self.added = nn.Parameter(torch.empty(c.fixed_length, c.word_width))
+        if c.positions == "concat":
+            self.beside = nn.Parameter(torch.empty(c.fixed_length, c.position_width))
+        for table in (self.words.weight, self.added, self.beside):
+            if table is not None:
+                nn.init.uniform_(table, -BOUND, BOUND)
+
+    def forward(self, inputs: Inputs) -> Float[Tensor, "B S D"]:
+        words = self.words(inputs.tokens)
+        parts = [words if self.added is None else words + self.added]
+        if self.beside is not None:
+            parts.append(self.beside.expand(len(words), -1, -1))
+        if self.spelling is not None:
+            assert inputs.spellings is not None and inputs.spelled is not None
+            parts.append(self.spelling(inputs.spellings)[inputs.spelled])
+        return torch.cat(parts, -1)
+
+
+class ConvSanLayer(nn.Module):
+    """x <- x' + concat over heads(attention(x')), x' = dropout(x) (authors' code)."""
+
+    def __init__(self, attention: Attention, dropout: float) -> None:
+        super().__init__()
+        self.attention, self.dropout = attention, Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], places: Places, chosen: Int[Tensor, " N"] | None = None
+    ) -> Float[Tensor, "C N D"]:
+        x = self.dropout(x)
+        x = x + self.attention(x, places)
+        return x if chosen is None else rows(x, chosen)
+
+
+def rows(x: Float[Tensor, "B S D"], chosen: Int[Tensor, " N"]) -> Float[Tensor, "1 N D"]:
+    return x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+
+
+class ConvSan(nn.Module):
+    """concat(embeddings, layers(embeddings)): words, not pieces of them, at a fixed length.
+
+    Padding is attended to and convolved like words, as in the authors' code; so every sentence
+    must have the same number of places, or it would be read differently in another batch.
+    """
+
+    takes_positions = False
+    answers_chosen = True
+    reads_words = True
+    """Tokens are words, and the batch spells them."""
+
+    def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
+        super().__init__()
+        if c.character_width and not sizes.characters:
+            raise ToolkitError(
+                "arch.character_width must be 0 where the data spells no words, but is "
+                f"{c.character_width}. Preprocess tagged text, or pass --arch.character-width 0."
+            )
+        self.width, self.fixed_length = 2 * c.width, c.fixed_length
+        self.max_positions = c.fixed_length
+        self.word_vectors = c.word_vectors
+        self.embeddings = SpeltEmbeddings(c, sizes)
+        self.layers = Layers(
+            ConvSanLayer(attention(c, first=layer == 0), c.dropout) for layer in range(c.layers)
+        )
+
+    @property
+    def words(self) -> nn.Embedding:
+        return self.embeddings.words
+
+    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+        """States of all places; with `chosen`, flat indices into B x S, of those: (1, N, D)."""
+        tokens = inputs.tokens
+        if tokens.shape[1] != self.fixed_length:
+            raise ToolkitError(
+                f"sentences must have arch.fixed_length = {self.fixed_length} places, but have "
+                f"{tokens.shape[1]}. Fill them up with padding, or split them."
+            )
+        embedded = self.embeddings(inputs)
+        places = Places(Offsets(None, self.fixed_length, tokens.device))
+        x = self.layers(embedded, places, chosen)
+        embedded = embedded if chosen is None else rows(embedded, chosen)
+        return Encoded(torch.cat([embedded, x], -1))
+
+    @torch.no_grad()
+    def load_word_vectors(self, vectors: Any) -> None:
+        """Begin with these vectors of words, an array in the vocabulary's order, if asked to.
+
+        `None` where the data folder has none.
+        """
+        if self.word_vectors == "learnt":
+            return
+        if vectors is None:
+            raise ToolkitError(
+                f"arch.word_vectors must be learnt where the data folder has no vectors, but is "
+                f"{self.word_vectors}. Run toolkit-preprocess with --word-vectors FILE.vec."
+            )
+        table = self.words.weight
+        if vectors.shape != table.shape:
+            raise ToolkitError(
+                f"arch.word_width must be that of the folder's word vectors, {vectors.shape[1]}, "
+                f"but is {table.shape[1]}. Pass --arch.word-width {vectors.shape[1]}."
+            )
+        table.copy_(torch.from_numpy(np.array(vectors)))
+
+
+def attention(c: ConvSanConfig, *, first: bool) -> Attention:
+    """Only the first layer knows places by themselves."""
+    terms: list[ScoreTerm] = []
+    if first and c.position_table:
+        terms.append(PlaceTable(c.heads, c.fixed_length))
+    if first and c.relative_table:
+        kernel = TurnedKernel(c.heads, c.fixed_length, spectral=c.relative_spectral)
+        terms.append(Relative([kernel]))
+    project = TemperedProjections(c.width, c.heads, temperature=c.temperature)
+    return Attention(c.width, project, attention_map(c, terms), output=False)
+
+
+def attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
+    content = Content(c.width // c.heads)
+    if c.convolution == "none":
+        return SoftmaxMap(content, terms)
+    one = c.convolution == "1d"
+    smoothing = QueryConvolution(c.heads, c.fixed_length) if one else PairConvolution(c.heads)
+    return SmoothedMap(content, terms, smoothing)
+
+
+PLAIN = ConvSanConfig(positions="none", convolution="none")
+ADDED = replace(PLAIN, positions="add")
+UD_WIDTH = 128
+
+
+@register_arch("conv_san_ud_conv2d", replace(ADDED, word_width=UD_WIDTH, convolution="2d"))
+@register_arch("conv_san_ud_conv1d", replace(ADDED, word_width=UD_WIDTH, convolution="1d"))
+@register_arch("conv_san_ud_temp", replace(ADDED, word_width=UD_WIDTH, temperature=True))
+@register_arch(
+    "conv_san_ud_pr",
+    replace(PLAIN, word_width=UD_WIDTH, position_table=True, relative_table=True),
+)
+@register_arch("conv_san_ud_add", replace(ADDED, word_width=UD_WIDTH))
+@register_arch("conv_san_conv2d", replace(ADDED, convolution="2d"))
+@register_arch("conv_san_conv1d", replace(ADDED, convolution="1d"))
+@register_arch("conv_san_temp", replace(ADDED, temperature=True))
+@register_arch("conv_san_pr", replace(PLAIN, position_table=True, relative_table=True))
+@register_arch("conv_san_r", replace(PLAIN, relative_table=True))
+@register_arch("conv_san_p", replace(PLAIN, position_table=True))
+@register_arch("conv_san_add", ADDED)
+@register_arch("conv_san_concat", replace(PLAIN, positions="concat"))
+@register_arch("conv_san_none", PLAIN)
+@register_arch("conv_san_ud", ConvSanConfig(word_width=UD_WIDTH))
+@register_arch("conv_san", ConvSanConfig())
+def conv_san(c: ConvSanConfig, sizes: Sizes) -> ConvSan:
+    """Convolved self-attention over words with their characters; rows of Table 2 by name."""
+    return ConvSan(c, sizes)

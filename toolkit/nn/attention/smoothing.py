@@ -1,0 +1,81 @@
+"""Convolutions over attention weights: patterns of attention that strengthen each other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from toolkit.nn.attention.maps import SoftmaxMap
+from toolkit.nn.attention.projected import Projected
+from toolkit.nn.attention.terms import Content, ScoreTerm
+from toolkit.nn.initial import glorot_uniform_
+
+WIDTH = 3
+"""Of the filters: a place and its neighbours."""
+
+
+class Smoothing(nn.Module, ABC):
+    """Weights in, weights of the same shape out, which need not sum to 1 any more."""
+
+    @abstractmethod
+    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]: ...
+
+
+class SmoothedMap(SoftmaxMap):
+    """A' = conv(softmax(A)) (Dufter et al. 2020, section 2.5)."""
+
+    def __init__(self, content: Content, terms: Sequence[ScoreTerm], smoothing: Smoothing) -> None:
+        super().__init__(content, terms)
+        self.smoothing = smoothing
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+        return self.smoothing(super().forward(p))
+
+    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        return self(p) @ p.v
+
+
+class QueryConvolution(Smoothing):
+    """relu(c_f + sum_m sum_k W[m, k, f] M[i + m, k]), m = -1, 0, 1: along the queries i.
+
+    The keys are channels, t in and t out, so that it knows t places and no others (Dufter et al.
+    2020, section 2.5, 1d). The ReLU is in the authors' code only.
+    """
+
+    def __init__(self, heads: int, length: int) -> None:
+        super().__init__()
+        self.filters = nn.Parameter(torch.empty(heads, WIDTH, length, length))
+        self.bias = nn.Parameter(torch.zeros(heads, length))
+        for head in self.filters.detach():
+            glorot_uniform_(head, WIDTH * length, WIDTH * length)
+
+    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        around = F.pad(weights, (0, 0, 1, 1))
+        length = weights.shape[2]
+        windows = torch.cat([around[:, :, m : m + length] for m in range(WIDTH)], -1)
+        by_head = windows.transpose(0, 1).flatten(1, 2)  # (B, H, S, 3T) -> (H, BS, 3T)
+        filters, bias = self.filters.flatten(1, 2).to(weights.dtype), self.bias.to(weights.dtype)
+        smoothed = torch.baddbmm(bias[:, None], by_head, filters).relu()
+        return smoothed.unflatten(1, (-1, length)).transpose(0, 1)
+
+
+class PairConvolution(Smoothing):
+    """relu(c + sum_m sum_n w[m, n] M[i + m, j + n]), m, n = -1, 0, 1, one filter for each head.
+
+    Zeros beyond the ends (Dufter et al. 2020, section 2.5, 2d). The ReLU is in their code only.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.filters = nn.Parameter(torch.empty(heads, 1, WIDTH, WIDTH))
+        self.bias = nn.Parameter(torch.zeros(heads))
+        glorot_uniform_(self.filters.detach(), WIDTH * WIDTH, WIDTH * WIDTH)
+
+    def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        filters, bias = self.filters.to(weights.dtype), self.bias.to(weights.dtype)
+        return F.conv2d(weights, filters, bias, padding=1, groups=len(bias)).relu()
