@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import ROWS, CrossEntropy, CrossEntropyConfig
 
 PLACES, CLASSES = 2 * ROWS + 3, 11
@@ -63,6 +65,24 @@ def test_no_places_at_all_cost_nothing():
 def test_equal_scores_cost_the_logarithm_of_the_number_of_classes():
     loss = total(Classes(torch.zeros(1, CLASSES), torch.tensor([4])))
     assert loss.item() == pytest.approx(torch.tensor(CLASSES).log().item())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_yes_or_no_are_two_classes(smoothing):
+    logits, answers = torch.tensor([2.0, -0.5, 30.0, 7.0], dtype=torch.float64), [1, 0, 0, IGNORED]
+    loss = total(Binary(logits, torch.tensor(answers)), smoothing)
+    by_hand = 0.0
+    for score, answer in zip(logits.tolist()[:3], answers[:3], strict=True):
+        log_yes, log_no = -math.log1p(math.exp(-score)), -score - math.log1p(math.exp(-score))
+        share = (1 - smoothing) * answer + smoothing / 2
+        by_hand -= share * log_yes + (1 - share) * log_no
+    assert loss.item() == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_answers_that_are_not_asked_for_have_no_gradient():
+    logits = torch.tensor([0.3, 0.4], requires_grad=True)
+    total(Binary(logits, torch.tensor([IGNORED, 0]))).backward()
+    assert logits.grad[0] == 0 and logits.grad[1] > 0
 
 
 def test_a_share_of_smoothing_beyond_one_is_refused():

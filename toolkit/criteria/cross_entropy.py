@@ -53,11 +53,10 @@ class CrossEntropy(Criterion):
 
     def binary(self, prediction: Binary) -> Float[Tensor, ""]:
         logits, targets = prediction
-        real = targets != IGNORED
-        yes = (1 - self.label_smoothing) * targets.float() + self.label_smoothing / 2
-        return F.binary_cross_entropy_with_logits(
-            logits.float(), yes, weight=real.float(), reduction="sum"
-        )
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        yes = (1 - self.label_smoothing) * targets.to(logits) + self.label_smoothing / 2
+        real = (targets != IGNORED).to(logits)
+        return F.binary_cross_entropy_with_logits(logits, yes, weight=real, reduction="sum")
 
     def classes(self, prediction: Classes) -> Float[Tensor, ""]:
         logits, targets = prediction

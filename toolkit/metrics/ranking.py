@@ -25,7 +25,7 @@ def histogram(scores: Float[Tensor, " N"], counted: Bool[Tensor, " N"]) -> Float
     """How many of the scores that count lie in each of BINS equal bins."""
     places = (scores.float().nan_to_num() / WIDEST + 1) * (BINS / 2)
     bins = places.clamp(0, BINS - 1).long()
-    return torch.bincount(bins, weights=counted.double(), minlength=BINS)
+    return torch.bincount(bins, weights=counted.double(), minlength=BINS).double()
 
 
 def area(positives: Counts, negatives: Counts) -> float | None:

@@ -15,6 +15,7 @@ from toolkit.criteria import Criterion
 from toolkit.distributed import World
 from toolkit.metrics.ranking import area
 from toolkit.optim.precision import Precision
+from toolkit.tasks.answers import Answers
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner, Ranking
 from toolkit.training.device import to_device
@@ -45,7 +46,7 @@ class Totals:
     def read(self) -> dict[str, Numbers]:
         tensors = [torch.as_tensor(value).double().cpu() for _, value in self.unread]
         for (name, _), value in zip(self.unread, tensors, strict=True):
-            self.numbers[name] = self.numbers.get(name, 0.0) + value.numpy()
+            self.numbers[name] = np.asarray(self.numbers.get(name, 0.0) + value.numpy())
         self.unread = []
         return self.numbers
 
@@ -55,7 +56,7 @@ class Totals:
         mine = {name: numbers.tolist() for name, numbers in self.read().items()}
         for text in world.gather(json.dumps(mine)):
             for name, value in json.loads(text).items():
-                summed[name] = summed.get(name, 0.0) + np.asarray(value)
+                summed[name] = np.asarray(summed.get(name, 0.0) + np.asarray(value))
         return summed
 
 
@@ -68,31 +69,43 @@ def validate(
     world: World,
     precision: Precision,
     told: Callable[[int], object] = lambda examples: None,
+    answers: Answers | None = None,
 ) -> Figures:
     """Losses, perplexity and the task's figures; `examples` is how many the split holds.
 
-    `told` hears of the examples of each batch of this rank.
+    `told` hears of the examples of each batch of this rank, `answers` of what was predicted.
     """
     learner.eval()
     totals = Totals()
     with torch.no_grad():
         for batch in loader.evaluation():
-            totals.add(figures(learner, criterion, to_device(batch, world.device), precision))
+            moved = to_device(batch, world.device)
+            totals.add(figures(learner, criterion, moved, precision, answers))
             told(batch.sentences)
     sums = totals.over_ranks(world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
-    return {**ratios(sums, learner.task.coefficients), "examples": seen}
+    found = ratios(sums, learner.task.coefficients)
+    if answers:
+        answers.gather(world)
+        found |= answers.figures()
+    return {**found, "examples": seen}
 
 
 def figures(
-    learner: Learner, criterion: Criterion, batch: Batch, precision: Precision
+    learner: Learner,
+    criterion: Criterion,
+    batch: Batch,
+    precision: Precision,
+    answers: Answers | None = None,
 ) -> dict[str, Tensor | float]:
     """One batch's numerators ("over") and denominators ("under"), and its ranked scores."""
     with precision.autocast():
         predictions = learner(batch)
         totals = criterion(predictions)
-        measured = learner.task.measure(predictions)
+        measured = {**learner.task.measure(predictions), **learner.task.count(predictions, batch)}
+    if answers:
+        answers.hear(batch, predictions)
     found: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
         found |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
