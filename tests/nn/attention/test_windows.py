@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.nn.attention.offsets import Offsets, lay
-from toolkit.nn.attention.windows import laid_by_ids
+from toolkit.nn.attention.windows import laid_by_ids, moved
 
 BATCH, HEADS, LENGTH, REACH = 2, 3, 7, 8
 
@@ -34,11 +34,38 @@ def test_windows_lay_taps_as_the_loops_do_and_their_gradient_is_the_loops():
 
 
 @pytest.mark.parametrize("reach", [REACH, REACH + 3])
-def test_more_positions_than_are_in_use_change_nothing(reach):
+@pytest.mark.parametrize("every", [False, True])
+def test_more_positions_than_are_in_use_change_nothing(reach, every):
     ids, taps = given()
     wide = torch.nn.functional.pad(taps, (reach - REACH, reach - REACH))
-    columns = torch.nn.functional.one_hot(ids + 1, reach + 1).mT.double()
-    assert torch.equal(laid_by_ids(wide, ids + 1, columns), by_loops(taps, ids))
+    strayed = moved(ids + 1, 1, reach + 1, every=every)
+    assert torch.equal(laid_by_ids(wide, ids + 1, strayed), by_loops(taps, ids))
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_sentences_with_unequally_many_moved_places_are_laid_as_the_loops_do(every):
+    ids, taps = given()
+    ids[:] = torch.arange(LENGTH)
+    ids[0, 2:5], ids[1, 6] = torch.tensor([-1, 5, -1]), 0
+    strayed = moved(ids + 1, 1, REACH + 1, every=every)
+    assert strayed.places.shape[1] == (LENGTH if every else 3)
+    assert every or strayed.asked.sum((1, 2)).tolist() == [3, 1]
+    laid, expected = laid_by_ids(taps, ids + 1, strayed), by_loops(taps, ids)
+    assert torch.equal(laid, expected)
+    weights = torch.randn_like(laid)
+    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_many_more_positions_than_places_have_the_loops_gradient_too():
+    ids = torch.tensor([[1, -1, 40]])
+    taps = torch.randn(1, 1, 3, 2 * 60 + 1, dtype=torch.float64, requires_grad=True)
+    laid = laid_by_ids(taps, ids + 1, moved(ids + 1, 1, 60, every=False))
+    offsets = ids[:, None, None, :] - ids[:, None, :, None] + 60
+    expected = taps.gather(-1, offsets)
+    weights = torch.randn_like(laid)
+    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
+    assert torch.equal(laid, expected) and torch.equal(mine, theirs)
 
 
 def test_taps_need_not_lie_side_by_side():

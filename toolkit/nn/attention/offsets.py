@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.attention.windows import laid_by_ids
+from toolkit.nn.attention.windows import Moved, laid_by_ids, moved
 
 KEPT = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
@@ -65,7 +65,6 @@ class Offsets:
         self.positions, self.length, self.device = positions, length, device
         self._limit = limit
         self._taps: dict[int, Tensor] = {}
-        self._columns: dict[torch.dtype, Tensor] = {}
 
     @property
     def shared(self) -> bool:
@@ -79,7 +78,7 @@ class Offsets:
             return 0, self.length - 1
         if self.positions.device.type != "cpu":
             return HIDDEN_POSITION, self._limit - 1
-        return int(self.positions.min()), int(self.positions.max())
+        return min(0, int(self.positions.min())), max(self.length - 1, int(self.positions.max()))
 
     @property
     def reach(self) -> int:
@@ -101,12 +100,12 @@ class Offsets:
         in_order = (self.positions == torch.arange(self.length)).all(1)
         return int(in_order.long().cumprod(0).sum())
 
-    def columns(self, dtype: torch.dtype) -> Float[Tensor, "B P T"]:
-        """1 where place j stands at position p, else 0."""
-        if dtype not in self._columns:
-            every = torch.arange(self.reach + 1, device=self.device)[:, None]
-            self._columns[dtype] = (self.ids[:, None] == every).to(dtype)
-        return self._columns[dtype]
+    @cached_property
+    def moved(self) -> Moved:
+        """Of the sentences behind the plain ones, the places that are not in order."""
+        n, device = self.plain, self.device
+        every = device.type != "cpu"
+        return moved(self.ids[n:], -self.bounds[0], self.reach + 1, every=every)
 
     def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
@@ -132,12 +131,10 @@ def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B 
 def laid_in_two(taps: Float[Tensor, "B H S R"], offsets: Offsets) -> Float[Tensor, "B H S S"]:
     """Sentences whose positions are in order need no product to be laid out; the others do."""
     n = offsets.plain
-    ids, columns = offsets.ids[n:], offsets.columns(taps.dtype)[n:]
-    if n == 0:
-        return laid_by_ids(taps, ids, columns)
     if n == len(taps):
         return skewed(taps)
-    return torch.cat([skewed(taps[:n]), laid_by_ids(taps[n:], ids, columns)])
+    laid = laid_by_ids(taps[n:], offsets.ids[n:], offsets.moved)
+    return torch.cat([skewed(taps[:n]), laid]) if n else laid
 
 
 def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
