@@ -1,0 +1,85 @@
+"""A run of the task rtd as a whole: cut and gone on with, divided, and used afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import load_checkpoint
+from toolkit.distributed import World
+from toolkit.models.inputs import Inputs
+from toolkit.training.run import Run, run
+
+RTD = {"arch": "bert_tiny", "task": "rtd", "log_interval": 7, "lr": 0.01, "mask_rate": 0.3}
+STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
+
+
+def trained(config, world=None):
+    """The losses of validation at the end."""
+    training = Run(config, world or World())
+    try:
+        training.fit()
+        figures = training.validation.latest["valid"]
+        return [figures[name] for name in ("mlm_loss", "rtd_loss", "loss")]
+    finally:
+        training.close()
+
+
+def test_a_run_that_is_cut_ends_as_one_that_is_not(config, tmp_path, end_of, stopped):
+    def how(folder):
+        return config(**RTD, save_dir=str(tmp_path / folder))
+
+    run(how("whole"))
+    stopped(how("cut"), 3)
+    run(how("cut"))
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+def test_sentences_lose_the_same_in_whatever_batch_they_come(config):
+    training = Run(config(**RTD, **STILL), World())
+    learner, criterion = training.trainer.learner.eval(), training.trainer.criterion
+    for parameter in learner.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    examples = training.train.examples
+    whole, *parts = (
+        criterion(learner(examples.collate(np.arange(*some), 2)))
+        for some in ((0, 8), (0, 3), (3, 8))
+    )
+    training.close()
+    for name, total in whole.items():
+        torch.testing.assert_close(sum(part[name] for part in parts), total, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("sharding", ["none", "full"])
+def test_two_ranks_learn_what_one_process_does(config, tmp_path, ranks, sharding):
+    def how(folder, **options):
+        options = {"save_dir": str(tmp_path / folder), "batch_size": 4, **options}
+        return config(**RTD, **STILL, **options)
+
+    alone = trained(how("alone", update_freq=2))
+    for found in ranks(lambda world: trained(how("both", sharding=sharding), world)):
+        assert found == pytest.approx(alone, rel=1e-4)
+
+
+def test_gaps_are_filled_by_the_generator(config, tmp_path):
+    run(config(**RTD, max_update=2))
+    learner = load_checkpoint(tmp_path / "run")
+    generator, codec = learner.task.generator, learner.codec
+    words = codec.vocabulary
+    ids = [words.cls, *codec.encode("the cat"), words.mask, *codec.encode("on"), words.sep]
+    with torch.no_grad():
+        states = generator.encoder(Inputs(torch.tensor([ids]))).states[0]
+        logits = generator.head(states, learner.encoder.words.weight)[ids.index(words.mask)]
+    best = logits.softmax(-1).topk(3)
+    (found,) = learner.fill_mask("the cat [MASK] on", top=3)
+    assert [token for token, _ in found] == [words.symbols[i] for i in best.indices]
+    assert [share for _, share in found] == pytest.approx(best.values.tolist(), rel=1e-4)
+
+
+def test_the_encoder_of_the_learner_is_the_discriminator(config, tmp_path):
+    run(config(**RTD, max_update=1))
+    learner = load_checkpoint(tmp_path / "run")
+    assert learner.encoder.width == 16 and learner.task.generator.encoder.width == 4
+    run(config(arch="bert_tiny", task="mlm", max_update=1, save_dir=str(tmp_path / "tuned"),
+               finetune_from=str(tmp_path / "run")))  # fmt: skip
