@@ -21,65 +21,28 @@ import datetime
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from race import Update, machine, race
+from race import Record, Update, machine, race
+from updates import RATE, hugging_faces, masked_batch, ours, table
 
 from toolkit.common.memory import keep_freed_memory
+from toolkit.training.build import build_model
 
-WORDS, BATCH, LENGTH, WIDTH, MASKED = 30_004, 32, 128, 256, 0.15
+WORDS, BATCH, LENGTH, WIDTH = 30_004, 32, 128, 256
 NO_KERNELS = {"fixed": False, "dynamic": False}
 
 
-def tokens_and_places() -> tuple[torch.Tensor, torch.Tensor]:
-    torch.manual_seed(0)
-    tokens = torch.randint(5, WORDS - 4, (BATCH, LENGTH))
-    return tokens, (torch.rand(BATCH * LENGTH) < MASKED).nonzero().flatten()
-
-
-def ours(arch: str, precision: str, overrides: dict[str, Any]) -> Update:
-    """The trainer's update on one micro-batch."""
-    from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
-    from toolkit.distributed import World
-    from toolkit.models.inputs import Inputs
-    from toolkit.optim.precision import Precision
-    from toolkit.tasks.batch import MaskedBatch
-    from toolkit.training.build import build_model
-    from toolkit.training.trainer import Trainer
-
+def composite(precision: str, overrides: dict[str, Any]) -> Update:
     keep_freed_memory()
-    device = torch.device("cpu")
-    learner: Any = build_model(arch, vocabulary_size=WORDS, task="mlm", **overrides)
-    criterion, adamw = CRITERIA["cross_entropy"], OPTIMIZERS["adamw"]
-    optimizer = adamw.build(adamw.config, learner.named_parameters())
-    linear = LR_SCHEDULERS["linear"]
-    trainer = Trainer(
-        learner,
-        criterion.build(criterion.config),
-        optimizer,
-        linear.build(linear.config, 1000),
-        world=World(device=device),
-        precision=Precision(precision, device),
-        clip_norm=1.0,
-    )
-    tokens, places = tokens_and_places()
-    batch = MaskedBatch(
-        Inputs(tokens=tokens),
-        places,
-        tokens.flatten()[places],
-        {"mlm": float(len(places))},
-        BATCH,
-        tokens.numel(),
-    )
-    return lambda: trainer.step([batch], 1000)
+    learner = build_model("composite_bert_small", vocabulary_size=WORDS, task="mlm", **overrides)
+    return ours(learner, masked_batch(WORDS, LENGTH, BATCH * LENGTH), precision)
 
 
-def hugging_face(precision: str, kept_memory: bool) -> Update:
-    """What `Trainer.train` does between two batches."""
+def bert(precision: str, kept_memory: bool) -> Update:
     import transformers
 
     if kept_memory:
@@ -92,38 +55,21 @@ def hugging_face(precision: str, kept_memory: bool) -> Update:
         intermediate_size=4 * WIDTH,
         max_position_embeddings=LENGTH,
     )
-    model = transformers.BertForMaskedLM(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
-    tokens, places = tokens_and_places()
-    labels = torch.full_like(tokens, -100)
-    labels.view(-1)[places] = tokens.view(-1)[places]
-    there = torch.ones_like(tokens)
-
-    def update() -> None:
-        half = precision == "bf16"
-        with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
-            loss = model(input_ids=tokens, attention_mask=there, labels=labels).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return update
+    model = transformers.BertForMaskedLM(config)
+    return hugging_faces(model, WORDS, LENGTH, BATCH * LENGTH, precision)
 
 
 USUAL: dict[str, Callable[[], Update]] = {
-    "composite, bf16": partial(ours, "composite_bert_small", "bf16", {}),
-    "composite, bf16, full embeddings": partial(
-        ours, "composite_bert_small", "bf16", {"embedding_width": WIDTH}
-    ),
-    "no kernels, bf16": partial(ours, "composite_bert_small", "bf16", NO_KERNELS),
-    "composite, fp32": partial(ours, "composite_bert_small", "fp32", {}),
-    "HF, fp32": partial(hugging_face, "fp32", False),
-    "HF, bf16 autocast": partial(hugging_face, "bf16", False),
+    "composite, bf16": partial(composite, "bf16", {}),
+    "composite, bf16, full embeddings": partial(composite, "bf16", {"embedding_width": WIDTH}),
+    "no kernels, bf16": partial(composite, "bf16", NO_KERNELS),
+    "composite, fp32": partial(composite, "fp32", {}),
+    "HF, fp32": partial(bert, "fp32", False),
+    "HF, bf16 autocast": partial(bert, "bf16", False),
 }
 KEPT_MEMORY: dict[str, Callable[[], Update]] = {
-    "HF, fp32, kept memory": partial(hugging_face, "fp32", True),
-    "HF, bf16 autocast, kept memory": partial(hugging_face, "bf16", True),
+    "HF, fp32, kept memory": partial(bert, "fp32", True),
+    "HF, bf16 autocast, kept memory": partial(bert, "bf16", True),
 }
 CONTESTANTS = {**USUAL, **KEPT_MEMORY}
 OURS = ("composite, bf16", "no kernels, bf16")
@@ -131,7 +77,7 @@ OURS = ("composite, bf16", "no kernels, bf16")
 
 def operations() -> int:
     """Floating-point operations of one of our updates: matrix products, forward and twice back."""
-    tokens, selected, inner = BATCH * LENGTH, round(MASKED * BATCH * LENGTH), WIDTH // 2
+    tokens, selected, inner = BATCH * LENGTH, round(RATE * BATCH * LENGTH), WIDTH // 2
     attention = tokens * 4 * WIDTH**2 + 2 * tokens * LENGTH * WIDTH
     feed_forward = (11 * tokens + selected) * 2 * WIDTH * 4 * WIDTH  # the last: selected places
     head = selected * (WIDTH * inner + inner * WORDS)
@@ -150,23 +96,9 @@ def matrix_rate(rows: int, inner: int, columns: int) -> float:
     return 2 * rows * inner * columns / best
 
 
-def table(times: dict[str, list[float]]) -> str:
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    reference = medians["composite, bf16"]
-    lines = [
-        "| update | median ms | fastest ms | tokens/s | composite bf16 is faster by |",
-        "|---|---|---|---|---|",
-    ]
-    for name, median in medians.items():
-        lines.append(
-            f"| {name} | {1e3 * median:.0f} | {1e3 * min(times[name]):.0f} "
-            f"| {BATCH * LENGTH / median:,.0f} | {median / reference:.2f} |"
-        )
-    return "\n".join(lines)
-
-
-def summary(times: dict[str, list[float]]) -> str:
+def summary(records: dict[str, Record]) -> str:
     keep_freed_memory()
+    times = {name: record.seconds for name, record in records.items()}
     shapes = [(BATCH * LENGTH, WIDTH, 4 * WIDTH), (BATCH * LENGTH, 4 * WIDTH, WIDTH), (4096,) * 3]
     rates = [matrix_rate(*shape) for shape in shapes]
     reached = operations() / statistics.median(times["composite, bf16"])
@@ -174,7 +106,7 @@ def summary(times: dict[str, list[float]]) -> str:
         a / b for a, b in zip(times["composite, bf16"], times["no kernels, bf16"], strict=True)
     )
     return (
-        f"{table(times)}\n\n"
+        f"{table(records, 'update', OURS[0], BATCH * LENGTH)}\n\n"
         f"Composite costs {ratio:.2f} times the same network without kernels (median of the "
         f"rounds' ratios).\n"
         f"{operations() / 1e9:.0f} GFLOP an update at {reached / 1e9:.0f} GFLOP/s: "
@@ -192,8 +124,7 @@ def main() -> None:
     asked = parser.parse_args()
     names = [*OURS, *KEPT_MEMORY] if asked.kept_memory else list(USUAL)
     records = race({name: CONTESTANTS[name] for name in names}, asked.rounds)
-    times = {name: record.seconds for name, record in records.items()}
-    text = f"{machine()}\n\n{summary(times)}"
+    text = f"{machine()}\n\n{summary(records)}"
     print(text)
     if asked.report:
         day = datetime.date.today().isoformat()
