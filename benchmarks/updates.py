@@ -57,7 +57,7 @@ def masked_batch(words: int, length: int, count: int) -> Any:
 
 
 def hugging_faces(model: Any, words: int, length: int, count: int, precision: str) -> Update:
-    """What `transformers.Trainer.train` does between two batches, logits of every place included."""
+    """What `transformers.Trainer.train` does between two batches, with logits of every place."""
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=5e-5, fused=True)
     tokens, places = given(words, length, count)
     labels = torch.full_like(tokens, -100)
