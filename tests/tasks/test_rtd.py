@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import Chosen
@@ -18,15 +17,17 @@ from toolkit.models.inputs import Inputs, Sizes
 from toolkit.tasks.replaced_tokens import ReplacedTokensBatch
 from toolkit.training.build import build_learner
 
+every_architecture = pytest.mark.parametrize(
+    "name", ["bert_tiny", "composite_bert_tiny", "taco_tiny", "convbert_tiny"]
+)
 SMALL = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
 
 
-def made(name="bert_tiny", *, options=None, **changes):
+def made(name="bert_tiny", *, options=None, symbols=12, **changes):
     arch, task = ARCHITECTURES[name].config, TASKS["rtd"].config
     arch = Chosen(name, dataclasses.replace(arch, **changes))
-    return build_learner(
-        arch, Chosen("rtd", dataclasses.replace(task, **(options or {}))), Sizes(tokens=12)
-    )
+    task = Chosen("rtd", dataclasses.replace(task, **(options or {})))
+    return build_learner(arch, task, Sizes(tokens=symbols))
 
 
 def learner(name="bert_tiny"):
@@ -93,7 +94,7 @@ def test_finding_weighs_fifty_times_filling_in_and_each_has_its_mean():
     assert made(options={"detection_weight": 7.0}).task.coefficients["rtd"] == 7.0
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "composite_bert_tiny", "taco_tiny"])
+@every_architecture
 def test_tables_and_norms_are_one_set_and_registered_once(name):
     model = learner(name)
     lender, borrower = model.encoder, model.task.generator.encoder
@@ -107,7 +108,7 @@ def test_tables_and_norms_are_one_set_and_registered_once(name):
     assert len(places) == len(set(places))
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "composite_bert_tiny", "taco_tiny"])
+@every_architecture
 def test_both_nets_move_the_tables_and_finding_moves_nothing_of_the_generators(name):
     model = learner(name)
     totals = cross_entropy()(model(batch()))
@@ -119,7 +120,7 @@ def test_both_nets_move_the_tables_and_finding_moves_nothing_of_the_generators(n
         assert gradient.abs().sum() > 0
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "composite_bert_tiny", "taco_tiny"])
+@every_architecture
 def test_every_parameter_has_a_gradient(name):
     model = learner(name)
     sum(cross_entropy()(model(batch())).values()).backward()
@@ -150,15 +151,31 @@ def test_an_inner_width_of_ones_own_is_scaled_too():
     assert config.scaled(0.25)["feed_forward_width"] == 150
 
 
-def test_electra_small_has_the_published_number_of_parameters():
+BARE = {"conv_type": "none"}
+COUNTS = {
+    "ELECTRA small": ("bert_small", {"max_positions": 512}, 0.25, "13.48 13.55 14.20"),
+    "small, bottleneck": ("convbert_small", BARE, 0.25, "11.91 11.97 12.62"),
+    "ConvBERT small": ("convbert_small", {}, 0.25, "13.14 13.21 14.02"),
+    "medium-small, bottleneck": (
+        "convbert_medium_small", BARE | {"groups": 1}, 0.25, "21.77 21.92 23.09"
+    ),
+    "medium-small, grouped": ("convbert_medium_small", BARE, 0.25, "14.69 14.84 15.57"),
+    "ConvBERT medium-small": ("convbert_medium_small", {}, 0.25, "17.48 17.62 18.54"),
+    "ELECTRA base": ("bert", {"max_positions": 512}, 0.3333, "108.89 109.48 119.39"),
+    "base, bottleneck": ("convbert", BARE, 0.3333, "94.72 95.31 103.64"),
+    "ConvBERT base": ("convbert", {}, 0.3333, "105.68 106.27 115.84"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", COUNTS)
+def test_nets_have_the_papers_numbers_of_parameters(row):
+    """Millions of the encoder, with the head that finds, with the generator."""
+    name, changes, share, expected = COUNTS[row]
     with torch.device("meta"):
-        model = build_model("bert_small", vocabulary_size=30522, task="rtd", max_positions=512)
-    trunk, head, generator = (
-        sum(p.numel() for p in part.parameters())
-        for part in (model.encoder, model.task.head, model.task.generator)
-    )
-    sums = [trunk, trunk + head, trunk + head + generator]
-    assert [f"{count / 1e6:.2f}" for count in sums] == ["13.48", "13.55", "14.20"]
+        model = made(name, symbols=30522, options={"generator_size": share}, **changes)
+    parts = (model.encoder, model.task.head, model.task.generator)
+    counts = [sum(p.numel() for p in part.parameters()) for part in parts]
+    assert " ".join(f"{sum(counts[:n]) / 1e6:.2f}" for n in (1, 2, 3)) == expected
 
 
 def test_figures_are_those_by_hand():
