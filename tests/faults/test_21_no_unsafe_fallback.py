@@ -27,6 +27,9 @@ CALLS = re.compile(
     r"|yaml\.(load_all|unsafe_load|full_load|unsafe_load_all|full_load_all)|eval|exec|compile"
     r"|os\.(system|popen)|dist\.\w*object\w*|hydra\.\w+(\.\w+)*|\w+\.instantiate)"
 )
+TORCH_FILES = ROOT / "toolkit" / "conversion" / "torch_file.py"
+"""Reads what other programs saved with torch: its one call must name the weights-only loader."""
+WEIGHTS_ONLY = re.compile(r"torch\.load\(path, map_location='cpu', weights_only=True\)")
 LOADERS = {"PlainLoader", "yaml.SafeLoader", "yaml.CSafeLoader"}
 
 
@@ -46,6 +49,8 @@ def test_no_source_names_a_loader_that_may_run_what_it_loads():
         assert not {n for n in names_of(tree) if n in MODULES or n.split(".")[0] in MODULES}, file
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
+                if file == TORCH_FILES and WEIGHTS_ONLY.fullmatch(ast.unparse(node)):
+                    continue
                 assert not CALLS.fullmatch(ast.unparse(node.func)), f"{file}:{node.lineno}"
                 assert not {k.arg for k in node.keywords} & {"weights_only", "allow_pickle"}, file
                 if ast.unparse(node.func) == "yaml.load":

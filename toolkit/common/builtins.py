@@ -89,6 +89,7 @@ ARCHITECTURES: dict[str, Builtin] = {
 TASKS: dict[str, Builtin] = {
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
     "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
+    "encode": Builtin("toolkit.tasks.encode", "an encoder without a head, to fine-tune from"),
     "rtd": Builtin("toolkit.tasks.rtd", "replaced token detection (ELECTRA, Clark et al. 2020)"),
 }
 

@@ -25,6 +25,7 @@ KINDS = {
     "sentencepiece": ("toolkit.data.sentence_pieces", "SentencePieces"),
     "dictionary": ("toolkit.data.dictionary", "Dictionary"),
     "wordpiece": ("toolkit.data.word_pieces", "WordPieces"),
+    "tokenizer": ("toolkit.data.given_tokenizer", "GivenTokenizer"),
 }
 
 Ids = npt.NDArray[np.int64]

@@ -14,6 +14,7 @@ from toolkit.common.errors import ToolkitError
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
+SPACE_BYTE = "\u0120"  # how byte-level pieces spell the space before a word
 ROLES = ("pad", "cls", "sep", "mask", "unk")
 
 
@@ -25,6 +26,11 @@ def first_marked(symbol: str) -> bool:
 def rest_marked(symbol: str) -> bool:
     """Whether a piece begins a word, where all pieces but the first are marked."""
     return not symbol.startswith(WORD_REST)
+
+
+def space_marked(symbol: str) -> bool:
+    """Whether a piece begins a word, where pieces are bytes and spaces belong to what follows."""
+    return symbol.startswith(SPACE_BYTE)
 
 
 def whole_words(symbol: str) -> bool:
@@ -74,6 +80,8 @@ class Vocabulary:
 
     def readable(self, symbol: str) -> str:
         """A piece that begins a word without its mark, one that continues a word with a dash."""
+        if self._begins is space_marked:
+            return symbol[1:] or "(space)" if self._begins(symbol) else f"-{symbol}"
         if self._begins is not first_marked:
             return symbol if self._begins(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
         if symbol.startswith(WORD_START):

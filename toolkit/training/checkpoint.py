@@ -28,6 +28,8 @@ from toolkit.training.save_folder import BEST, LAST, SaveFolder
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 AVERAGE = "average.safetensors"
 """The moving average of the weights, where a run keeps one: what it validates and others use."""
+SPARE = "spare.safetensors"
+"""What a converted model has beside its learner's weights; --finetune-from looks here too."""
 STATE, CONFIG = "state.json", "config.json"
 
 

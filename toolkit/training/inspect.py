@@ -38,6 +38,7 @@ def describe(folder: Path, *, verify: bool = False) -> dict[str, str]:
         "parameters": _parameters(folder / MODEL),
         "place": _place(listed),
         **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
+        **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
         **_progress(state),
         **_data(saved["run"], state),
         "vocabulary": _vocabulary(folder, saved["sizes"]),

@@ -19,6 +19,7 @@ from toolkit.training.checkpoint import (
     AVERAGE,
     MODEL,
     OPTIMIZER,
+    SPARE,
     STATE,
     find,
     load_weights,
@@ -65,16 +66,20 @@ def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Sa
     if not found:
         return None
     folder = Path(found)
-    refuse_average(folder)
+    refuse_weights_alone(folder)
     refuse_changes(folder, config)
     return Saved(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
 
 
-def refuse_average(folder: Path) -> None:
-    if averaged := manifest.read(folder).get("averaged"):
+def refuse_weights_alone(folder: Path) -> None:
+    """Averages and converted models have no optimizer and no place to go on from."""
+    facts = manifest.read(folder)
+    kind = f"an average of {len(facts['averaged'])}" if facts.get("averaged") else ""
+    kind = kind or (f"a conversion of {facts['converted']}" if facts.get("converted") else "")
+    if kind:
         raise ToolkitError(
-            f"a run must go on from a checkpoint of its own, but {folder} is an average of "
-            f"{len(averaged)} and has no optimizer. Start from its weights with --finetune-from."
+            f"a run must go on from a checkpoint of its own, but {folder} is {kind} and has no "
+            f"optimizer. Start from its weights with --finetune-from."
         )
 
 
@@ -184,6 +189,8 @@ def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
             f"Run toolkit-preprocess with --codec-from that folder."
         )
     saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
+    if (folder / SPARE).exists():
+        saved |= read_tensors(folder / SPARE)
     fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
     if not fitting:
         raise ToolkitError(

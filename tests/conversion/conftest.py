@@ -1,0 +1,79 @@
+"""Small models of Transformers with random weights, saved as their own programs save them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers")
+
+import torch  # noqa: E402
+
+from toolkit.config.convert import ConvertConfig  # noqa: E402
+from toolkit.conversion.convert import convert  # noqa: E402
+
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "##s",
+    ".",
+]
+PIECES += ["a", "dog", "##ed", "r", "##u", "##n", ",", "über", "u"]
+SHAPE = {
+    "vocab_size": len(PIECES),
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 16,
+    "pad_token_id": 0,
+    "initializer_range": 0.5,
+}
+
+
+def small(name, **settings):
+    """A model class of theirs by name, with every tensor random, norms and biases too."""
+    prefix = name.partition("For")[0].removesuffix("Model")
+    config = getattr(transformers, f"{prefix}Config")(**{**SHAPE, **settings})
+    torch.manual_seed(7)
+    model = getattr(transformers, name)(config).eval()
+    with torch.no_grad():
+        for tensor in {id(p): p for p in model.parameters()}.values():
+            tensor.normal_(0, 0.3)
+    return model
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Saves a small model with its tokenizer; gives the model and its folder."""
+
+    def save(name, *, folder="hf", **settings):
+        model = small(name, **settings)
+        model.save_pretrained(tmp_path / folder)
+        write_vocabulary(tmp_path / folder)
+        return model, tmp_path / folder
+
+    return save
+
+
+def write_vocabulary(folder, pieces=PIECES):
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces), "utf-8")
+
+
+@pytest.fixture
+def converted(tmp_path):
+    """Converts to a new folder of tmp_path; gives its path."""
+
+    def call(source, to="toolkit", name=None, **options):
+        target = tmp_path / (name or f"{source.name}-{to}")
+        return convert(ConvertConfig(paths=[str(source), str(target)], to=to, **options))
+
+    return call

@@ -1,0 +1,103 @@
+"""There and back is the same model, and Transformers opens what is written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
+from toolkit.conversion.exporting import exported
+from toolkit.conversion.written import Converted, write
+from toolkit.data.codec import Codec
+from toolkit.models.inputs import Inputs, Sizes
+from toolkit.training.build import build_learner
+from toolkit.training.checkpoint import load_checkpoint
+
+MODELS = {
+    "BertModel": {},
+    "BertForMaskedLM": {"layer_norm_eps": 1e-5},
+    "BertForPreTraining": {"classifier_dropout": 0.25},
+    "BertForSequenceClassification": {"num_labels": 3},
+    "ElectraModel": {"embedding_size": 24},
+    "ElectraForMaskedLM": {"embedding_size": 12},
+    "ElectraForPreTraining": {"embedding_size": 12},
+    "ConvBertModel": {"embedding_size": 24},
+    "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_there_and_back_every_bit_is_the_same(saved, converted, name):
+    _, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, back))
+    assert before.keys() == after.keys()
+    for key, tensor in before.items():
+        assert torch.equal(tensor, after[key]) and tensor.dtype == after[key].dtype, key
+    settings = [json.loads((path / "config.json").read_text()) for path in (folder, back)]
+    different = {k for k in settings[0] if settings[0][k] != settings[1].get(k)}
+    assert not different
+
+
+@pytest.mark.parametrize("name", ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel"])
+def test_transformers_opens_what_is_written(saved, converted, name):
+    model, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    opened, told = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
+    assert not told["missing_keys"] and not told["mismatched_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(back)
+    text = ["the cats [MASK] on a über mat .", "a dog runs"]
+    found = tokenizer(text, padding=True, return_tensors="pt")
+    assert found["input_ids"][0, 0] == 2 and (found["input_ids"] == 4).sum() == 1
+    with torch.no_grad():
+        got = opened.eval()(**found).last_hidden_state
+        want = model.base_model(**found).last_hidden_state
+    torch.testing.assert_close(got, want)
+
+
+def checkpoint(folder, codec_from, arch, **options):
+    """A checkpoint as training would write it, with random weights."""
+    run = compose({"arch": arch, "task": "mlm", **{f"arch.{k}": v for k, v in options.items()}})
+    codec = Codec.load(codec_from)
+    sizes = Sizes(tokens=len(codec.vocabulary))
+    torch.manual_seed(3)
+    tensors = build_learner(run.arch, run.task, sizes).state_dict()
+    write(folder, Converted(run=run, sizes=sizes, tensors=tensors, codec=codec), folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arch", "class_"),
+    [("bert_tiny", "ElectraForMaskedLM"), ("convbert_tiny", "ConvBertForMaskedLM")],
+)
+def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, converted, arch, class_):
+    ours = checkpoint(tmp_path / "ours", data, arch, layers=1)
+    folder = converted(ours, "hf")
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    assert type(theirs).__name__ == class_
+    learner = load_checkpoint(ours)
+    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    with torch.no_grad():
+        states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.words.weight).view(2, 7, -1)
+        torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "message"),
+    [
+        ("composite_bert_tiny", {}, "must be one that Transformers has too, .* is composite_bert"),
+        ("bert_tiny", {"hidden_position": True}, "has a row for hidden positions"),
+        ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
+        ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of 32 that are not half"),
+    ],
+)
+def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, message):
+    ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
+    with pytest.raises(ToolkitError, match=message):
+        exported(ours, weights="auto")

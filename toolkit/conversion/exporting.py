@@ -1,0 +1,147 @@
+"""From a checkpoint of ours to a folder that Hugging Face Transformers opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from toolkit.common.bounded import read_json
+from toolkit.common.errors import ToolkitError
+from toolkit.config.run import Chosen
+from toolkit.conversion import hugging_face, settings
+from toolkit.conversion.families import BERT, CONVBERT, ELECTRA, FAMILIES, Family
+from toolkit.conversion.tokenizer_export import write_tokenizer
+from toolkit.conversion.written import ORIGIN, widened
+from toolkit.data.codec import Codec
+from toolkit.training.checkpoint import (
+    SPARE,
+    find,
+    read_config,
+    read_tensors,
+    weights_file,
+)
+
+ARCHITECTURES = ("bert", "convbert")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What a folder of theirs is made of."""
+
+    family: Family
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    codec: Codec
+    left_out: list[str] = field(default_factory=list)
+    """Tensors of ours that they have no place for."""
+    note: str = ""
+
+
+def exported(path: Path, *, weights: str) -> Exported:
+    """The model of a checkpoint in their names."""
+    folder = find(path)
+    run, sizes = read_config(folder)
+    refuse_other_architectures(run.arch)
+    tensors = read_tensors(folder / weights_file(folder, weights))
+    spare = read_tensors(folder / SPARE) if (folder / SPARE).exists() else {}
+    codec, origin = Codec.load(folder), origin_of(folder)
+    family = family_of(run.arch, origin)
+    arch: Any = run.arch.config
+    head = "task.head.bias" in tensors and run.task.name == "mlm"
+    pieces = family.pieces(arch.layers, widened=widened(arch), head=head)
+    theirs = {n: t for piece in pieces for n, t in piece.parted(tensors[piece.ours]).items()}
+    beside = {family.theirs_of(name): tensor for name, tensor in spare.items()}
+    theirs |= {name: tensor for name, tensor in beside.items() if name is not None}
+    config = settings.config_of(family, arch, sizes.tokens, codec.vocabulary.pad, origin)
+    config["dtype"] = hugging_face.dtype_of(theirs)
+    config.setdefault("architectures", [class_of(family, head=head)])
+    used = {piece.ours for piece in pieces}
+    return Exported(
+        family=family,
+        config=config,
+        tensors=prefixed(family, theirs),
+        codec=codec,
+        left_out=sorted(tensors.keys() - used),
+        note=note_of(family, arch),
+    )
+
+
+def origin_of(folder: Path) -> dict[str, Any]:
+    """The config.json that a converted checkpoint came with; empty for one trained here."""
+    if not (folder / ORIGIN).exists():
+        return {}
+    found: dict[str, Any] = read_json(folder / ORIGIN)
+    return found
+
+
+def family_of(arch: Chosen, origin: Mapping[str, Any]) -> Family:
+    """The model type it came from; else BERT, or ELECTRA where embeddings have their own width."""
+    if origin.get("model_type") in FAMILIES:
+        return FAMILIES[str(origin["model_type"])]
+    if arch.name.startswith(CONVBERT.arch):
+        return CONVBERT
+    return ELECTRA if widened(arch.config) else BERT
+
+
+def class_of(family: Family, *, head: bool) -> str:
+    name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[family.model_type]
+    return f"{name}ForMaskedLM" if head else f"{name}Model"
+
+
+def note_of(family: Family, arch: Any) -> str:
+    """What differs although every number is the same."""
+    if family is not CONVBERT or arch.padding_in_convolution:
+        return ""
+    return (
+        "Transformers lets convolutions see padding, which this model did not: sentences that are "
+        "padded there have slightly other vectors near their ends"
+    )
+
+
+def prefixed(family: Family, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Beside a head, the encoder's names begin with the model type."""
+    inner = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+    if all(name.startswith(inner) for name in tensors):
+        return dict(tensors)
+    prefix = f"{family.model_type}."
+    return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
+
+
+def refuse_other_architectures(arch: Chosen) -> None:
+    c: Any = arch.config
+    reasons = []
+    if not arch.name.startswith(ARCHITECTURES):
+        reasons = [f"is {arch.name}"]
+    elif c.hidden_position:
+        reasons = ["has a row for hidden positions (arch.hidden_position)"]
+    elif arch.name.startswith(CONVBERT.arch):
+        wanted = {
+            "conv_type": "span",
+            "share_value": False,
+            "depthwise_bias": False,
+            "normalise_within": False,
+            "kernel_dropout": 0.0,
+        }
+        reasons = [f"has {n} {getattr(c, n)}" for n, v in wanted.items() if getattr(c, n) != v]
+        if 2 * c.attention_heads * c.head_width != c.width:
+            reasons.append(f"has heads of {c.head_width} that are not half of its width together")
+    if reasons:
+        raise ToolkitError(
+            f"the architecture must be one that Transformers has too, bert or convbert with the "
+            f"paper's convolution, but this one {' and '.join(reasons)}. Nothing was written."
+        )
+
+
+def write(target: Path, model: Exported) -> None:
+    """The whole folder or nothing."""
+
+    def fill(folder: Path) -> None:
+        hugging_face.write_config(folder, model.config)
+        hugging_face.write_tensors(folder, model.tensors)
+        write_tokenizer(folder, model.codec, positions=model.config["max_position_embeddings"])
+
+    hugging_face.write_folder(target, fill)

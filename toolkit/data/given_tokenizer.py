@@ -1,0 +1,119 @@
+"""A tokenizer that another program made: its tokenizer.json, through the package tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.codec import CODEC_FILE, SYMBOLS_FILE, Codec, Ids
+from toolkit.data.vocabulary import (
+    SPACE_BYTE,
+    WORD_REST,
+    WORD_START,
+    Vocabulary,
+    first_marked,
+    rest_marked,
+    space_marked,
+    whole_words,
+)
+from toolkit.data.word_pieces import tokenizers
+
+TOKENIZER_FILE = "tokenizer.json"
+MARKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    (WORD_START, first_marked),
+    (SPACE_BYTE, space_marked),
+    (WORD_REST, rest_marked),
+)
+
+
+class GivenTokenizer(Codec):
+    """Whatever a tokenizer.json describes: its normalisation, its pieces, its ids.
+
+    Special symbols spelt out in the text are ordinary text, so that text never pads or ends a
+    sentence. `rows` above the tokenizer's own count get names that no text has.
+    """
+
+    kind = "tokenizer"
+    files = (SYMBOLS_FILE, CODEC_FILE, TOKENIZER_FILE)
+
+    def __init__(self, text: str, roles: Mapping[str, int], *, rows: int | None = None) -> None:
+        self.text = text
+        try:
+            self._tokenizer = tokenizers().Tokenizer.from_str(text)
+        except ToolkitError:
+            raise
+        except Exception as error:  # the binding raises plain exceptions
+            raise ToolkitError(
+                f"{TOKENIZER_FILE} must describe a tokenizer, but the package tokenizers says: "
+                f"{' '.join(str(error).split())[:200]}. Give the file that save_pretrained wrote."
+            ) from error
+        self._tokenizer.encode_special_tokens = True
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        index = self._tokenizer.get_vocab(with_added_tokens=True)
+        symbols = numbered(index, rows)
+        known = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
+        begins = next((b for m, b in MARKS if any(s.startswith(m) for s in known)), whole_words)
+        self._mark = next((mark for mark, found in MARKS if found is begins), "")
+        self._index = index
+        super().__init__(Vocabulary(symbols, begins=begins, **roles), lowercase=False)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
+        # one by one: encode_batch would start threads of its own, in every worker
+        split = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
+        lengths = np.array([len(ids) for ids in split], np.int64)
+        return np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum())), lengths
+
+    def continue_word(self, text: str) -> list[int]:
+        """The same pieces, the first one as one that goes on, where there is such a piece."""
+        ids = self.encode(text)
+        if not ids:
+            return ids
+        first = self.vocabulary.symbols[ids[0]]
+        other = WORD_REST + first if self._mark == WORD_REST else first.removeprefix(self._mark)
+        if not other:
+            return ids[1:]
+        return [self._index.get(other, ids[0]), *ids[1:]]
+
+    def _join(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "rows": len(self.vocabulary)}
+
+    def save(self, folder: Path | str) -> None:
+        """dict.txt, codec.json and tokenizer.json."""
+        super().save(folder)
+        (Path(folder) / TOKENIZER_FILE).write_text(self.text, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def _restore(
+        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+    ) -> GivenTokenizer:
+        text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+        codec = cls(text, settings["special"], rows=int(settings["rows"]))
+        if list(symbols) != codec.vocabulary.symbols:
+            raise ToolkitError(
+                f"{folder / SYMBOLS_FILE} must list the symbols of {TOKENIZER_FILE} beside it, but "
+                f"differs. One of them was replaced: convert the model again."
+            )
+        return codec
+
+
+def numbered(index: Mapping[str, int], rows: int | None) -> list[str]:
+    """Symbols by id; ids that have none get a name that no text has."""
+    highest = max(index.values(), default=-1) + 1
+    if rows is not None and highest > rows:
+        raise ToolkitError(
+            f"a tokenizer must have at most as many symbols as its model has rows, but has ids up "
+            f"to {highest - 1} for {rows} rows. Give the tokenizer of this model."
+        )
+    symbols = [f"[no symbol {number}]" for number in range(rows or highest)]
+    for symbol, number in index.items():
+        symbols[number] = symbol
+    return symbols
