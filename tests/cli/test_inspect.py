@@ -20,3 +20,24 @@ def test_a_checkpoint_and_shards_are_shown_one_below_the_other(finished, tmp_pat
 def test_what_is_not_there_is_a_users_mistake(data, capsys):
     assert main([f"{data}:/no/such/folder"]) == 2
     assert "given something there, but /no/such/folder is not" in capsys.readouterr().err
+
+
+def test_flops_are_counted_of_a_checkpoint_and_of_an_architecture_alone(finished, capsys):
+    assert main([str(finished), "--flops"]) == 0
+    out = capsys.readouterr().out
+    assert "kind" in out and "so far  10 updates: " in out
+    assert main(["--flops", "--arch", "bert_tiny", "--max-update", "7"]) == 0
+    out = capsys.readouterr().out
+    assert "encoder layer 1" in out and "bert_tiny, mlm, 30,522 symbols" in out
+    assert "run     7 updates: " in out
+
+
+def test_the_options_of_a_run_may_stand_in_a_file(tmp_path, capsys):
+    (tmp_path / "run.yaml").write_text("arch: bert_tiny\ntask: mlm\ndata: {batch_size: 2}\n")
+    assert main(["--flops", "--config", str(tmp_path / "run.yaml")]) == 0
+    assert "update  2 sentences of 128 tokens" in capsys.readouterr().out
+
+
+def test_data_have_no_flops_of_their_own(data, capsys):
+    assert main([str(data), "--flops"]) == 2
+    assert "--flops must be given checkpoints, but" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""toolkit-inspect: what a data folder or a checkpoint holds, and whether it is whole."""
+"""toolkit-inspect: what a data folder or a checkpoint holds, whether it is whole, what it costs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import columns
-from toolkit.config.command import Command
-from toolkit.config.inspect import InspectConfig
+from toolkit.config.command import DEFAULT_NAMES, Command
+from toolkit.config.inspect import CountConfig, InspectConfig
 from toolkit.config.load import Loaded
+from toolkit.config.run import RunConfig
 
 if TYPE_CHECKING:
     from toolkit.metrics.output import Output
@@ -20,15 +21,39 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="toolkit-inspect",
     summary="Show what data folders and checkpoints hold. With --verify, read all of each and "
-    "compare it with its checksums.",
+    "compare it with its checksums. With --flops, count what a run of a checkpoint costs, or of an "
+    "architecture that --arch names.",
     example="toolkit-inspect data run/checkpoint_best --verify",
     config=InspectConfig,
-    common=("verify", "examples"),
+    common=("verify", "examples", "flops"),
+)
+COUNT = Command(
+    name="toolkit-inspect",
+    summary="Count the floating-point operations of each layer, of an update and of a run, from "
+    "the options that toolkit-train would be given; nothing is trained.",
+    example="toolkit-inspect --flops --arch bert_small --batch-size 128 --max-update 1000000",
+    config=RunConfig,
+    sections={"inspect": CountConfig},
+    common=("data.batch_size", "data.max_tokens", "training.update_freq", "training.max_update"),
+    defaults={**DEFAULT_NAMES, "task": "mlm"},
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, inspect, argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    names = {word.partition("=")[0] for word in words}
+    described = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
+    return execute(COUNT, count, words) if described else execute(COMMAND, inspect, words)
+
+
+def count(loaded: Loaded) -> None:
+    """What a run would cost, from its options alone."""
+    from toolkit.metrics.output import Output
+    from toolkit.training.flops_report import of_run, show
+
+    config: CountConfig = loaded.extra["inspect"]
+    with Output(config.json) as output:
+        show(of_run(loaded.config, config), output)
 
 
 def inspect(loaded: Loaded) -> None:
@@ -40,6 +65,22 @@ def inspect(loaded: Loaded) -> None:
             if place:
                 print(file=output.people)
             print("\n\n".join(shown(path, loaded.config, output)), file=output.people)
+            if loaded.config.flops:
+                print(file=output.people)
+                show_flops(path, output)
+
+
+def show_flops(path: str, output: Output) -> None:
+    from toolkit.training.flops_report import of_checkpoint, show
+    from toolkit.training.inspect import checkpoint_at
+
+    checkpoint = checkpoint_at(Path(path))
+    if not checkpoint:
+        raise ToolkitError(
+            f"toolkit-inspect --flops must be given checkpoints, but {path} is none. Leave it out, "
+            f"or name an architecture by --arch: {path} then says its vocabulary."
+        )
+    show(of_checkpoint(checkpoint), output)
 
 
 def shown(path: str, config: InspectConfig, output: Output) -> list[str]:

@@ -11,6 +11,7 @@ from toolkit.config.options import WHOLE, Option, options_of
 from toolkit.config.run import RunConfig
 
 Texts = list[str]  # inside the class, `list` is a field
+DEFAULT_NAMES = {"optimizer": "adamw", "lr_scheduler": "linear"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,8 @@ class Command:
     """Sections beside the run's own."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
+    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_NAMES)
+    """Section -> the component that is meant where none is named."""
 
     @property
     def components(self) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from toolkit.common.registry import PROJECT
 from toolkit.config.columns import columns, paragraph
 from toolkit.config.command import Command
 from toolkit.config.documentation import Described, described
-from toolkit.config.load import DEFAULT_NAMES
 from toolkit.config.names import RESERVED
 from toolkit.config.options import Option, options_of
 
@@ -60,7 +59,8 @@ def arguments(command: Command) -> str:
 
 def known(command: Command, section: str) -> str:
     registry = command.components[section]
-    default = f", {DEFAULT_NAMES[section]} unless named" if section in DEFAULT_NAMES else ""
+    named = command.defaults.get(section)
+    default = f", {named} unless named" if named else ""
     default = ", the task's own unless named" if section == "criterion" else default
     title = f"--{section.replace('_', '-')} NAME, the {registry.kind}{default}"
     return titled(title, columns([(name, registry.summary(name)) for name in registry.names()]))
@@ -76,7 +76,7 @@ def common(command: Command) -> str:
             rows.append(line(options[path]))
         else:
             found = unimported(
-                command.components[section].known[DEFAULT_NAMES[section]].module, name
+                command.components[section].known[command.defaults[section]].module, name
             )
             rows.append((f"{SHORT[path]} {LETTERS[found.annotation]}", found.text))
     return columns(rows)

@@ -17,8 +17,6 @@ from toolkit.config.run import Chosen, RunConfig
 from toolkit.config.sweep import first_values
 from toolkit.config.yaml_file import read_yaml
 
-DEFAULT_NAMES = {"optimizer": "adamw", "lr_scheduler": "linear"}
-
 
 class Resolved(NamedTuple):
     """Every option that the chosen components and sections have, and the values given for them."""
@@ -141,11 +139,11 @@ def default_names(values: Values, command: Command) -> Values:
         if f"{section}.name" in values:
             plain(f"{section}.name", values[f"{section}.name"].value)
         elif section == "criterion":
-            task = str(values["task.name"].value)
+            task = str((values | found)["task.name"].value)
             build: Any = TASKS[task].build  # a subclass of Task, which names its criterion
             found["criterion.name"] = Given(build.criterion, f"task {task}")
-        elif section in DEFAULT_NAMES:
-            found[f"{section}.name"] = Given(DEFAULT_NAMES[section], "default")
+        elif section in command.defaults:
+            found[f"{section}.name"] = Given(command.defaults[section], "default")
         else:
             raise ToolkitError(
                 f"--{section} must name one of {', '.join(registry.names())}, but is not given. "

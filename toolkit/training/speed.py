@@ -8,12 +8,11 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
 from toolkit.training.device import to_device
+from toolkit.training.operations import Operations
 
 # Dense multiply rates in operations per second, from the manufacturer's data sheets.
 PEAKS: dict[str, dict[str, float]] = {
@@ -46,29 +45,6 @@ def measured_rate(precision: str, size: int = 1024, seconds: float = 0.1) -> flo
         a @ a
         fastest = min(fastest, perf_counter() - begun)
     return 2.0 * size**3 / fastest
-
-
-def attention_on_cpu(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
-    return sdpa_flop_count(q.shape, k.shape, v.shape)
-
-
-CPU_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-FORMULAS = {**flop_registry, CPU_ATTENTION: attention_on_cpu}  # torch leaves this one out
-
-
-class Operations(TorchDispatchMode):
-    """Adds up the operations inside by torch's own formulas, one per matrix product."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        found = func(*args, **kwargs)
-        if count := FORMULAS.get(func.overloadpacket):
-            self.total += count(*args, **kwargs, out_val=found)
-        return found
 
 
 def operations(learner: Learner, batch: Any, device: torch.device) -> float:
