@@ -87,6 +87,7 @@ ARCHITECTURES: dict[str, Builtin] = {
 }
 
 TASKS: dict[str, Builtin] = {
+    "pos_tagging": Builtin("toolkit.tasks.pos_tagging", "a part of speech for every word"),
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
     "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
     "encode": Builtin("toolkit.tasks.encode", "an encoder without a head, to fine-tune from"),

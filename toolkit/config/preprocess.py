@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.config.sections import require
+from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
 
 UNITS = ("lines", "paragraphs", "sentences")
 TOKENIZERS = ("sentencepiece", "words", "wordpiece")
@@ -18,16 +19,7 @@ GIVEN = {  # option that brings a vocabulary: what it is a vocabulary of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreprocessConfig:
-    trainpref: str = ""
-    """Text to train on: files (plain, .gz or .xz) or folders of them, separated by commas.
-    A folder stands for the .txt, .txt.gz and .txt.xz files in it. Each file is a document."""
-    validpref: str = ""
-    """Text to validate on, given like trainpref."""
-    testpref: str = ""
-    """Text to test on, given like trainpref."""
-    destdir: str = "data-bin"
-    """Folder to write; it must not exist yet or be empty, unless overwrite is given."""
+class PreprocessConfig(TaggedConfig):
     overwrite: bool = False
     """Replace a data folder that is already at destdir, once the new one is complete."""
     units: str = "lines"
@@ -55,7 +47,7 @@ class PreprocessConfig:
     """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 5
     otherwise) come on top."""
     min_count: int = 1
-    """Words that come less often in the training text are left out of a dictionary of words."""
+    """Words that come less often in the text are left out of a vocabulary of words."""
     sentencepiece_type: str = "unigram"
     """unigram or bpe, for a SentencePiece model trained here."""
     sentencepiece_megabytes: float = 20.0
@@ -69,7 +61,8 @@ class PreprocessConfig:
     split_digit_commas: bool = False
     """Cut the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
     max_item_tokens: int = 0
-    """Most tokens of one item, special symbols not counted; 0 for no limit."""
+    """Most tokens of one item, special symbols not counted, or most words of a tagged sentence; 0
+    for no limit."""
     too_long: str = "error"
     """What becomes of an item with more. error: the run ends and names its line. skip: it is left
     out. truncate: its tail is. split: it becomes several items, cut before a word where it can be.
@@ -105,6 +98,8 @@ class PreprocessConfig:
             )
         require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
         require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
+        self.check_tagged()
+        refuse_of_other_formats(self)
         self._check_tokenizer()
         self._check_limits()
         require(
@@ -155,7 +150,7 @@ class PreprocessConfig:
             f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}.",
         )
         require(
-            self.min_count == 1 or (self.kind == "words" and not given),
+            self.min_count == 1 or (not given and (self.kind == "words" or self.format != "text")),
             "min_count must come with a dictionary of words to be counted, but there is none. "
             "Give --tokenizer words.",
         )

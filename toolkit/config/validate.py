@@ -25,6 +25,9 @@ class ValidateConfig:
     """Splits to evaluate on, separated by commas."""
     results_path: str | None = None
     """File to write all figures to, as one JSON object: checkpoint, split, figure."""
+    predictions: str | None = None
+    """pos_tagging: file to write the split's own text to with the tags that are predicted in place
+    of its own, everything else byte for byte; of a split of several files, a folder for them."""
     json: str | None = None
     """File to write the figures to as JSON lines; - for standard output, on which nothing else
     is then written."""
@@ -46,6 +49,10 @@ class ValidateConfig:
             self.weights in ("auto", "trained", "average"),
             f"weights must be auto, trained or average, but is {self.weights!r}.",
         )
+        splits = self.valid_subset.strip(", ")
+        require(bool(splits), "valid_subset must name a split, but is empty.")
         require(
-            bool(self.valid_subset.strip(", ")), "valid_subset must name a split, but is empty."
+            self.predictions is None or (len(self.path) == 1 and "," not in splits),
+            f"predictions must be those of one checkpoint on one split, but are asked of "
+            f"{len(self.path)} on {splits}. Run toolkit-validate for each.",
         )

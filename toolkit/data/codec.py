@@ -26,6 +26,7 @@ KINDS = {
     "dictionary": ("toolkit.data.dictionary", "Dictionary"),
     "wordpiece": ("toolkit.data.word_pieces", "WordPieces"),
     "tokenizer": ("toolkit.data.given_tokenizer", "GivenTokenizer"),
+    "tagged": ("toolkit.data.tagged.codec", "TaggedCodec"),
 }
 
 Ids = npt.NDArray[np.int64]
@@ -83,6 +84,16 @@ class Codec(ABC):
             words += [symbols[i] for i in found] if marked else [self._join(found)]
         return " ".join(words)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What a model must know of it: how many symbols there are, and what other kinds add."""
+        return {"tokens": len(self.vocabulary)}
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when ids mean something else."""
+        return self.vocabulary.fingerprint
+
     def plain(self, text: str) -> str:
         """The text in the case that the vocabulary knows."""
         return lower_without_accents(text) if self.lowercase else text
@@ -113,18 +124,18 @@ class Codec(ABC):
             symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
             kind = settings.get("kind", kind)
             settings["special"] = {role: int(settings["special"][role]) for role in ROLES}
-            return _class_of(kind, folder)._restore(folder, settings, symbols)
+            return class_of(kind, folder)._restore(folder, settings, symbols)
         except ToolkitError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            files = _class_of(kind, folder).files
+            files = class_of(kind, folder).files
             raise ToolkitError(
                 f"{folder} must hold a readable {', '.join(files)}, but does not ({error}). "
                 f"Run toolkit-preprocess again."
             ) from error
 
 
-def _class_of(kind: Any, folder: Path) -> type[Codec]:
+def class_of(kind: Any, folder: Path) -> type[Codec]:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ToolkitError(
             f"the kind in {folder / CODEC_FILE} must be one of {', '.join(KINDS)}, but is "

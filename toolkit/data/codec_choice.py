@@ -25,8 +25,8 @@ Parts = list[list[Piece]]
 
 def codec_for(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
     """The one that an option names, or one learnt from the training text."""
-    if config.given is not None:
-        return _GIVEN[config.given](config)
+    if (codec := given_codec(config)) is not None:
+        return codec
     parts: Parts = [list(task.pieces) for task in tasks if task.split == "train"]
     if not parts:
         raise ToolkitError(
@@ -34,6 +34,11 @@ def codec_for(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) ->
             f"on, {_OPTION[config.kind]} or --codec-from."
         )
     return _LEARN[config.kind](config, parts, pool)
+
+
+def given_codec(config: PreprocessConfig) -> Codec | None:
+    """The one that an option names."""
+    return _GIVEN[config.given](config) if config.given is not None else None
 
 
 def _given_model(c: PreprocessConfig) -> Codec:

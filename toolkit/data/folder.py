@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import Codec
 from toolkit.data.columns import Column, Part
 from toolkit.data.fairseq_folder import FairseqFolder, is_fairseq
 from toolkit.data.own_folder import OwnFolder
 from toolkit.data.source import Source
+from toolkit.data.tagged.word_vectors import VECTORS_FILE
 from toolkit.data.vocabulary import Vocabulary
 
 
@@ -78,6 +82,12 @@ class DataFolder:
     @cached_property
     def codec(self) -> Codec:
         return self.sources[0].codec()
+
+    @cached_property
+    def word_vectors(self) -> npt.NDArray[np.float32] | None:
+        """A memory-mapped row for each symbol, where preprocessing was given vectors."""
+        path = self.path / VECTORS_FILE
+        return np.load(path, mmap_mode="r") if path.is_file() else None
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -13,7 +13,7 @@ from toolkit.data.checksums import BLOCK_BYTES
 MAGIC = b"\x89TKCOL\r\n"
 VERSION = 1
 HEADER_BYTES = 128
-DTYPES = ("<u2", "<i4", "<i8", "<f4")
+DTYPES = ("<u1", "<u2", "<i4", "<i8", "<f4")
 
 _LAYOUT = struct.Struct("<8s4s4sIIqqqqII32s")
 _REMEDY = "Copy the folder again, or run toolkit-preprocess again."

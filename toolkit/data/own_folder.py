@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,17 @@ def digest(meta: Mapping[str, Any]) -> str:
     """sha256 of everything meta.json says except the digest itself."""
     said = {key: value for key, value in meta.items() if key != "digest"}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
+    """The last file of a folder; it appears whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(meta, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
 
 
 def read_meta(folder: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import time
@@ -17,9 +16,10 @@ from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for
 from toolkit.data.destination import destination
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest
+from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
 from toolkit.data.parts import plan_parts
 from toolkit.data.report import Progress, summary
+from toolkit.data.tagged.preprocess import preprocess_tagged
 from toolkit.data.text import list_files
 from toolkit.data.workers import Workers
 from toolkit.metrics.output import Output
@@ -29,6 +29,9 @@ SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
 
 def preprocess(config: PreprocessConfig) -> None:
     """Learn or take the vocabulary, binarize every split, write meta.json last."""
+    if config.format != "text":
+        preprocess_tagged(config)
+        return
     tasks = _plan(config)
     workers = min(config.workers or _cores(), len(tasks))
     with (
@@ -44,7 +47,7 @@ def preprocess(config: PreprocessConfig) -> None:
                 found = pool.binarize(tasks, folder, progress.advance)
             seconds = time.perf_counter() - begin
             meta = _meta(config, codec, folder, found)
-            _write(folder / META_FILE, meta)
+            write_meta(folder / META_FILE, meta)
         except OSError as error:
             raise ToolkitError(
                 f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
@@ -132,13 +135,3 @@ def _nothing(config: PreprocessConfig) -> str:
     if config.max_item_tokens and config.too_long == "skip":
         return f"lines that are blank or have more than {config.max_item_tokens} tokens"
     return "blank lines"
-
-
-def _write(path: Path, meta: dict[str, Any]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(meta, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)

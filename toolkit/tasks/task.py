@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.examples import Examples
 from toolkit.generation.fill_mask import Filling
+from toolkit.tasks.answers import Answers
 
 
 class Ratio(NamedTuple):
@@ -60,6 +61,19 @@ class Task(nn.Module, ABC):
     @abstractmethod
     def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
         """Figures of evaluation besides the loss, such as accuracy."""
+
+    @classmethod
+    def suited(cls, config: Any, arch: Any) -> Any:
+        """The config that `examples` gets, for an architecture of the config `arch`."""
+        return config
+
+    def count(self, predictions: Mapping[str, Prediction], batch: Any) -> Mapping[str, Figure]:
+        """Figures as those of `measure` that need more of the batch than its targets."""
+        return {}
+
+    def answers(self, examples: Examples) -> Answers | None:
+        """Where toolkit-validate collects each single answer; None where it need not."""
+        return None
 
     def fill_mask(
         self, encoder: nn.Module, codec: Any, sentences: Sequence[str], top: int

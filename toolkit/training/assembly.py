@@ -15,6 +15,7 @@ from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.folder import DataFolder
 from toolkit.distributed import World
+from toolkit.metrics.progress import Work
 from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
 from toolkit.metrics.weights_and_biases import WeightsAndBiases
 from toolkit.optim.precision import Precision, asked_for, resolve
@@ -28,6 +29,7 @@ from toolkit.training.save_folder import SaveFolder
 from toolkit.training.saving import Saving
 from toolkit.training.scale import spread
 from toolkit.training.spikes import Spikes
+from toolkit.training.step import Figures
 from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
 from toolkit.training.validation import Validation
@@ -39,6 +41,8 @@ def make_learner(
     """The first weights are the seed's, on every rank and machine."""
     torch.manual_seed(seed_of(c.training.seed))
     learner = build_learner(c.arch, c.task, sizes_of(folder))
+    if not saved and hasattr(learner.encoder, "load_word_vectors"):
+        learner.encoder.load_word_vectors(folder.word_vectors)
     if c.checkpoint.finetune_from and not saved:
         resume.finetune(c.checkpoint.finetune_from, learner, folder.codec, tell)
     return learner
@@ -104,20 +108,10 @@ def make_validation(
     splits: Sequence[Split],
     sink: Sink | None,
     average: MovingAverage | None,
+    console: Console | None = None,
 ) -> Validation:
     c = config.training
-    subsets = {
-        split.name: partial(
-            validate,
-            trainer.learner,
-            trainer.criterion,
-            split.loader,
-            examples=len(split.examples.lengths),
-            world=trainer.world,
-            precision=trainer.precision,
-        )
-        for split in splits
-    }
+    subsets = {split.name: partial(validated, split, trainer, console) for split in splits}
     return Validation(
         trainer,
         subsets,
@@ -128,6 +122,22 @@ def make_validation(
         examples=splits[0].examples.fingerprint if splits else "",
         average=average,
     )
+
+
+def validated(split: Split, trainer: Trainer, console: Console | None) -> Figures:
+    """A split's figures by the weights of now; the first rank shows how far it is."""
+    examples, world = len(split.examples.lengths), trainer.world
+    what = f"validating {split.name}", -(-examples // world.size), "examples"
+    with console.work(*what) if console else Work(*what, quiet=True) as work:
+        return validate(
+            trainer.learner,
+            trainer.criterion,
+            split.loader,
+            examples=examples,
+            world=world,
+            precision=trainer.precision,
+            told=work.advance,
+        )
 
 
 def make_saving(

@@ -202,5 +202,11 @@ def names(subsets: str) -> list[str]:
     return [name.strip() for name in subsets.split(",") if name.strip()]
 
 
+def suited(task: Chosen, arch: Chosen) -> Chosen:
+    """The task as the data of a run needs it: with what the architecture demands filled in."""
+    build: Any = TASKS[task.name].build
+    return Chosen(task.name, build.suited(task.config, arch.config))
+
+
 def sizes_of(folder: DataFolder) -> Sizes:
-    return Sizes(tokens=len(folder.vocabulary))
+    return Sizes(**folder.codec.counts)

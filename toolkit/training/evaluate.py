@@ -14,8 +14,10 @@ from toolkit.distributed import World, launch
 from toolkit.metrics.output import Output
 from toolkit.metrics.progress import Work
 from toolkit.optim.precision import Precision, resolve
+from toolkit.tasks.answers import Answers
+from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
-from toolkit.training.data import names, split_of
+from toolkit.training.data import names, split_of, suited
 from toolkit.training.report import print_figures
 from toolkit.training.step import Figures
 from toolkit.training.validate import validate
@@ -25,20 +27,20 @@ def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:
     """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
     with launch(config.device) as world, Output(config.json if world.first else None) as output:
         corpora = Corpora.open(*config.folders)
-        found = {path: figures_of(path, corpora, config, world) for path in config.path}
+        found = {path: figures_of(path, corpora, config, world, output) for path in config.path}
         if world.first:
             report(found, config, output)
         return found
 
 
 def figures_of(
-    path: str, corpora: Corpora, config: ValidateConfig, world: World
+    path: str, corpora: Corpora, config: ValidateConfig, world: World, output: Output
 ) -> dict[str, Figures]:
     """One checkpoint's figures on every split."""
     checkpoint = find(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
-    if learner.codec.vocabulary.fingerprint != corpora.vocabulary.fingerprint:
+    if learner.codec.fingerprint != corpora.codec.fingerprint:
         raise ToolkitError(
             f"the data must have the vocabulary of the checkpoint, but that of {corpora.path} "
             f"differs from that of {path}. Run toolkit-preprocess with --codec-from that "
@@ -52,13 +54,14 @@ def figures_of(
         split = split_of(
             name,
             corpora.having(name),
-            run.task,
+            suited(run.task, run.arch),
             data,
             world=world,
             seed=run.data.evaluation_seed,
             training=False,
         )
-        examples = len(split.examples.lengths)
+        examples, answers = len(split.examples.lengths), learner.task.answers(split.examples)
+        refuse_no_answers(answers, config, learner)
         mine = -(-examples // world.size)  # what the first rank is told of, nearly
         with Work(f"{name} of {path}", mine, "examples", quiet=not world.first) as work:
             found[name] = validate(
@@ -69,9 +72,30 @@ def figures_of(
                 world=world,
                 precision=Precision(resolve(config.precision, world.device), world.device),
                 told=work.advance,
+                answers=answers,
             )
         split.loader.close()
+        if answers and world.first:
+            details(answers, {"checkpoint": path, "subset": name}, config, output)
     return found
+
+
+def details(answers: Answers, of: dict[str, str], config: ValidateConfig, output: Output) -> None:
+    """What a task tells of its single answers, and the files with them where that is asked."""
+    for event, values in answers.events():
+        output.write(event, {**of, **values})
+    for table in answers.tables():
+        table.print(output.terminal)
+    if config.predictions:
+        answers.write(Path(config.predictions))
+
+
+def refuse_no_answers(answers: Answers | None, config: ValidateConfig, learner: Learner) -> None:
+    if config.predictions and answers is None:
+        raise ToolkitError(
+            f"predictions must come from a task that fills in files, such as pos_tagging, but this "
+            f"checkpoint's is {type(learner.task).__name__}. Leave --predictions out."
+        )
 
 
 def report(found: dict[str, dict[str, Figures]], config: ValidateConfig, output: Output) -> None:

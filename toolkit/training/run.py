@@ -22,7 +22,7 @@ from toolkit.training.assembly import (
     make_trainer,
     make_validation,
 )
-from toolkit.training.data import Split, TrainingData, names, split_of
+from toolkit.training.data import Split, TrainingData, names, split_of, suited
 from toolkit.training.desynchronisation import Agreement
 from toolkit.training.diagnosis import NonFinite
 from toolkit.training.limits import Ending, total_updates
@@ -59,8 +59,9 @@ class Run:
         self.saved = resume.choose(config, self.saves, world, self.tell)
         self.corpora = Corpora.open(*config.data.folders)
         self.folder = self.corpora.all
+        self.task = suited(config.task, config.arch)
         self.train = TrainingData(
-            self.corpora, config.task, config.data, world=world, seed=config.training.seed
+            self.corpora, self.task, config.data, world=world, seed=config.training.seed
         )
         self.valid = [self.valid_split(name) for name in names(config.data.valid_subset)]
         self.refuse_strangers()
@@ -69,13 +70,16 @@ class Run:
         self.trainer = make_trainer(
             config, self.folder, world, total=self.total, saved=self.saved, tell=self.tell
         )
+        self.console: Console | None = None
         self.sink: Sink | None = None
         if world.first:
             self.console = Console(config.logging.progress, total_updates=self.total)
             self.sink = make_sinks(config, self.console, place.update)
         self.log = Log(self.trainer, self.sink, config.logging.log_interval, self.total)
         self.average = make_average(config, self.trainer)
-        self.validation = make_validation(config, self.trainer, self.valid, self.sink, self.average)
+        self.validation = make_validation(
+            config, self.trainer, self.valid, self.sink, self.average, self.console
+        )
         self.ending = Ending(self.trainer, config.training)
         self.observers: dict[str, Any] = {
             "log": self.log,
@@ -117,7 +121,7 @@ class Run:
         return split_of(
             name,
             self.corpora.having(name),
-            c.task,
+            self.task,
             c.data,
             world=self.world,
             seed=c.data.evaluation_seed,
@@ -198,7 +202,7 @@ class Run:
             self.tell(told)
 
     def advance(self, step: Step) -> None:
-        if self.world.first:
+        if self.console:
             self.console.advance(step.update)
 
     def conclude(self, signal: int | None) -> Result:

@@ -1,0 +1,93 @@
+"""Which files a split is read from, and the reader for their format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.tagged import TaggedConfig
+from toolkit.data.tagged.conll_u import read_conll_u
+from toolkit.data.tagged.penn import read_penn
+from toolkit.data.tagged.sentences import Sentence
+from toolkit.data.tagged.two_columns import read_two_columns
+
+ENDINGS = {
+    "conllu": (".conllu",),
+    "ptb": (".mrg", ".pos"),
+    "columns": (".txt", ".tsv", ".tagged"),
+}
+PACKED = ("", ".gz", ".xz")
+
+
+def read_file(path: Path, config: TaggedConfig) -> Iterator[Sentence]:
+    """The sentences of one file."""
+    if config.format == "conllu":
+        return read_conll_u(path, tag=config.tag, empty_nodes=config.empty_nodes)
+    return read_penn(path) if config.format == "ptb" else read_two_columns(path)
+
+
+def files_of(split: str, config: TaggedConfig) -> list[Path]:
+    """The files that an option such as --trainpref names, folders searched through."""
+    option, given = f"{split}pref", getattr(config, f"{split}pref")
+    sections = getattr(config, f"{split}_sections")
+    files = [file for name in given.split(",") if name for file in under(option, name, config)]
+    if not sections:
+        return files
+    wanted = Sections(f"{split}_sections", sections)
+    found = [file for file in files if wanted.hold(file)]
+    if not found:
+        raise ToolkitError(
+            f"{split}_sections must choose files of {given}, but {sections} chooses none of "
+            f"{len(files)}. A section is two digits, a folder or the front of wsj_0123; four "
+            f"digits are a file."
+        )
+    return found
+
+
+def under(option: str, name: str, config: TaggedConfig) -> list[Path]:
+    """The file of this name, or those of the format below the folder."""
+    path, endings = Path(name), ENDINGS[config.format]
+    if path.is_dir():
+        wanted = tuple(ending + packed for ending in endings for packed in PACKED)
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(wanted))
+        if not found:
+            raise ToolkitError(
+                f"{option} folder {path} must hold files ending in {', '.join(endings)}, but "
+                f"holds none. Name the files themselves."
+            )
+        return found
+    if not path.is_file():
+        raise ToolkitError(
+            f"{option} must name existing files, but {path} is not there. Correct the path "
+            f"(several are separated by commas, without spaces)."
+        )
+    return [path]
+
+
+class Sections:
+    """Numbers and ranges of them: `0-18`, `00,02-05` are sections, `0001-0139` files."""
+
+    def __init__(self, option: str, given: str) -> None:
+        self.sections: set[int] = set()
+        self.files: set[int] = set()
+        for part in given.split(","):
+            if not (match := re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part)):
+                raise ToolkitError(
+                    f"{option} must be numbers and ranges, as 0-18 or 0001-0139, but has {part!r}."
+                )
+            first, last = match[1], match[2] or match[1]
+            chosen = self.files if max(len(first), len(last)) > 2 else self.sections
+            chosen.update(range(int(first), int(last) + 1))
+
+    def hold(self, path: Path) -> bool:
+        """Whether wsj_0123.mrg is one of the files, or of the sections 01 or its folder's."""
+        number = re.search(r"(\d{2})(\d{2})(?!.*\d{4})", path.name)
+        folders = [part for part in path.parts[:-1] if re.fullmatch(r"\d{1,2}", part)]
+        if folders and int(folders[-1]) in self.sections:
+            return True
+        if number is None:
+            return False
+        in_section = not folders and int(number[1]) in self.sections
+        return in_section or int(number[0]) in self.files

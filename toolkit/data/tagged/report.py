@@ -1,0 +1,63 @@
+"""What toolkit-preprocess shows of tagged text: one row a split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from toolkit.data.tagged.codec import TaggedCodec
+from toolkit.metrics.output import Output
+
+HEADS = ("split", "files", "sentences", "words", "out of vocabulary", "ambiguous", "unseen tags")
+
+
+def summary(
+    destination: str,
+    codec: TaggedCodec,
+    meta: Mapping[str, Any],
+    vectors: str,
+    seconds: float,
+    output: Output,
+) -> None:
+    """Files, sentences, words, and the shares that are out of vocabulary and ambiguous."""
+    rows = []
+    for split, entry in meta["splits"].items():
+        found = {"sentences": entry["columns"]["types"]["parts"][0]["items"]}
+        found |= {name: entry[name] for name in ("words", "oov", "ambiguous", "unseen_tags")}
+        output.write("split", {"split": split, "files": len(entry["files"]), **found})
+        shares = [f"{found[name] / found['words']:.2%}" for name in ("oov", "ambiguous")]
+        counts = [f"{len(entry['files']):,}", f"{found['sentences']:,}", f"{found['words']:,}"]
+        rows.append([split, *counts, *shares, f"{found['unseen_tags']:,}"])
+    tables, words = codec.tables, sum(entry["words"] for entry in meta["splits"].values())
+    pieces = "" if codec.has_words else f", {len(codec.vocabulary):,} pieces"
+    terminal = output.terminal
+    told(
+        terminal,
+        f"{destination}: {len(tables.words):,} known words{pieces}, {len(tables.tags)} tags, "
+        f"{len(tables.characters):,} characters",
+    )
+    for line in aligned([list(HEADS), *rows]):
+        told(terminal, line)
+    if vectors:
+        told(terminal, vectors)
+    told(terminal, f"read {words:,} words in {seconds:.1f} s")
+    figures = {"destdir": destination, "known_words": len(tables.words), "tags": len(tables.tags)}
+    output.write("end", {**figures, "words": words, "seconds": seconds})
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Columns with numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def told(terminal: Console, line: str) -> None:
+    terminal.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,41 @@
+"""What a learner answered to each example of a split, for figures that are no means and for files.
+
+Collected by toolkit-validate only: validation during training goes without.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.criteria import Prediction
+from toolkit.distributed import World
+from toolkit.metrics.tables import Table
+
+
+class Answers(ABC):
+    @abstractmethod
+    def hear(self, batch: Any, predictions: Mapping[str, Prediction]) -> None:
+        """Those of one batch."""
+
+    @abstractmethod
+    def gather(self, world: World) -> None:
+        """Those of all ranks, on each; every rank must ask, when the split is through."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """Beside those that add up over batches."""
+
+    @abstractmethod
+    def tables(self) -> Sequence[Table]:
+        """For people."""
+
+    @abstractmethod
+    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
+        """For programs: each an event's name and what it tells."""
+
+    @abstractmethod
+    def write(self, path: Path) -> None:
+        """The split's own files, with the answers in place of what they hold."""
