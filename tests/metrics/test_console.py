@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console as Terminal
 
-from toolkit.metrics.console import Console, clock
+from toolkit.metrics.console import Console
 
 TRAIN = {
     "update": 100,
@@ -63,8 +63,33 @@ def test_a_figure_that_is_missing_or_no_number_is_left_out():
     assert written(("train", {"update": 1, "loss": None})).split() == ["train", "update", "1/1000"]
 
 
-def test_the_clock_shows_hours_only_when_there_are_some():
-    assert [clock(5.0), clock(125.2), clock(3723.0)] == ["0:05", "2:05", "1:02:03"]
+def a_console(terminal):
+    out = io.StringIO()
+    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
+    return Console(total_updates=1000, terminal=screen), out
+
+
+def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
+    console, out = a_console(terminal=True)
+    console.write("train", TRAIN)
+    with console.work("validating valid", 900, "examples") as work:
+        work.advance(300)
+        console.bar.refresh()
+        assert [task.completed for task in console.bar.tasks] == [100, 300]
+    assert len(console.bar.tasks) == 1 and "300 of 900 examples" in out.getvalue()
+    console.close()
+
+
+def test_without_a_bar_it_has_a_line_a_minute():
+    console, out = a_console(terminal=False)
+    with console.work("validating valid", 900, "examples") as work:
+        work.now = iter([work.begun + s for s in (10, 61, 70, 121)]).__next__
+        for _ in range(4):
+            work.advance(100)
+    assert out.getvalue().splitlines() == [
+        "validating valid: 200 of 900 examples, 3 a second, 3:34 left",
+        "validating valid: 400 of 900 examples, 3 a second, 2:31 left",
+    ]
 
 
 def test_each_of_several_objectives_is_shown_and_a_single_one_is_the_loss():

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console as Terminal
 
-from toolkit.metrics.progress import Work
+from toolkit.metrics.progress import Work, clock
 
 
 @pytest.fixture
@@ -45,3 +45,7 @@ def test_on_a_terminal_there_is_a_bar(made):
         work.advance(50)
         work.bar.refresh()
     assert "50 of 100 examples, 50 a second, 0:01 left" in out.getvalue()
+
+
+def test_the_clock_shows_hours_only_when_there_are_some():
+    assert [clock(5.0), clock(125.2), clock(3723.0)] == ["0:05", "2:05", "1:02:03"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console as Terminal
-from rich.progress import BarColumn, Progress, TextColumn
 
+from toolkit.metrics.progress import Work, bar_of, clock
 from toolkit.metrics.records import Value, Values
 
 FORMATS = {  # name -> how it is shown; the rest is left to the files
@@ -28,6 +28,7 @@ WIDTHS = {  # of a line's columns, so that they stand below each other
     "updates_per_second": 14,
 }
 ON_BAR = ("loss", "tokens_per_second", "updates_per_second")
+LINE_SECONDS = 60.0  # between lines of what training waits for, in a log
 
 
 class Console:
@@ -50,25 +51,33 @@ class Console:
         draws = progress == "bar" or (progress == "auto" and self.terminal.is_terminal)
         self.bar = bar_of(self.terminal) if draws else None
         if self.bar:
-            self.shown = self.bar.add_task(
-                "", total=total_updates, of=f"/{total_updates}" if total_updates else "", text=""
-            )
+            self.shown, self.text = self.bar.add_task("", total=total_updates, text=""), ""
             self.bar.start()
 
     def advance(self, update: int) -> None:
         """Show that so many updates are done."""
         if self.bar:
-            self.bar.update(self.shown, completed=update)
+            of = f"/{self.total}" if self.total else ""
+            self.bar.update(self.shown, completed=update, text=f"{update}{of}  {self.text}")
+
+    def work(self, what: str, total: int, unit: str) -> Work:
+        """What training waits for: a line of its own on the bar, now and then one elsewhere."""
+        return Work(
+            what,
+            total,
+            unit,
+            terminal=self.terminal,
+            beside=self.bar,
+            draws=False,
+            line_seconds=LINE_SECONDS,
+        )
 
     def write(self, event: str, values: Values) -> None:
         if event == "train" and self.bar:
             shown = [FORMATS[name].format(v) for name, v in figures(values) if name in ON_BAR]
+            self.text = "  ".join([*shown, self.time_left(values)])
+            self.bar.update(self.shown, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
-            self.bar.update(
-                self.shown,
-                description=f"epoch {values.get('epoch', '?')}",
-                text="  ".join([*shown, self.time_left(values)]),
-            )
         elif event != "end":
             self.terminal.print(
                 self.line(event, values), markup=False, highlight=False, soft_wrap=True
@@ -113,21 +122,3 @@ def of_objectives(values: Values) -> list[str]:
     accuracies = [name for name in values if name.endswith("_accuracy")]
     known = [*(losses if len(losses) > 1 else []), *accuracies]
     return [f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}" for name in known]
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds: 1:02:03, or 2:03 below an hour."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-def bar_of(terminal: Terminal) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed:.0f}{task.fields[of]}"),
-        TextColumn("{task.fields[text]}"),
-        console=terminal,
-        transient=True,
-    )

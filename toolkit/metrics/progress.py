@@ -9,15 +9,14 @@ from types import TracebackType
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, Progress, TextColumn
 
-from toolkit.metrics.console import clock
-
 LINE_SECONDS = 5.0
 
 
 class Work:
     """Share, rate and time left, on standard error; what takes under five seconds says nothing.
 
-    Without a total, how much is done and the rate; `quiet` says nothing at all.
+    Without a total, how much is done and the rate; `quiet` says nothing at all. Beside a bar that
+    is drawn already it is one more line of it.
     """
 
     def __init__(
@@ -28,18 +27,24 @@ class Work:
         *,
         quiet: bool = False,
         terminal: Terminal | None = None,
+        beside: Progress | None = None,
+        draws: bool = True,
+        line_seconds: float = LINE_SECONDS,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.what, self.total, self.unit, self.now = what, total, unit, now
         self.terminal = terminal or Terminal(stderr=True, quiet=quiet)
-        self.done, self.begun = 0, now()
+        self.done, self.begun, self.line_seconds = 0, now(), line_seconds
         self.told = self.begun
-        self.bar = bar_of(self.terminal) if self.terminal.is_terminal and not quiet else None
+        self.beside = beside
+        draws = draws and self.terminal.is_terminal and not quiet
+        self.bar = beside or (bar_of(self.terminal) if draws else None)
 
     def __enter__(self) -> Work:
         if self.bar:
             self.shown = self.bar.add_task(self.what, total=self.total, text="")
-            self.bar.start()
+            if not self.beside:
+                self.bar.start()
         return self
 
     def advance(self, count: int) -> None:
@@ -47,7 +52,7 @@ class Work:
         now = self.now()
         if self.bar:
             self.bar.update(self.shown, completed=self.done, text=self.text(now))
-        elif now - self.told >= LINE_SECONDS:
+        elif now - self.told >= self.line_seconds:
             self.told = now
             self.terminal.print(
                 f"{self.what}: {self.text(now)}", markup=False, highlight=False, soft_wrap=True
@@ -68,10 +73,21 @@ class Work:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.bar:
+        if self.beside:
+            self.beside.remove_task(self.shown)
+        elif self.bar:
             self.bar.stop()
 
 
 def bar_of(terminal: Terminal) -> Progress:
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}")
-    return Progress(*columns, console=terminal, transient=True)
+    """A description, a bar as wide as there is room, a text; gone when it stops."""
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
+    bar = BarColumn(bar_width=None)
+    return Progress(texts[0], bar, texts[1], console=terminal, transient=True)
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds: 1:02:03, or 2:03 below an hour."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from toolkit.metrics.console import clock
+from toolkit.metrics.progress import clock
 from toolkit.training.jobs import LOG, Ended, Job
 
 LOOK_SECONDS = 1.0
