@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.processes import is_running
 from toolkit.data.own_folder import META_FILE
 
 
@@ -56,15 +57,5 @@ def _remove_abandoned(path: Path) -> None:
     """What an interrupted run left behind, unless that run is still alive."""
     for left in path.parent.glob(f"{path.name}.partial-*"):
         owner = left.name.rpartition("-")[2]
-        if owner.isdigit() and not _alive(int(owner)):
+        if owner.isdigit() and not is_running(int(owner)):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.common.processes import is_running
+
 ALIVE, DONE = "", "done"
 
 
@@ -90,24 +92,3 @@ def host() -> str:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
         parts.append(os.readlink("/proc/self/ns/pid"))
     return " ".join(parts)
-
-
-def is_running(process: int) -> bool:
-    """Whether a process of this host is there and no zombie."""
-    if not Path("/proc/self/stat").exists():
-        return has_process(process)
-    try:
-        text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
-
-
-def has_process(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

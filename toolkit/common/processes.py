@@ -1,0 +1,27 @@
+"""Whether another process is still there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this host is there and no zombie."""
+    if not Path("/proc/self/stat").exists():
+        return has_process(process)
+    try:
+        text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def has_process(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
