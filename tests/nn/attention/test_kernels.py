@@ -5,7 +5,16 @@ import math
 import pytest
 import torch
 
-from toolkit.nn.attention import FixedKernel, KeyKernel, Offsets, Places, Projected, QueryKernel
+from toolkit.nn.attention import (
+    FixedKernel,
+    KeyKernel,
+    Offsets,
+    Places,
+    Projected,
+    QueryKernel,
+    SpanKernel,
+    TokenKernel,
+)
 from toolkit.nn.attention.kernels import directions
 
 B, H, S, K, RADIUS = 2, 3, 5, 4, 2
@@ -47,3 +56,29 @@ def test_the_first_vectors_are_uniform_over_plus_minus_one_over_the_root_of_thei
     table = directions(2000, 4)
     assert table.shape == (2000, 9) and table.abs().max() <= 1 / 3
     assert table.std().item() == pytest.approx(1 / 3 / math.sqrt(3), rel=0.02)
+
+
+def spanning(**options):
+    return SpanKernel(H * K, H, K, RADIUS, **options)
+
+
+@pytest.mark.parametrize("kernel", [TokenKernel(H, K, RADIUS), spanning(), spanning(within=True)])
+def test_the_weights_of_a_generated_kernel_add_up_to_one(kernel, p):
+    weights = kernel(p)
+    assert weights.shape == (B, H, S, 2 * RADIUS + 1)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, S))
+
+
+def test_a_kernel_within_the_sentence_gives_no_weight_to_its_ends_or_to_padding(p):
+    places = p.places._replace(padding=torch.arange(S).expand(B, S) >= S - 1)
+    weights = spanning(within=True)(p._replace(places=places))
+    assert not weights[:, :, 0, :RADIUS].any()  # before the first token
+    assert not weights[:, :, 2, RADIUS + 2 :].any() and weights[:, :, 2, RADIUS + 1].all()
+
+
+def test_a_span_kernel_knows_its_neighbours_and_a_token_kernel_does_not(p):
+    moved = p._replace(x=p.x.clone())
+    moved.x[:, 3] += 1.0
+    for kernel, near in ((spanning(), [1, 2, 3, 4]), (TokenKernel(H, K, RADIUS), [])):
+        changed = (kernel(p) != kernel(moved)).any(-1).any(1)[0]
+        assert changed.nonzero().flatten().tolist() == near
