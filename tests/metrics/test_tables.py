@@ -53,6 +53,13 @@ def test_json_keeps_full_precision_and_what_else_is_given():
     assert (value["best"], value["metric"]) == (0, "loss")
 
 
+def test_text_that_stands_for_numbers_is_aligned_like_them():
+    table = Table(
+        columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], numbers=["tokens"]
+    )
+    assert table.text().splitlines() == ["split  tokens", "a           7", "b       1,200"]
+
+
 def test_a_missing_number_is_a_dash():
     table = Table(columns=["x", "deviation"], rows=[["a", None], ["b", 0.0123456]])
     assert table.text().splitlines() == ["x  deviation", "a          -", "b   0.012346"]

@@ -58,4 +58,4 @@ def test_the_table_says_over_how_many_sentences_and_what_was_left_out():
     ]
     text = table(rows, several=False).text()
     assert "mean over 40 sentences, 2 without such left out" in text
-    assert "mean   0.50000    0.10000   33.3%  0.20000" in text and "checkpoint" not in text
+    assert "mean   0.50000    0.10000  33.3%  0.20000" in text and "checkpoint" not in text

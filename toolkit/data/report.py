@@ -11,13 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
-from rich.table import Table
 
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
 from toolkit.metrics.output import Output
+from toolkit.metrics.tables import Table
 
 LINE_SECONDS = 5.0
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
 
 class Progress:
@@ -114,27 +115,26 @@ def summary(
     limit = meta["settings"]["max_item_tokens"]
     heads = ["split", "documents", "items", "tokens", "unknown"]
     heads += [f"over {limit}", "tokens lost"] if limit else []
-    table = Table()
-    for name in (*heads, "parts"):
-        table.add_column(name, justify="left" if name == "split" else "right")
+    heads.append("parts")
+    rows = []
     counts = {split: counts_of(entry) for split, entry in meta["splits"].items()}
     for split, found in counts.items():
         output.write("split", {"split": split, **found})
         cells = [f"{found[key]:,}" for key in ("documents", "items", "tokens")]
         cells.append(f"{found['unknown'] / found['tokens']:.3%}")
         cells += [f"{found[key]:,}" for key in ("too_long", "lost_tokens")] if limit else []
-        table.add_row(split, *cells, str(found["parts"]))
+        rows.append([split, *cells, str(found["parts"])])
     total = sum(found["tokens"] for found in counts.values())
     console, symbols = output.terminal, meta["vocabulary"]["symbols"]
     rate = total / max(seconds, 1e-9)
-    console.print(f"{destination}: {symbols:,} symbols", highlight=False, soft_wrap=True)
-    console.print(table)
+    console.print(f"{destination}: {symbols:,} symbols", **PLAIN)
+    Table(columns=heads, rows=rows, numbers=heads[1:]).print(console)
     for line in _remarks(meta):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, **PLAIN)
     console.print(
         f"binarized {total:,} tokens in {seconds:.1f} s with {workers} "
         f"worker{'s' if workers > 1 else ''}: {rate:,.0f} tokens/s",
-        highlight=False,
+        **PLAIN,
     )
     figures = {"destdir": destination, "symbols": symbols, "tokens": total, "workers": workers}
     output.write("end", {**figures, "seconds": seconds, "tokens_per_second": rate})

@@ -32,6 +32,8 @@ class Table:
     caption: str = ""
     together: Sequence[str] = ()
     """Columns of one quantity, shown with equal decimals."""
+    numbers: Sequence[str] = ()
+    """Columns whose cells are text that stands for numbers, such as 1,200 and 3.4%."""
 
     def text(self) -> str:
         """Aligned columns, as for a log file."""
@@ -90,9 +92,12 @@ class Table:
     def numeric(self) -> list[bool]:
         """Per column, whether its cells are numbers (or missing ones)."""
         return [
-            any(isinstance(row[i], int | float) for row in self.rows)
-            and not any(isinstance(row[i], str) for row in self.rows)
-            for i in range(len(self.columns))
+            name in self.numbers
+            or (
+                any(isinstance(row[i], int | float) for row in self.rows)
+                and not any(isinstance(row[i], str) for row in self.rows)
+            )
+            for i, name in enumerate(self.columns)
         ]
 
     def shown(

@@ -126,13 +126,15 @@ def habits(maps: Sequence[Map], special: Sequence[bool]) -> Table:
             [
                 drawn.layer,
                 who,
-                *(f"{share:6.1%}" for share in shares),
-                f"{entropy.exp().mean():6.1f}",
+                *(f"{share:.1%}" for share in shares),
+                f"{entropy.exp().mean():.1f}",
             ]
         )
+    named = ["previous", "itself", "next", "special", "tokens"]
     return Table(
-        columns=["layer", "head", "previous", "itself", "next", "special", "tokens"],
+        columns=["layer", "head", *named],
         rows=rows,
+        numbers=named,
         caption="share of the attention to the previous token, the same, the next and special "
         "symbols; tokens, exp(entropy): to how many it goes as if evenly",
     )

@@ -106,12 +106,13 @@ def table(found: Flops) -> Table:
     cells: list[list[Cell]] = []
     for row in rows(found.parts):
         share = sum(row.each) * row.alike / sum(found.batch)
-        cells.append([row.name, *each(row.each, found), f"{share:6.1%}"])
+        cells.append([row.name, *each(row.each, found), f"{share:.1%}"])
         cells += [[f"  {name}", *each(both, found), ""] for name, both in row.inner]
     return Table(
         columns=("part", "forward", "backward", "share"),
         rows=[*cells, ["all", *each(found.batch, found), "100.0%"]],
         together=("forward", "backward"),
+        numbers=("share",),
         caption=f"million operations for a sentence of {found.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )

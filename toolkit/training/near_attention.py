@@ -80,7 +80,7 @@ def table(found: Sequence[Near], *, several: bool) -> Table:
             "mean" if one.layer is None else str(one.layer),
             one.mean,
             one.deviation,
-            None if one.near_rate is None else f"{one.near_rate:6.1%}",
+            None if one.near_rate is None else f"{one.near_rate:.1%}",
             one.even,
         ]
         for one in found
@@ -91,6 +91,7 @@ def table(found: Sequence[Near], *, several: bool) -> Table:
         columns=[*["checkpoint"] * several, "layer", "C", "deviation", "near", "even"],
         rows=rows,
         together=("C", "deviation", "even"),
+        numbers=("near",),
         caption=f"C: attention to tokens at most {NEAR} away, over that to farther ones, mean over "
         f"{first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; near: its share of "
         f"all; even: C if all tokens were attended to alike",
