@@ -60,9 +60,9 @@ def test_transformers_opens_what_is_written(saved, converted, name):
     torch.testing.assert_close(got, want)
 
 
-def checkpoint(folder, codec_from, arch, **options):
+def checkpoint(folder, codec_from, arch, task="mlm", **options):
     """A checkpoint as training would write it, with random weights."""
-    run = compose({"arch": arch, "task": "mlm", **{f"arch.{k}": v for k, v in options.items()}})
+    run = compose({"arch": arch, "task": task, **{f"arch.{k}": v for k, v in options.items()}})
     codec = Codec.load(codec_from)
     sizes = Sizes(tokens=len(codec.vocabulary))
     torch.manual_seed(3)
@@ -101,3 +101,25 @@ def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, messa
     ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
         exported(ours, weights="auto")
+
+
+@pytest.mark.parametrize(
+    ("net", "class_"),
+    [("discriminator", "ElectraForPreTraining"), ("generator", "ElectraForMaskedLM")],
+)
+def test_either_net_of_a_pair_gives_the_same_scores_there(data, tmp_path, converted, net, class_):
+    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
+    folder = converted(ours, "hf", net=net)
+    theirs = getattr(transformers, class_).from_pretrained(folder).eval()
+    assert theirs.config.architectures == [class_]
+    learner = load_checkpoint(ours)
+    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    encoder = learner.encoder if net == "discriminator" else learner.task.generator.encoder
+    with torch.no_grad():
+        states = encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        if net == "discriminator":
+            got = learner.task.head(states)
+        else:
+            got = learner.task.generator.head(states, encoder.words.weight)
+        want = theirs(input_ids=tokens).logits
+    torch.testing.assert_close(got.view(want.shape), want, atol=1e-5, rtol=1e-5)

@@ -9,6 +9,7 @@ from toolkit.config.options import WHOLE
 from toolkit.config.sections import require
 
 DIRECTIONS = ("toolkit", "hf")
+NETS = ("discriminator", "generator")
 WEIGHTS = ("auto", "trained", "average")
 
 
@@ -24,6 +25,9 @@ class ConvertConfig:
     weights: str = "auto"
     """With --to hf: auto, trained or average. auto is the moving average where the run kept one,
     trained the weights themselves."""
+    net: str | None = None
+    """With --to hf, of a model trained with --task rtd: discriminator, which is meant without this,
+    or generator."""
 
     json: str | None = None
     """File to write what was converted to as JSON lines; - for standard output, on which nothing
@@ -39,6 +43,15 @@ class ConvertConfig:
         require(
             self.weights in WEIGHTS,
             f"weights must be one of {', '.join(WEIGHTS)}, but is {self.weights!r}.",
+        )
+        require(
+            self.net in (None, *NETS),
+            f"net must be {' or '.join(NETS)}, but is {self.net!r}.",
+        )
+        require(
+            self.to == "hf" or self.net is None,
+            f"net must be left out with --to toolkit, but is {self.net}: each net of Transformers "
+            f"is a folder of its own.",
         )
         require(
             self.to == "hf" or self.weights == "auto",

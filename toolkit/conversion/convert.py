@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import columns
 from toolkit.config.convert import ConvertConfig
-from toolkit.conversion import exporting, importing, written
+from toolkit.conversion import exporting, fairseq, importing, written
 from toolkit.conversion.exporting import Exported
 from toolkit.conversion.written import Converted
 from toolkit.metrics.output import Output
@@ -22,7 +22,7 @@ def convert(c: ConvertConfig) -> Path:
     if not source.exists():
         raise ToolkitError(f"SRC must be there, but {source} is not. Check the path.")
     with Output(c.json) as output:
-        facts = taken(source, target) if c.to == "toolkit" else given(source, target, c.weights)
+        facts = taken(source, target) if c.to == "toolkit" else given(source, target, c)
         output.write("converted", {"from": str(source), "to": str(target), **facts})
         shown = {name.replace("_", " "): text(value) for name, value in facts.items() if value}
         shown["written to"] = str(target)
@@ -32,14 +32,15 @@ def convert(c: ConvertConfig) -> Path:
 
 def taken(source: Path, target: Path) -> dict[str, Any]:
     """Another program's model as a checkpoint."""
-    model = importing.converted(source)
+    saved = fairseq.file_of(source)
+    model = fairseq.converted(saved) if saved else importing.converted(source)
     written.write(target, model, source)
     return facts_of(model)
 
 
-def given(source: Path, target: Path, weights: str) -> dict[str, Any]:
+def given(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
     """A checkpoint as a folder for Transformers."""
-    model = exporting.exported(source, weights=weights)
+    model = exporting.exported(source, weights=c.weights, net=c.net)
     exporting.write(target, model)
     return told(model)
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
-from toolkit.config.run import Chosen
 from toolkit.conversion import hugging_face, settings
 from toolkit.conversion.families import BERT, CONVBERT, ELECTRA, FAMILIES, Family
+from toolkit.conversion.nets import Net, net_of
 from toolkit.conversion.tokenizer_export import write_tokenizer
 from toolkit.conversion.written import ORIGIN, widened
 from toolkit.data.codec import Codec
@@ -41,32 +41,31 @@ class Exported:
     note: str = ""
 
 
-def exported(path: Path, *, weights: str) -> Exported:
+def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Exported:
     """The model of a checkpoint in their names."""
     folder = find(path)
     run, sizes = read_config(folder)
-    refuse_other_architectures(run.arch)
-    tensors = read_tensors(folder / weights_file(folder, weights))
-    spare = read_tensors(folder / SPARE) if (folder / SPARE).exists() else {}
+    found = net_of(run, read_tensors(folder / weights_file(folder, weights)), net)
+    refuse_other_architectures(run.arch.name, found.arch)
     codec, origin = Codec.load(folder), origin_of(folder)
-    family = family_of(run.arch, origin)
-    arch: Any = run.arch.config
-    head = "task.head.bias" in tensors and run.task.name == "mlm"
-    pieces = family.pieces(arch.layers, widened=widened(arch), head=head)
-    theirs = {n: t for piece in pieces for n, t in piece.parted(tensors[piece.ours]).items()}
-    beside = {family.theirs_of(name): tensor for name, tensor in spare.items()}
-    theirs |= {name: tensor for name, tensor in beside.items() if name is not None}
-    config = settings.config_of(family, arch, sizes.tokens, codec.vocabulary.pad, origin)
-    config["dtype"] = hugging_face.dtype_of(theirs)
-    config.setdefault("architectures", [class_of(family, head=head)])
+    family = family_of(run.arch.name, found, origin)
+    pieces = family.pieces(found.arch.layers, widened=widened(found.arch), head=found.head)
+    theirs = {n: t for piece in pieces for n, t in piece.parted(found.tensors[piece.ours]).items()}
     used = {piece.ours for piece in pieces}
+    rest = {name: tensor for name, tensor in found.tensors.items() if name not in used}
+    rest |= read_tensors(folder / SPARE) if (folder / SPARE).exists() else {}
+    known = {name: family.theirs_of(name) for name in rest}
+    theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
+    config = settings.config_of(family, found.arch, sizes.tokens, codec.vocabulary.pad, origin)
+    config["dtype"] = hugging_face.dtype_of(theirs)
+    config.setdefault("architectures", [class_of(family, found)])
     return Exported(
         family=family,
         config=config,
         tensors=prefixed(family, theirs),
         codec=codec,
-        left_out=sorted(tensors.keys() - used),
-        note=note_of(family, arch),
+        left_out=sorted(name for name, there in known.items() if there is None),
+        note=note_of(family, found.arch),
     )
 
 
@@ -78,18 +77,20 @@ def origin_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def family_of(arch: Chosen, origin: Mapping[str, Any]) -> Family:
-    """The model type it came from; else BERT, or ELECTRA where embeddings have their own width."""
+def family_of(arch: str, net: Net, origin: Mapping[str, Any]) -> Family:
+    """The model type it came from; else BERT, or ELECTRA where BERT has no such thing."""
     if origin.get("model_type") in FAMILIES:
         return FAMILIES[str(origin["model_type"])]
-    if arch.name.startswith(CONVBERT.arch):
+    if arch.startswith(CONVBERT.arch):
         return CONVBERT
-    return ELECTRA if widened(arch.config) else BERT
+    return ELECTRA if widened(net.arch) or net.detects else BERT
 
 
-def class_of(family: Family, *, head: bool) -> str:
+def class_of(family: Family, net: Net) -> str:
     name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[family.model_type]
-    return f"{name}ForMaskedLM" if head else f"{name}Model"
+    if net.detects and family is ELECTRA:
+        return f"{name}ForPreTraining"
+    return f"{name}ForMaskedLM" if net.head else f"{name}Model"
 
 
 def note_of(family: Family, arch: Any) -> str:
@@ -111,14 +112,13 @@ def prefixed(family: Family, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
-def refuse_other_architectures(arch: Chosen) -> None:
-    c: Any = arch.config
+def refuse_other_architectures(arch: str, c: Any) -> None:
     reasons = []
-    if not arch.name.startswith(ARCHITECTURES):
-        reasons = [f"is {arch.name}"]
+    if not arch.startswith(ARCHITECTURES):
+        reasons = [f"is {arch}"]
     elif c.hidden_position:
         reasons = ["has a row for hidden positions (arch.hidden_position)"]
-    elif arch.name.startswith(CONVBERT.arch):
+    elif arch.startswith(CONVBERT.arch):
         wanted = {
             "conv_type": "span",
             "share_value": False,

@@ -176,7 +176,8 @@ ELECTRA = Family(
     bias="generator_lm_head.bias",
     tied={"generator_lm_head.weight": WORDS},
     spare={
-        "discriminator_predictions.": "hugging_face.discriminator_predictions.",
+        "discriminator_predictions.dense.": f"{HEAD}.transform.",
+        "discriminator_predictions.dense_prediction.": f"{HEAD}.score.",
         **KEPT,
     },
     layer=bert_layer,

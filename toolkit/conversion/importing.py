@@ -40,7 +40,7 @@ def converted(folder: Path) -> Converted:
         run=run,
         sizes=sizes,
         tensors={piece.ours: piece.joined(model) for piece in pieces},
-        codec=codec_of(folder, config, sizes.tokens),
+        codec=codec_of(folder, sizes.tokens),
         spare=spare,
         origin={key: value for key, value in config.items() if key not in UNSAFE},
     )

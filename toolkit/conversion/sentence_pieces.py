@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -27,20 +27,26 @@ USER_DEFINED = 4
 def described(codec: SentencePieces) -> Any:
     """A Tokenizer of the package, with the pieces' own ids; special symbols are to follow them."""
     proto = parsed(codec.model)
-    refuse_what_cannot_be_said(codec, proto)
-    package = tokenizers()
+    refuse_what_cannot_be_said(proto, commas=codec.split_digit_commas)
     pieces = [(piece.piece, piece.score) for piece in proto.pieces]
-    unknown = codec.vocabulary.unk
+    return tokenizer(proto, pieces, codec.vocabulary.unk, lowercase=codec.lowercase)
+
+
+def tokenizer(
+    proto: Any, pieces: Sequence[tuple[str, float]], unknown: int, *, lowercase: bool
+) -> Any:
+    """A unigram model's way with text, over pieces in the order of their ids."""
+    package = tokenizers()
     fallback = proto.trainer_spec.byte_fallback
-    tokenizer = package.Tokenizer(package.models.Unigram(pieces, unknown, fallback))
-    tokenizer.normalizer = package.normalizers.Sequence(
-        [*(lower() if codec.lowercase else []), *normal(proto.normalizer_spec)]
+    made = package.Tokenizer(package.models.Unigram(list(pieces), unknown, fallback))
+    made.normalizer = package.normalizers.Sequence(
+        [*(lower() if lowercase else []), *normal(proto.normalizer_spec)]
     )
     start = "always" if proto.normalizer_spec.add_dummy_prefix else "never"
     marks = {"replacement": WORD_START, "prepend_scheme": start}
-    tokenizer.pre_tokenizer = package.pre_tokenizers.Metaspace(**marks)
-    tokenizer.decoder = package.decoders.Metaspace(**marks)
-    return tokenizer
+    made.pre_tokenizer = package.pre_tokenizers.Metaspace(**marks)
+    made.decoder = package.decoders.Metaspace(**marks)
+    return made
 
 
 def parsed(model: bytes) -> Any:
@@ -51,10 +57,10 @@ def parsed(model: bytes) -> Any:
     return proto
 
 
-def refuse_what_cannot_be_said(codec: SentencePieces, proto: Any) -> None:
+def refuse_what_cannot_be_said(proto: Any, *, commas: bool = False) -> None:
     """What no tokenizer.json describes to the last id."""
     reasons = {
-        "splits commas from digits (--split-digit-commas)": codec.split_digit_commas,
+        "splits commas from digits (--split-digit-commas)": commas,
         "is no unigram model": proto.trainer_spec.model_type != UNIGRAM,
         "has symbols of its user's": any(p.type == USER_DEFINED for p in proto.pieces),
         "marks the ends of words": proto.trainer_spec.treat_whitespace_as_suffix,

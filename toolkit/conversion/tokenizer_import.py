@@ -18,12 +18,12 @@ VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
 OLD_SETTINGS_FILE = "special_tokens_map.json"
 
 
-def codec_of(folder: Path, config: Mapping[str, Any], rows: int) -> Codec:
+def codec_of(folder: Path, rows: int) -> Codec:
     """BERT's own WordPiece where it is that, else whatever tokenizer.json describes."""
     settings = settings_of(folder)
     if (folder / TOKENIZER_FILE).exists():
         text = read_text(folder / TOKENIZER_FILE)
-        return described(text, settings, config, rows)
+        return described(text, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
             f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save the "
@@ -61,22 +61,24 @@ def refuse_other_cuts(folder: Path, settings: Mapping[str, Any], *, lower: bool)
 
 def filled(symbols: list[str], *, lower: bool, rows: int) -> WordPieces:
     """WordPiece with a symbol for every row of the model's table; some models have spare rows."""
-    if len(symbols) > rows:
-        raise ToolkitError(
-            f"a tokenizer must have at most as many symbols as its model has rows, but has "
-            f"{len(symbols)} for {rows} rows. Give the tokenizer of this model."
-        )
+    refuse_more(len(symbols), rows)
     spare = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
     return WordPieces.of([*symbols, *spare], lowercase=lower)
 
 
-def described(
-    text: str, settings: Mapping[str, Any], config: Mapping[str, Any], rows: int
-) -> Codec:
+def refuse_more(symbols: int, rows: int) -> None:
+    if symbols > rows:
+        raise ToolkitError(
+            f"a tokenizer must have at most as many symbols as its model has rows, but has "
+            f"{symbols} for {rows} rows. Give the tokenizer of this model."
+        )
+
+
+def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
     """From tokenizer.json."""
     try:
         found = json.loads(text)
-        symbols = bert_symbols(found)
+        symbols, ids = bert_symbols(found), ids_of(found)
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Give the file "
@@ -84,7 +86,8 @@ def described(
         ) from error
     if symbols is not None:
         return filled(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
-    return GivenTokenizer(text, roles_of(found, settings, config), rows=rows)
+    refuse_more(max(ids.values(), default=0) + 1, rows)
+    return GivenTokenizer(text, roles_of(ids, settings), rows=rows)
 
 
 def bert_symbols(found: Mapping[str, Any]) -> list[str] | None:
@@ -120,17 +123,13 @@ NAMES |= {"unk": "unk_token"}
 OTHERS = {"cls": "bos_token", "sep": "eos_token"}
 
 
-def roles_of(
-    found: Mapping[str, Any], settings: Mapping[str, Any], config: Mapping[str, Any]
-) -> dict[str, int]:
+def roles_of(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
     """Role -> id, as the settings beside tokenizer.json name them."""
-    ids = {token["content"]: token["id"] for token in found.get("added_tokens", [])}
-    ids = {**pieces_of(found["model"]), **ids}
     roles: dict[str, int] = {}
     for role in ROLES:
         name = spelled(settings.get(NAMES[role])) or spelled(settings.get(OTHERS.get(role, "")))
         for spelling in (name, SPECIAL[role], f"<{role}>"):
-            if spelling in ids:
+            if spelling is not None and spelling in ids:
                 roles[role] = ids[spelling]
                 break
     if missing := [NAMES[role] for role in ROLES if role not in roles]:
@@ -141,11 +140,12 @@ def roles_of(
     return roles
 
 
-def pieces_of(model: Mapping[str, Any]) -> dict[str, int]:
-    """Piece -> id; unigram models list theirs in order."""
-    if isinstance(model["vocab"], dict):
-        return dict(model["vocab"])
-    return {piece: number for number, (piece, _) in enumerate(model["vocab"])}
+def ids_of(found: Mapping[str, Any]) -> dict[str, int]:
+    """Symbol -> id; unigram models list their pieces in order."""
+    pieces = found["model"]["vocab"]
+    if not isinstance(pieces, dict):
+        pieces = {piece: number for number, (piece, _) in enumerate(pieces)}
+    return {**pieces, **{token["content"]: token["id"] for token in found.get("added_tokens", [])}}
 
 
 def spelled(token: Any) -> str | None:

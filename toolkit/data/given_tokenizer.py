@@ -34,8 +34,9 @@ MARKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 class GivenTokenizer(Codec):
     """Whatever a tokenizer.json describes: its normalisation, its pieces, its ids.
 
-    Special symbols spelt out in the text are ordinary text, so that text never pads or ends a
-    sentence. `rows` above the tokenizer's own count get names that no text has.
+    Special symbols spelt out in the text are ordinary text or unknown, so that text never pads or
+    ends a sentence. `rows` is the model's number of symbols: more than the tokenizer has get names
+    that no text has, and what the tokenizer has above it is unknown.
     """
 
     kind = "tokenizer"
@@ -67,7 +68,9 @@ class GivenTokenizer(Codec):
         # one by one: encode_batch would start threads of its own, in every worker
         split = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
         lengths = np.array([len(ids) for ids in split], np.int64)
-        return np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum())), lengths
+        ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
+        strange = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
+        return np.where(strange, self.vocabulary.unk, ids), lengths
 
     def continue_word(self, text: str) -> list[int]:
         """The same pieces, the first one as one that goes on, where there is such a piece."""
@@ -107,13 +110,9 @@ class GivenTokenizer(Codec):
 
 def numbered(index: Mapping[str, int], rows: int | None) -> list[str]:
     """Symbols by id; ids that have none get a name that no text has."""
-    highest = max(index.values(), default=-1) + 1
-    if rows is not None and highest > rows:
-        raise ToolkitError(
-            f"a tokenizer must have at most as many symbols as its model has rows, but has ids up "
-            f"to {highest - 1} for {rows} rows. Give the tokenizer of this model."
-        )
-    symbols = [f"[no symbol {number}]" for number in range(rows or highest)]
+    count = max(index.values(), default=-1) + 1 if rows is None else rows
+    symbols = [f"[no symbol {number}]" for number in range(count)]
     for symbol, number in index.items():
-        symbols[number] = symbol
+        if number < count:
+            symbols[number] = symbol
     return symbols

@@ -1,0 +1,125 @@
+"""No code of a file is run, whatever it asks for."""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import contextlib
+import os
+import pickle
+import subprocess
+import zipfile
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.torch_file import SETTINGS, Inert, load
+
+
+class Asks:
+    """Becomes a call of any function when it is unpickled."""
+
+    def __init__(self, function, *arguments):
+        self.asked = function, arguments
+
+    def __reduce__(self):
+        return self.asked
+
+
+class Made:
+    """Becomes an object of any class, with any state."""
+
+    def __init__(self, class_, arguments, state):
+        self.asked = class_, arguments, state
+
+    def __reduce__(self):
+        return self.asked
+
+
+def attacks(mark):
+    touch = f"open({str(mark)!r}, 'w').close()"
+    system = Asks(os.system, f"touch {mark}")
+    return {
+        "os.system": system,
+        "builtins.eval": Asks(eval, touch),
+        "builtins.exec": Asks(exec, touch),
+        "builtins.open": Asks(open, str(mark), "w"),
+        "builtins.getattr": Asks(getattr, "text", "upper"),
+        "subprocess.Popen": Asks(subprocess.Popen, ["touch", str(mark)]),
+        "torch.load": Asks(torch.load, str(mark)),
+        "pickle.loads": Asks(pickle.loads, pickle.dumps(system)),
+        "in settings": argparse.Namespace(arch="roberta", more=system),
+        "in tensors": {"w": torch.ones(2), "v": Asks(eval, touch)},
+        "as a state": Made(argparse.Namespace, (), {"heads": system}),
+        "as an argument": Made(argparse.Namespace, (Asks(eval, touch),), {}),
+        "deep": {"a": [{"b": ({"c": Asks(exec, touch)},)}]},
+    }
+
+
+@pytest.mark.parametrize("name", attacks("x"))
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_that_asks_for_code_is_refused_and_nothing_runs(tmp_path, name, zipped):
+    mark, path = tmp_path / "mark", tmp_path / "model.pt"
+    whole = {"model": {"w": torch.ones(2)}, "args": attacks(mark)[name]}
+    torch.save(whole, path, _use_new_zipfile_serialization=zipped)
+    for settings in (True, False):
+        with pytest.raises(
+            ToolkitError, match=r"weights-only loader says: .*Nothing of it was run"
+        ):
+            load(path, settings=settings)
+    assert not mark.exists()
+
+
+def test_the_attacks_are_attacks(tmp_path):
+    mark = tmp_path / "mark"
+    for name in ("builtins.eval", "as an argument", "in settings", "deep"):
+        with contextlib.suppress(TypeError):
+            pickle.loads(pickle.dumps(attacks(mark)[name]))
+        assert mark.exists(), name
+        mark.unlink()
+
+
+def test_a_pickle_of_protocol_4_is_refused_before_it_runs(tmp_path):
+    mark, path = tmp_path / "mark", tmp_path / "model.pt"
+    torch.save({"w": torch.ones(1)}, path)
+    with zipfile.ZipFile(path) as before:
+        parts = {name: before.read(name) for name in before.namelist()}
+    with zipfile.ZipFile(path, "w") as after:
+        for name, data in parts.items():
+            bad = pickle.dumps(attacks(mark)["builtins.exec"], 4)
+            after.writestr(name, bad if name.endswith("data.pkl") else data)
+    with pytest.raises(ToolkitError, match="Nothing of it was run"):
+        load(path, settings=True)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_stands_for_settings_does_nothing(name):
+    made = Inert("touch /nowhere")
+    made.__setstate__({"encoder_layers": 3})
+    assert made.arguments == ("touch /nowhere",) and made.state == {"encoder_layers": 3}
+    module, _, leaf = name.rpartition(".")
+    assert module in ("argparse", "collections", "typing", "builtins") or "omegaconf" in module
+    assert module != "builtins" or isinstance(getattr(builtins, leaf), type)
+
+
+def test_settings_are_read_as_inert_objects_and_tensors_as_tensors(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"model": {"w": torch.ones(2)}, "args": argparse.Namespace(heads=3)}, path)
+    found = load(path, settings=True)
+    assert torch.equal(found["model"]["w"], torch.ones(2))
+    assert type(found["args"]) is Inert and found["args"].state == {"heads": 3}
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02.", b"hello"])
+def test_a_damaged_file_is_told(tmp_path, content):
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(ToolkitError, match="must hold tensors and settings alone"):
+        load(tmp_path / "model.pt")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(ToolkitError, match="must be a plain file"):
+        load(tmp_path / "pipe.pt")
