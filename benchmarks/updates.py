@@ -21,8 +21,10 @@ def given(words: int, length: int, count: int) -> tuple[torch.Tensor, torch.Tens
     return tokens, (torch.rand(count) < RATE).nonzero().flatten()
 
 
-def ours(learner: Any, batch: Any, precision: str) -> Update:
-    """The trainer's own `step` on one micro-batch, clipping at 1, AdamW."""
+def ours(
+    learner: Any, batch: Any, precision: str, *, copies: int = 1, device: str = "cpu"
+) -> Update:
+    """The trainer's own `step` on one micro-batch or copies of it, clipping at 1, AdamW."""
     from toolkit.common.memory import keep_freed_memory
     from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
     from toolkit.distributed import World
@@ -30,7 +32,8 @@ def ours(learner: Any, batch: Any, precision: str) -> Update:
     from toolkit.training.trainer import Trainer
 
     keep_freed_memory()
-    device = torch.device("cpu")
+    place = torch.device(device)
+    learner.to(place)
     criterion, adamw = CRITERIA["cross_entropy"], OPTIMIZERS["adamw"]
     linear = LR_SCHEDULERS["linear"]
     trainer = Trainer(
@@ -38,11 +41,11 @@ def ours(learner: Any, batch: Any, precision: str) -> Update:
         criterion.build(criterion.config),
         adamw.build(adamw.config, learner.named_parameters()),
         linear.build(linear.config, 1000),
-        world=World(device=device),
-        precision=Precision(precision, device),
+        world=World(device=place),
+        precision=Precision(precision, place),
         clip_norm=1.0,
     )
-    return lambda: trainer.step([batch], 1000)
+    return lambda: trainer.step([batch] * copies, 1000)
 
 
 def masked_batch(words: int, length: int, count: int) -> Any:
