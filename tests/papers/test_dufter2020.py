@@ -133,15 +133,13 @@ def attended(x, part, convolution):
 def spelt(spelling, characters):
     """max over places of three ReLU convolutions of the characters, nothing beyond the ends."""
     x = [spelling.characters.weight[c] for c in characters]
-    for convolution in spelling.convolutions:
-        w, reach = convolution.weight, convolution.weight.shape[-1] // 2
+    for w, b in zip(spelling.filters, spelling.biases, strict=True):
+        reach = len(w) // 2
         x = [
             torch.clamp(
-                convolution.bias
+                b
                 + sum_of(
-                    w[:, :, d + reach] @ x[i + d]
-                    for d in range(-reach, reach + 1)
-                    if 0 <= i + d < len(x)
+                    x[i + d] @ w[d + reach] for d in range(-reach, reach + 1) if 0 <= i + d < len(x)
                 ),
                 min=0,
             )

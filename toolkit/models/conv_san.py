@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
@@ -133,7 +134,7 @@ class SpeltEmbeddings(nn.Module):
             parts.append(self.beside.expand(len(words), -1, -1))
         if self.spelling is not None:
             assert inputs.spellings is not None and inputs.spelled is not None
-            parts.append(self.spelling(inputs.spellings)[inputs.spelled])
+            parts.append(F.embedding(inputs.spelled, self.spelling(inputs.spellings)))
         return torch.cat(parts, -1)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from toolkit.nn.convolution import computed, convolved
 from toolkit.nn.initial import glorot_uniform_
 
 BOUND = 0.05
@@ -21,20 +23,14 @@ class Spelling(nn.Module):
     def __init__(self, characters: int, width: int, kernel: int, layers: int) -> None:
         super().__init__()
         self.characters = nn.Embedding(characters, width)
+        self.filters = nn.ParameterList(torch.empty(kernel, width, width) for _ in range(layers))
+        self.biases = nn.ParameterList(torch.zeros(width) for _ in range(layers))
         nn.init.uniform_(self.characters.weight, -BOUND, BOUND)
-        self.convolutions = nn.ModuleList(convolution(width, kernel) for _ in range(layers))
+        for filters in self.filters:
+            glorot_uniform_(filters.detach(), kernel * width, kernel * width)
 
     def forward(self, spellings: Int[Tensor, "U C"]) -> Float[Tensor, "U E"]:
-        x = self.characters(spellings).mT  # (U, C, E) -> (U, E, C)
-        *others, last = self.convolutions
-        for convolution in others:
-            x = convolution(x).relu()
-        return last(x).amax(-1).relu()  # the largest stays the largest
-
-
-def convolution(width: int, kernel: int) -> nn.Conv1d:
-    made = nn.Conv1d(width, width, kernel, padding="same")
-    glorot_uniform_(made.weight, kernel * width, kernel * width)
-    assert made.bias is not None, "a convolution has one by default"
-    nn.init.zeros_(made.bias)
-    return made
+        x = computed(self.characters(spellings))
+        for filters, bias in zip(self.filters, self.biases, strict=True):
+            x = convolved(x[None], filters[None], bias[None])[0]
+        return x.amax(1)

@@ -28,6 +28,16 @@ def hide_keys(
     return scores.add_(padding[:, None, None, :].to(scores.dtype), alpha=HIDDEN)
 
 
+def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+    """Softmax over the keys.
+
+    Torch's of bf16 on a CPU takes 2 to 6 times as long where rows are no multiple of 32.
+    """
+    if scores.dtype == torch.bfloat16 and scores.device.type == "cpu" and scores.shape[-1] % 32:
+        return scores.softmax(-1, dtype=torch.float32).to(scores.dtype)
+    return scores.softmax(-1)
+
+
 def attend(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
@@ -85,7 +95,7 @@ class _Products(torch.autograd.Function):
         scores = product(q, k.mT, scale)
         if bias is not None:
             scores += bias
-        weights = hide_keys(scores, padding).softmax(-1)
+        weights = softmax(hide_keys(scores, padding))
         kept = keep(weights.shape, rate) if rate else None
         ctx.scale, ctx.up = scale, 1 / (1 - rounded(rate))
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)

@@ -46,7 +46,7 @@ class SoftmaxMap(AttentionMap):
         scores, bias = self.content(p), self.bias(p)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(fused.hide_keys(scores, p.places.padding).softmax(-1))
+        return self.dropout(fused.softmax(fused.hide_keys(scores, p.places.padding)))
 
     def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
         return fused.attend(

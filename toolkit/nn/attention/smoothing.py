@@ -13,10 +13,13 @@ from torch.nn import functional as F
 from toolkit.nn.attention.maps import SoftmaxMap
 from toolkit.nn.attention.projected import Projected
 from toolkit.nn.attention.terms import Content, ScoreTerm
+from toolkit.nn.convolution import convolved
 from toolkit.nn.initial import glorot_uniform_
 
 WIDTH = 3
 """Of the filters: a place and its neighbours."""
+BANDED_UP_TO = 128
+"""Keys up to which a product with banded filters is faster than torch's convolution on a CPU."""
 
 
 class Smoothing(nn.Module, ABC):
@@ -55,13 +58,16 @@ class QueryConvolution(Smoothing):
             glorot_uniform_(head, WIDTH * length, WIDTH * length)
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
-        around = F.pad(weights, (0, 0, 1, 1))
-        length = weights.shape[2]
-        windows = torch.cat([around[:, :, m : m + length] for m in range(WIDTH)], -1)
-        by_head = windows.transpose(0, 1).flatten(1, 2)  # (B, H, S, 3T) -> (H, BS, 3T)
-        filters, bias = self.filters.flatten(1, 2).to(weights.dtype), self.bias.to(weights.dtype)
-        smoothed = torch.baddbmm(bias[:, None], by_head, filters).relu()
-        return smoothed.unflatten(1, (-1, length)).transpose(0, 1)
+        return by_head(weights, self.filters, self.bias)
+
+
+def by_head(
+    weights: Float[Tensor, "B H S T"],
+    filters: Float[Tensor, "H R T T"],
+    bias: Float[Tensor, "H T"],
+) -> Float[Tensor, "B H S T"]:
+    """Every head's weights convolved along the queries."""
+    return convolved(weights.transpose(0, 1), filters, bias).transpose(0, 1)
 
 
 class PairConvolution(Smoothing):
@@ -77,5 +83,16 @@ class PairConvolution(Smoothing):
         glorot_uniform_(self.filters.detach(), WIDTH * WIDTH, WIDTH * WIDTH)
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
+        length = weights.shape[3]
+        if weights.device.type == "cpu" and length <= BANDED_UP_TO:
+            return by_head(weights, self.banded(length), self.bias[:, None].expand(-1, length))
         filters, bias = self.filters.to(weights.dtype), self.bias.to(weights.dtype)
         return F.conv2d(weights, filters, bias, padding=1, groups=len(bias)).relu()
+
+    def banded(self, length: int) -> Float[Tensor, "H R T T"]:
+        """The same as a convolution along the queries: W[m, k, f] = w[m, k - f]."""
+        keys = torch.arange(length, device=self.filters.device)
+        offsets = keys[:, None] - keys  # (k, f)
+        taps = torch.arange(-(WIDTH // 2), WIDTH // 2 + 1, device=keys.device)
+        bands = (offsets == taps[:, None, None]).to(self.filters.dtype)
+        return torch.tensordot(self.filters[:, 0], bands, 1)  # (H, m, n) x (n, k, f)
