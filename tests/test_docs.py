@@ -101,8 +101,9 @@ def example_files(tmp_path, monkeypatch):
 def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
+    command = module.chosen(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
     questions = {"--help", "--list", "--version", "--print-config"} & set(words)
-    assert answer(words[1:], module.COMMAND) if questions else load(words[1:], module.COMMAND)
+    assert answer(words[1:], command) if questions else load(words[1:], command)
 
 
 def test_every_reserved_name_is_in_the_table_of_configuration():

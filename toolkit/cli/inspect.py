@@ -41,9 +41,15 @@ COUNT = Command(
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    names = {word.partition("=")[0] for word in words}
+    command = chosen(words)
+    return execute(command, count if command is COUNT else inspect, words)
+
+
+def chosen(argv: Sequence[str]) -> Command:
+    """What is there is inspected; a run that is only described, by --arch or a file, is counted."""
+    names = {word.partition("=")[0] for word in argv}
     described = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
-    return execute(COUNT, count, words) if described else execute(COMMAND, inspect, words)
+    return COUNT if described else COMMAND
 
 
 def count(loaded: Loaded) -> None:

@@ -91,7 +91,7 @@ def table(found: Sequence[Near], *, several: bool) -> Table:
         columns=[*["checkpoint"] * several, "layer", "C", "deviation", "near", "even"],
         rows=rows,
         together=("C", "deviation", "even"),
-        numbers=("near",),
+        numbers=("deviation", "near"),
         caption=f"C: attention to tokens at most {NEAR} away, over that to farther ones, mean over "
         f"{first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; near: its share of "
         f"all; even: C if all tokens were attended to alike",
