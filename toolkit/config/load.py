@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import names
+from toolkit.config import names, starting
 from toolkit.config.command import Command
 from toolkit.config.flags import parse, scan
 from toolkit.config.given import Given, Values, flattened, plain
@@ -89,7 +89,8 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     for folder in given(first, "user_dir", []):
         plugins.load_folder(folder)
     named = {path: value for path, value in first.items() if path.endswith(".name")}
-    settled = settle(tried_first(argv, values, command) | values | named, command)
+    named = tried_first(argv, values, command) | values | named
+    settled = settle(starting.architecture({**named, **first}) | named, command)
     options = by_path([*command.command_line, *settled.options])
     flags = parse(argv, lambda name: names.find(name, options), options.get(command.positional))
     for option in command.command_line:
@@ -114,7 +115,9 @@ def early(command: Command) -> dict[str, Option]:
     """Flag -> option, for those that decide what the others are."""
     components = by_path(name_option(section) for section in command.components)
     short = {section: components[f"{section}.name"] for section in command.components}
-    return {**by_path(command.command_line), **components, **short}
+    start = by_path(o for o in command.plain_options() if o.path == starting.OPTION)
+    start |= {path.rpartition(".")[2]: option for path, option in start.items()}
+    return {**by_path(command.command_line), **components, **short, **start}
 
 
 def settle(values: Values, command: Command) -> Resolved:

@@ -37,6 +37,7 @@ def write_tokenizer(folder: Path, codec: Codec, *, positions: int) -> None:
     settings: dict[str, Any] = {
         **{NAMES[role]: symbols[number] for role, number in roles.items()},
         "model_max_length": positions,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
     if isinstance(codec, WordPieces) and set(special) == set(SPECIAL.values()):

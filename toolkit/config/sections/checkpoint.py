@@ -14,7 +14,8 @@ class CheckpointConfig:
     restore_file: str | None = None
     """Checkpoint to go on from, in place of checkpoint_last in the save folder."""
     finetune_from: str | None = None
-    """Checkpoint whose weights to start from; nothing else of it is taken."""
+    """Checkpoint whose weights to start from, and whose architecture where --arch names none;
+    nothing else of it is taken."""
     save_interval_updates: int = 0
     """Save every so many updates, besides at the end of each epoch; 0 for only there."""
     keep_last_epochs: int = 0
