@@ -56,7 +56,8 @@ class TaggedConfig:
     vocabulary, 0 to 1; Dufter et al. 2020 take 0.5."""
     unseen_tags: str = "error"
     """Tagged text: what becomes of a tag in validation or test that training does not have. error:
-    the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong."""
+    the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong; text
+    without tags, with _ in their column, is then read too, for toolkit-validate --predictions."""
     word_vectors: str | None = None
     """Tagged text: vectors of words to start from, as fastText's .vec, plain or .gz: a line with
     count and width, then a word and its numbers a line."""

@@ -16,6 +16,8 @@ from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
 from toolkit.data.shards import Corpora
 from toolkit.data.source import Source
+from toolkit.data.tagged.preprocess import KIND
+from toolkit.data.tagged.split import TaggedSplit
 
 TEXT = "tokens"
 CHUNK = 1 << 22
@@ -57,7 +59,8 @@ HEADS = [
 
 def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
     words, settings = corpora.vocabulary, corpora.codec.settings()
-    names = {name: value for name, value in settings.items() if name not in ("kind", "special")}
+    apart = ("kind", "special", "inner")
+    names = {name: value for name, value in settings.items() if name not in apart}
     files = [file for s in sources for file in s.path.iterdir() if file.is_file()]
     shards = {"shards": str(len(sources))} if len(sources) > 1 else {}
     return {
@@ -65,10 +68,15 @@ def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
         **shards,
         **sources[0].facts,
         "size": f"{size(sum(map(_bytes, files)))} in {len(files)} files",
-        "tokenizer": ", ".join([settings["kind"], *_told(names)]),
+        "tokenizer": ", ".join([_kind(settings), *_told(names)]),
         "vocabulary": f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}",
         "fingerprint": corpora.fingerprint,
     }
+
+
+def _kind(settings: Mapping[str, Any]) -> str:
+    inner = settings.get("inner")
+    return f"{inner['kind']} with tags" if inner else str(settings["kind"])
 
 
 def _told(settings: Mapping[str, Any]) -> list[str]:
@@ -183,6 +191,9 @@ def quantile(lengths: Counter[int], share: float) -> int:
 def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, str]]:
     """Evenly spread items of a split with their numbers, as text."""
     folder = DataFolder([source])
+    if folder.kind == KIND:
+        yield from tagged_items(TaggedSplit(folder, split), count)
+        return
     column = folder.split(split).columns.get(TEXT)
     if column is None or not count or not column.items:
         return
@@ -192,6 +203,16 @@ def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, st
         part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
         begin, end = part.offsets[local : local + 2] + column.first_elements[owner]
         yield number, folder.codec.decode(_read(column, int(begin), int(end)).tolist())
+
+
+def tagged_items(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
+    """Evenly spread sentences as word/TAG; a tag that training does not have is left out."""
+    if count:
+        ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
+        for number in np.unique(np.linspace(0, len(ends) - 1, count, dtype=np.int64)).tolist():
+            places = range(ends[number] - split.lengths[number], ends[number])
+            words = (f"{split.words[split.types[p]]}/{tags[split.tags[p]]}" for p in places)
+            yield number, " ".join(words)
 
 
 def _verified(sources: list[Source]) -> str:

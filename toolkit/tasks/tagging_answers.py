@@ -1,4 +1,4 @@
-"""The tag given to every word of a split: figures of each tag, and the treebank with it filled in."""
+"""The tag given to every word of a split: figures of each tag, and the treebank filled in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.criteria import Prediction
 from toolkit.data.tagged.filling import write_filled
 from toolkit.data.tagged.split import TaggedSplit
 from toolkit.distributed import World
-from toolkit.metrics.confusion import by_class, confusion, macro_f1
+from toolkit.metrics.confusion import Counts, by_class, confusion, macro_f1
 from toolkit.metrics.tables import Table
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.tagged_examples import OBJECTIVE, TaggedBatch
@@ -46,7 +46,7 @@ class TaggingAnswers(Answers):
         return self.split.tables.tags
 
     @cached_property
-    def confusion(self) -> np.ndarray[Any, Any]:
+    def confusion(self) -> Counts:
         """Rows are true tags, the last one tags that training does not have; columns given ones."""
         return confusion(self.split.tags, self.given, len(self.tags))
 

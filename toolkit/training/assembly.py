@@ -41,8 +41,9 @@ def make_learner(
     """The first weights are the seed's, on every rank and machine."""
     torch.manual_seed(seed_of(c.training.seed))
     learner = build_learner(c.arch, c.task, sizes_of(folder))
-    if not saved and hasattr(learner.encoder, "load_word_vectors"):
-        learner.encoder.load_word_vectors(folder.word_vectors)
+    encoder: Any = learner.encoder
+    if not saved and hasattr(encoder, "load_word_vectors"):
+        encoder.load_word_vectors(folder.word_vectors)
     if c.checkpoint.finetune_from and not saved:
         resume.finetune(c.checkpoint.finetune_from, learner, folder.codec, tell)
     return learner

@@ -66,8 +66,8 @@ class TaggedCodec(Codec):
         """Ids of the pieces of all words, and how many each word has: at least one."""
         if self.has_words:
             index, unknown = self.tables.index, self.vocabulary.unk
-            ids = [index[word] + 2 if word in index else unknown for word in words]
-            return np.array(ids, np.int64), np.ones(len(words), np.int64)
+            rows = [index[word] + 2 if word in index else unknown for word in words]
+            return np.array(rows, np.int64), np.ones(len(words), np.int64)
         ids, lengths = self.inner.encode_lines(words)
         blank = np.flatnonzero(lengths == 0)
         places = np.cumsum(lengths)[blank]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from conllu import parse_token_and_metadata
 from conllu.exceptions import ParseException
@@ -19,11 +19,19 @@ READ = DEFAULT_FIELDS[: FEATURES + 1]
 ABSENT = "_"
 
 
-def read_conll_u(path: Path, *, tag: str, empty_nodes: bool = False) -> Iterator[Sentence]:
-    """The syntactic words of each sentence, multiword ranges left out and empty nodes too.
+class Wanted(NamedTuple):
+    """What is read of a file."""
 
-    `tag` is upos, xpos or the name of a feature; a word without that feature is tagged `_`.
-    """
+    tag: str
+    """upos, xpos or the name of a feature; a word without that feature is tagged `_`."""
+    empty_nodes: bool = False
+    """Empty nodes are words too."""
+    untagged: bool = False
+    """`_` may stand for a tag that is not known."""
+
+
+def read_conll_u(path: Path, wanted: Wanted) -> Iterator[Sentence]:
+    """The syntactic words of each sentence, multiword ranges left out."""
     data, text = read_source(path)
     if not text.endswith("\n\n"):
         last = text.removesuffix("\n").count("\n") + 1
@@ -41,19 +49,18 @@ def read_conll_u(path: Path, *, tag: str, empty_nodes: bool = False) -> Iterator
             check_columns(path, number + 1, shown[number])
         if numbered:
             tokens = parsed(path, numbered, shown)
-            yield sentence(path, tokens, numbered, raw[begin:end], begin, tag, empty_nodes)
-        elif any(line.strip() for line in shown[begin:end]):
+            yield sentence(path, tokens, numbered, raw[begin:end], begin, wanted)
+        else:
             refuse(path, begin + 1, "comments must belong to a sentence, but no word follows them.")
         begin = end
 
 
 def behind_block(lines: Sequence[str], begin: int) -> int:
-    """The line behind a sentence and the blank ones that follow it; the last is no line."""
-    end = begin
-    while end < len(lines) - 1 and lines[end].strip():
-        end += 1
-    while end < len(lines) - 1 and not lines[end].strip():
-        end += 1
+    """The line behind a sentence and the blank ones around it; the last is no line."""
+    end, last = begin, len(lines) - 1
+    for blank in (True, False, True):
+        while end < last and (not lines[end].strip()) == blank:
+            end += 1
     return end
 
 
@@ -90,8 +97,7 @@ def sentence(
     numbers: Sequence[int],
     raw: Sequence[bytes],
     first: int,
-    tag: str,
-    empty_nodes: bool,
+    wanted: Wanted,
 ) -> Sentence:
     """The words that count, in the lines `raw` that begin behind line `first`."""
     starts = [0]
@@ -103,11 +109,11 @@ def sentence(
         if isinstance(token["id"], int):
             check_number(path, number + 1, token["id"], expected)
             expected += 1
-        elif token["id"] is None or token["id"][1] == "-" or not empty_nodes:
+        elif token["id"] is None or token["id"][1] == "-" or not wanted.empty_nodes:
             continue
         found.words.append(token["form"])
-        found.tags.append(tag_of(path, number + 1, token, tag))
-        begin, end = field_of(raw[number - first], COLUMNS.get(tag, FEATURES))
+        found.tags.append(tag_of(path, number + 1, token, wanted))
+        begin, end = field_of(raw[number - first], COLUMNS.get(wanted.tag, FEATURES))
         found.fields.append((starts[number - first] + begin, starts[number - first] + end))
         found.lines.append(number + 1)
     if not found.words:
@@ -123,17 +129,18 @@ def check_number(path: Path, line: int, number: int, expected: int) -> None:
         refuse(path, line, f"the word's number must be {expected}, but is {number}. {remedy}")
 
 
-def tag_of(path: Path, line: int, token: Any, tag: str) -> str:
+def tag_of(path: Path, line: int, token: Any, wanted: Wanted) -> str:
+    tag = wanted.tag
     if tag not in COLUMNS:
         return str((token["feats"] or {}).get(tag) or ABSENT)
-    if token[tag] in (None, ABSENT, ""):
+    if token[tag] in (None, ABSENT, "") and not wanted.untagged:
         refuse(
             path,
             line,
             f"a word must have a {tag.upper()} tag, but {token['form']!r} has _. Choose another "
             f"--tag, or complete the treebank.",
         )
-    return str(token[tag])
+    return str(token[tag] or ABSENT)
 
 
 def field_of(line: bytes, column: int) -> tuple[int, int]:

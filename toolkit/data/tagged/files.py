@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.tagged import TaggedConfig
-from toolkit.data.tagged.conll_u import read_conll_u
+from toolkit.data.tagged.conll_u import Wanted, read_conll_u
 from toolkit.data.tagged.penn import read_penn
 from toolkit.data.tagged.sentences import Sentence
 from toolkit.data.tagged.two_columns import read_two_columns
@@ -21,10 +21,10 @@ ENDINGS = {
 PACKED = ("", ".gz", ".xz")
 
 
-def read_file(path: Path, config: TaggedConfig) -> Iterator[Sentence]:
-    """The sentences of one file."""
+def read_file(path: Path, config: TaggedConfig, *, untagged: bool = False) -> Iterator[Sentence]:
+    """The sentences of one file; words of CoNLL-U may lack their tag where `untagged` is set."""
     if config.format == "conllu":
-        return read_conll_u(path, tag=config.tag, empty_nodes=config.empty_nodes)
+        return read_conll_u(path, Wanted(config.tag, config.empty_nodes, untagged))
     return read_penn(path) if config.format == "ptb" else read_two_columns(path)
 
 

@@ -74,9 +74,9 @@ def preprocess_tagged(config: PreprocessConfig) -> None:
 
 
 def read_split(name: str, config: PreprocessConfig) -> list[File]:
-    files = []
+    files, untagged = [], name != "train" and config.unseen_tags == "wrong"
     for path in files_of(name, config):
-        found = list(read_file(path, config))
+        found = list(read_file(path, config, untagged=untagged))
         refuse_without_words(path, found)
         refuse_long(path, found, config.max_item_tokens)
         files.append(File(path, found))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -102,8 +103,8 @@ def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
     return words, vectors
 
 
-def opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+def opened(path: Path) -> io.BufferedIOBase:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def header(path: Path, line: bytes) -> tuple[int, int]:

@@ -1,0 +1,102 @@
+import json
+
+import numpy as np
+import pytest
+
+from toolkit.cli.preprocess import main
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.folder import DataFolder
+from toolkit.data.preprocess import preprocess
+from toolkit.data.tagged.split import TaggedSplit
+
+
+def test_the_folder_holds_the_words_and_tags_of_every_split(folder):
+    found = folder()
+    split = TaggedSplit(found, "valid")
+    words = [split.words[t] for t in split.types]
+    assert words == ["I", "bark", ".", "the", "cat", "barks", "."]
+    assert split.lengths.tolist() == [3, 4]
+    assert [split.tables.tags[t] for t in split.tags[:3]] == ["PRON", "VERB", "PUNCT"]
+
+
+def test_counts_of_unknown_and_ambiguous_words_stand_in_meta_json(folder):
+    found = json.loads((folder().path / "meta.json").read_text())["splits"]["valid"]
+    assert (found["words"], found["oov"], found["ambiguous"]) == (7, 1, 1)  # cat; bark
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ({"train": None}, r"must be learnt from a training part, but there is none"),
+        ({"valid": ""}, r"valid.conllu:1: the file must hold sentences, but is empty"),
+        ({"test": "1\tI\t_\tINTJ\t_\t_\t_\t_\t_\t_\n\n"}, r"test.conllu:1: a tag must come in the "
+         r"training part, but 'INTJ' does not. Give --unseen-tags wrong"),
+        ({"valid": "1\tI\t_\tPRON\n\n"}, r"valid.conllu:1: a word must have 10 columns"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_told_in_one_line_with_exit_code_2(treebank, capsys, parts, complaint):
+    options = [w for k, v in treebank(**parts).items() for w in (f"--{k}", v)]
+    assert main(options) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    with pytest.raises(ToolkitError, match=complaint):
+        raise ToolkitError(err)
+
+
+def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
+    found = folder({"valid": sentences("I oh/INTJ .")}, unseen_tags="wrong")
+    assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
+
+
+def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
+    found = folder({"test": sentences("I/_ bark/_ .")}, unseen_tags="wrong")
+    assert TaggedSplit(found, "test").tags.tolist() == [-1, -1, 0]
+
+
+def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):
+    options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
+    with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):
+        preprocess(PreprocessConfig(**options, max_item_tokens=200))
+    preprocess(PreprocessConfig(**options))
+    split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
+    assert split.lengths.tolist() == [2, 290]
+
+
+def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_path):
+    first = folder()
+    again = folder(codec_from=str(first.path), destdir=str(tmp_path / "again"))
+    assert again.codec.fingerprint == first.codec.fingerprint
+    both = DataFolder.open(first.path, again.path)
+    split = TaggedSplit(both, "valid")
+    assert split.types.tolist() == TaggedSplit(first, "valid").types.tolist() * 2
+
+
+def test_labels_of_another_column_are_refused(folder, treebank):
+    first = folder()
+    options = treebank() | {"codec_from": str(first.path), "tag": "xpos", "overwrite": True}
+    options |= {"unseen_tags": "wrong", "trainpref": ""}
+    with pytest.raises(ToolkitError, match="is of upos and the text of xpos"):
+        preprocess(PreprocessConfig(**options))
+
+
+def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):
+    first = folder()
+    other = folder({"train": sentences("the dog/X barks .", "bark I"), "valid": None}, destdir=str(
+        tmp_path / "other"), unseen_tags="wrong", codec_from=None)  # fmt: skip
+    with pytest.raises(ToolkitError, match="must agree on their"):
+        TaggedSplit(DataFolder.open(first.path, other.path), "train")
+
+
+def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
+    (tmp_path / "a.vec").write_text("2 3\ndog 1 2 3\nnone 0 0 0\n")
+    found = folder(word_vectors=str(tmp_path / "a.vec"))
+    table = found.word_vectors
+    row = found.codec.tables.index["dog"] + 2
+    assert table.shape == (len(found.vocabulary), 3) and table[row].tolist() == [1, 2, 3]
+    assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
+
+
+def test_known_words_are_those_of_the_paper_where_it_is_asked(folder):
+    found = folder(vocabulary_from="all", type_share=0.5)
+    assert found.codec.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
