@@ -1,8 +1,14 @@
+from types import SimpleNamespace
+
 import pytest
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.run import Chosen
+from toolkit.models.inputs import Sizes
 from toolkit.tasks.task import Learner
+from toolkit.training.build import EncoderMaker
 
 
 def test_overrides_reach_the_architecture():
@@ -23,3 +29,16 @@ def test_an_unknown_override_is_answered_with_the_nearest_known_one():
 def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
     with pytest.raises(ToolkitError, match=r"Did you mean 'composite_bert"):
         build_model("composit_bert", vocabulary_size=11)
+
+
+def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
+    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    half = EncoderMaker(arch, Sizes(tokens=11)).scaled(0.5)
+    assert half.words.embedding_dim == 54 and half.positions.embedding_dim == 10
+    assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
+
+
+def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
+    maker = EncoderMaker(Chosen("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
+    with pytest.raises(ToolkitError, match=r"'bert_tiny', SimpleNamespace, has none\. Derive it"):
+        maker.scaled(0.5)
