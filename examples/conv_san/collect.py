@@ -1,0 +1,194 @@
+"""Our accuracy beside the paper's, from the runs of treebanks.sh, reduced.sh or penn.sh:
+
+python collect.py RUNS [--copy FOLDER]
+
+RUNS holds a folder for each treebank, or is that of penn.sh. Test accuracy is that of the epoch of
+best development accuracy, in percent, the mean over seeds with its standard deviation. With --copy,
+the records of finished runs (result.json, metrics.jsonl) are copied to FOLDER too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RECORDS = ("result.json", "metrics.jsonl")
+FIGURES = {"all": "accuracy", "oov": "oov_accuracy", "ambiguous": "ambiguous_accuracy"}
+PAPER = json.loads((Path(__file__).parent / "paper.json").read_text("utf-8"))
+
+
+class Run(NamedTuple):
+    treebank: str
+    model: str
+    seed: int
+    figures: dict[str, float]
+    """all, oov and ambiguous, in percent."""
+    epochs: int
+    words_per_second: float
+    seconds: float
+
+
+def finished(folder: Path) -> Run | None:
+    """The run of a folder; None where it has not ended."""
+    if not all((folder / name).exists() for name in RECORDS):
+        return None
+    result = json.loads((folder / "result.json").read_text("utf-8"))
+    if result["signal"]:
+        return None
+    lines = (folder / "metrics.jsonl").read_text("utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    (tested,) = (
+        event
+        for event in events
+        if event["event"] == "valid"
+        and event["subset"] == "test"
+        and event["update"] == result["best"]["update"]
+    )
+    options = dict(part.split("=") for part in folder.name.split(","))
+    return Run(
+        folder.parent.name,
+        options["arch"],
+        int(options["seed"]),
+        {name: 100 * tested[key] for name, key in FIGURES.items()},
+        result["epochs"],
+        statistics.mean(e["tokens_per_second"] for e in events if e["event"] == "train"),
+        result["seconds"],
+    )
+
+
+def runs_of(folder: Path) -> list[Run]:
+    found = [finished(path.parent) for path in sorted(folder.glob("**/arch=*/result.json"))]
+    return [run for run in found if run]
+
+
+class Cell(NamedTuple):
+    mean: float
+    deviation: float
+    """Between seeds; 0 where there is one alone."""
+    seeds: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ±{self.deviation:.2f}"
+
+
+def cell(values: list[float]) -> Cell:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return Cell(statistics.mean(values), deviation, len(values))
+
+
+def cells(runs: list[Run], figure: str) -> dict[str, dict[str, Cell]]:
+    """Treebank -> model -> its figure over the seeds."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        values[run.treebank][run.model].append(run.figures[figure])
+    return {
+        treebank: {model: cell(found) for model, found in of_models.items()}
+        for treebank, of_models in values.items()
+    }
+
+
+def macro(of_treebanks: dict[str, dict[str, Cell]], model: str) -> Cell | None:
+    """Mean over the treebanks that have the model, and the mean of their deviations."""
+    found = [models[model] for models in of_treebanks.values() if model in models]
+    if not found:
+        return None
+    mean, deviation = (statistics.mean(column) for column in list(zip(*found, strict=True))[:2])
+    return Cell(mean, deviation, len(found))
+
+
+def table(rows: list[list[Any]]) -> None:
+    """As Markdown, the first row its head."""
+    head, *others = ([str(value) for value in row] for row in rows)
+    for row in (head, ["---"] * len(head), *others):
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def by_treebank(runs: list[Run], models: list[str]) -> None:
+    """All words: ours, and the paper's behind a slash where it has the treebank."""
+    found = cells(runs, "all")
+    rows: list[list[Any]] = [["treebank", *(short(model) for model in models), "seeds"]]
+    for treebank, of_models in sorted(found.items()):
+        paper = PAPER["ud"].get(treebank, {})
+        ours = [beside(of_models.get(model), paper.get(model)) for model in models]
+        fewest = min(cell.seeds for cell in of_models.values())
+        rows.append([treebank, *ours, fewest])
+    same = [t for t in found if t in PAPER["ud"]]
+    means = [
+        beside(
+            macro(found, model),
+            statistics.mean(PAPER["ud"][t][model] for t in same)
+            if len(same) == len(found)
+            else None,
+        )
+        for model in models
+    ]
+    table([*rows, [f"mean of {len(found)}", *means, ""]])
+
+
+def beside(ours: Cell | None, paper: float | None) -> str:
+    text = "-" if ours is None else str(ours)
+    return text if paper is None else f"{text} / {paper:.2f}"
+
+
+def by_model(runs: list[Run], models: list[str], paper: dict[str, Any]) -> None:
+    """All, OOV and ambiguous words: mean over treebanks and the mean of their deviations."""
+    rows: list[list[Any]] = [["model", *FIGURES, *(f"{name}, paper" for name in FIGURES)]]
+    for model in models:
+        ours = [macro(cells(runs, figure), model) or "-" for figure in FIGURES]
+        theirs = [Cell(*paper[model][figure], 3) for figure in FIGURES] if model in paper else []
+        rows.append([short(model), *ours, *(theirs or ["-"] * len(FIGURES))])
+    table(rows)
+
+
+def short(model: str) -> str:
+    return model.removeprefix("conv_san_").removeprefix("ud_")
+
+
+def speed(runs: list[Run]) -> None:
+    words, epochs = (
+        [getattr(run, name) for run in runs] for name in ("words_per_second", "epochs")
+    )
+    hours, middle = sum(run.seconds for run in runs) / 3600, statistics.median
+    print(
+        f"{len(runs)} runs, {hours:.2f} hours of one process; median {middle(epochs):.0f} epochs "
+        f"(most {max(epochs)}), {middle(words):,.0f} words/s in training."
+    )
+
+
+def copy(source: Path, target: Path) -> None:
+    """The records of every finished run."""
+    for path in sorted(source.glob("**/arch=*/result.json")):
+        if finished(path.parent):
+            place = target / path.parent.relative_to(source)
+            place.mkdir(parents=True, exist_ok=True)
+            for name in RECORDS:
+                shutil.copyfile(path.parent / name, place / name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--copy", type=Path)
+    given = parser.parse_args()
+    runs = runs_of(given.runs)
+    if not runs:
+        parser.error(f"{given.runs} holds no finished run")
+    of_penn = not any("_ud_" in run.model for run in runs)
+    paper = PAPER["penn" if of_penn else "ud_macro"]
+    models = [model for model in paper if any(run.model == model for run in runs)]
+    if not of_penn:
+        by_treebank(runs, models)
+    by_model(runs, models, paper)
+    speed(runs)
+    if given.copy:
+        copy(given.runs, given.copy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The first 90 % of a treebank file's sentences as train.conllu, the rest as dev.conllu:
+
+python split_dev.py xx-ud-dev.conllu[.xz] FOLDER
+"""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from pathlib import Path
+
+SHARE = 0.9
+
+
+def sentences(path: Path) -> list[str]:
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8")
+    return [block + "\n\n" for block in text.split("\n\n") if block.strip()]
+
+
+def main(source: str, folder: str) -> None:
+    found = sentences(Path(source))
+    kept = int(SHARE * len(found))
+    Path(folder, "train.conllu").write_text("".join(found[:kept]), encoding="utf-8")
+    Path(folder, "dev.conllu").write_text("".join(found[kept:]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
