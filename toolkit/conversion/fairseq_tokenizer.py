@@ -48,13 +48,19 @@ def codec_beside(path: Path, rows: int) -> Codec:
 def byte_level(words: Dictionary, pieces: Path, merges: Path) -> GivenTokenizer:
     """GPT-2's BPE (Radford et al. 2019); the dictionary's symbols are GPT-2's ids, in decimals."""
     package = tokenizers()
-    lines = read_text(merges).splitlines()
-    pairs = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
-    found = read_json(pieces)
     known = ordinary(words)
-    index = numbered({piece: known.get(str(number)) for piece, number in found.items()}, words)
-    index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
-    tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
+    try:
+        lines = [line for line in read_text(merges).splitlines() if line]
+        pairs = [tuple(line.split()) for line in lines if not line.startswith("#version")]
+        found = {piece: known.get(str(number)) for piece, number in read_json(pieces).items()}
+        index = numbered(found, words)
+        index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
+        tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
+    except Exception as error:  # the binding raises plain exceptions
+        raise ToolkitError(
+            f"{pieces} and {merges.name} must list pieces and their merges as GPT-2's files do, "
+            f"but do not: {error}. Copy GPT-2's own here."
+        ) from error
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = package.decoders.ByteLevel()
     return finished(tokenizer, words)

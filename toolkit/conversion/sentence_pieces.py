@@ -53,7 +53,13 @@ def parsed(model: bytes) -> Any:
     """The model's own message, which comes with the package sentencepiece."""
     messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
     proto = messages.ModelProto()
-    proto.ParseFromString(model)
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # the package protobuf has a class of its own for it
+        raise ToolkitError(
+            f"a SentencePiece model must be readable, but is not: {error}. Give the .model file "
+            f"that its training wrote."
+        ) from error
     return proto
 
 

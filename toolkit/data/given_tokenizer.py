@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.codec import CODEC_FILE, SYMBOLS_FILE, Codec, Ids
+from toolkit.data.codec import CODEC_FILE, MASK, SYMBOLS_FILE, Codec, Ids
 from toolkit.data.vocabulary import (
     SPACE_BYTE,
     WORD_REST,
@@ -71,6 +72,11 @@ class GivenTokenizer(Codec):
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
         strange = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
         return np.where(strange, self.vocabulary.unk, ids), lengths
+
+    def encode_marked(self, text: str) -> list[int]:
+        """The space before a special symbol belongs to it, as RoBERTa's tokenizer has it."""
+        names = [MASK, *(self.vocabulary.symbols[i] for i in self.vocabulary.special)]
+        return super().encode_marked(re.sub(f" +(?={'|'.join(map(re.escape, names))})", "", text))
 
     def continue_word(self, text: str) -> list[int]:
         """The same pieces, the first one as one that goes on, where there is such a piece."""
