@@ -12,7 +12,7 @@ ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
     [
         (
             {"what": ["run"]},
-            r"must be what to draw, curve, kernels, attention, perturbation, but is 'run'. Write",
+            r"must be what to draw, curve, kernels, attention, perturbation, confusion, but is",
         ),
         ({"what": ["curve"]}, r"must be told which runs to draw, but is told none"),
         (

@@ -13,9 +13,9 @@ from toolkit.config.plot import PlotConfig
 COMMAND = Command(
     name="toolkit-plot",
     summary="Draw learning curves of runs (curve), what a trained model gives to each offset "
-    "(kernels), who attends to whom in a sentence (attention), or what reordered words do to "
-    "their vectors (perturbation). It needs matplotlib, which the "
-    "extra `plot` installs.",
+    "(kernels), who attends to whom in a sentence (attention), what reordered words do to "
+    "their vectors (perturbation), or which tag was taken for which (confusion). "
+    "It needs matplotlib, which the extra `plot` installs.",
     example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
     config=PlotConfig,
     common=("output", "json", "metric", "path", "sentences", "sentence"),
@@ -33,6 +33,10 @@ def draw(loaded: Loaded) -> None:
         from toolkit.metrics.curve import curve
 
         curve(config)
+    elif config.kind == "confusion":
+        from toolkit.metrics.confusion_picture import confusion
+
+        confusion(config)
     elif config.kind == "kernels":
         from toolkit.training.kernels import kernels
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from toolkit.config.options import GREEDY, WHOLE
 from toolkit.config.sections import require
 
-KINDS = ("curve", "kernels", "attention", "perturbation")
+KINDS = ("curve", "kernels", "attention", "perturbation", "confusion")
 BANDS = ("deviation", "range", "none")
 ONLY_FOR = {  # option -> the kinds that it says something about
     **dict.fromkeys(("metric", "subset", "smoothing", "band"), ("curve",)),
@@ -30,12 +30,13 @@ class PlotConfig:
     runs, such as that of a sweep, stands for all of them, and those that differ in their seed
     alone are drawn as their mean. `kernels`: what the model of --path gives to each offset.
     `attention`: who attends to whom in --sentence. `perturbation`: what becomes of a word's vector
-    where the words of --sentences change their order."""
+    where the words of --sentences change their order. `confusion FILE...`: which tag was taken for
+    which, from files that toolkit-validate --json wrote."""
     path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
     """kernels, attention, perturbation: checkpoints, or save folders, whose best is meant."""
     output: str = ""
     """Picture to write; its ending says which kind: .png, .svg or .pdf. Empty for curve.png,
-    kernels.png, attention.png or perturbation.png."""
+    kernels.png, attention.png, perturbation.png or confusion.png."""
     json: str | None = None
     """File to write the numbers to as JSON lines; - for standard output, on which nothing else
     is then written."""
@@ -118,6 +119,13 @@ class PlotConfig:
                 bool(self.runs),
                 "toolkit-plot curve must be told which runs to draw, but is told none. Name "
                 "their save folders.",
+            )
+            return
+        if self.kind == "confusion":
+            require(
+                bool(self.runs),
+                "toolkit-plot confusion must be told what to draw, but is told nothing. Name files "
+                "that toolkit-validate --json wrote.",
             )
             return
         require(
