@@ -10,6 +10,9 @@ S (C + 2 radius) a head, not the S R K of the values unfolded (Jiang et al. 2020
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -21,9 +24,21 @@ BLOCK = 32
 
 
 def narrow(taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S K"]:
-    """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends."""
+    """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends.
+
+    On a GPU by the kernels of `narrow_on_gpu.py`, where torch has brought Triton along.
+    """
+    if v.is_cuda and v.dtype != torch.float64 and triton_is_there():
+        from toolkit.nn.attention.narrow_on_gpu import narrow_on_gpu
+
+        return narrow_on_gpu(taps, v)
     out: Tensor = _Narrow.apply(taps, v)
     return out
+
+
+@cache
+def triton_is_there() -> bool:
+    return find_spec("triton") is not None
 
 
 def block_of(length: int, taps: int) -> int:
