@@ -21,6 +21,14 @@ def test_with_a_task_the_learner_has_its_heads():
     assert isinstance(learner, Learner) and dict(learner.task.named_parameters())
 
 
+def test_characters_and_tags_have_their_numbers():
+    learner = build_model(
+        "conv_san_ud", vocabulary_size=11, characters=7, tags=5, task="pos_tagging", layers=1
+    )
+    assert learner.encoder.embeddings.spelling.characters.num_embeddings == 7
+    assert learner.task.head.out_features == 5
+
+
 def test_an_unknown_override_is_answered_with_the_nearest_known_one():
     with pytest.raises(ToolkitError, match=r"has no option 'layrs'. Did you mean 'layers'\?"):
         build_model("composite_bert_tiny", vocabulary_size=11, layrs=1)

@@ -15,11 +15,21 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import a_rate, at_least_one
 from toolkit.models.inputs import Encoded, Inputs, Sizes
-from toolkit.nn.attention import Attention, Content, Offsets, Places, Relative, ScoreTerm
-from toolkit.nn.attention.maps import SoftmaxMap
-from toolkit.nn.attention.smoothing import PairConvolution, QueryConvolution, SmoothedMap
-from toolkit.nn.attention.tables import PlaceTable, TurnedKernel
-from toolkit.nn.attention.tempered import TemperedProjections
+from toolkit.nn.attention import (
+    Attention,
+    Content,
+    Offsets,
+    PairConvolution,
+    Places,
+    PlaceTable,
+    QueryConvolution,
+    Relative,
+    ScoreTerm,
+    SmoothedMap,
+    SoftmaxMap,
+    TemperedProjections,
+    TurnedKernel,
+)
 from toolkit.nn.dropout import Dropout
 from toolkit.nn.layers import Layers
 from toolkit.nn.spelling import BOUND, Spelling

@@ -73,6 +73,13 @@ def test_bf16_stays_within_its_rounding_of_fp32():
         torch.testing.assert_close(got.float(), want, atol=0.05 * want.abs().max().item(), rtol=0)
 
 
+@pytest.mark.parametrize("keys", [5, 32])
+def test_softmax_of_bf16_is_that_of_fp32_rounded(keys):
+    scores = torch.randn(2, 3, 4, keys).bfloat16()
+    want = scores.float().softmax(-1).bfloat16()
+    torch.testing.assert_close(fused.softmax(scores), want)
+
+
 @pytest.mark.parametrize("padding", [None, PADDING])
 @pytest.mark.parametrize("biased", [False, True])
 def test_torchs_own_attention_equals_the_products(monkeypatch, padding, biased):

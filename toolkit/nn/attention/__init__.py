@@ -22,6 +22,12 @@ from toolkit.nn.attention.projected import Projected as Projected
 from toolkit.nn.attention.projections import ConvolvedProjections as ConvolvedProjections
 from toolkit.nn.attention.projections import LinearProjections as LinearProjections
 from toolkit.nn.attention.projections import StreamProjections as StreamProjections
+from toolkit.nn.attention.smoothing import PairConvolution as PairConvolution
+from toolkit.nn.attention.smoothing import QueryConvolution as QueryConvolution
+from toolkit.nn.attention.smoothing import SmoothedMap as SmoothedMap
+from toolkit.nn.attention.tables import PlaceTable as PlaceTable
+from toolkit.nn.attention.tables import TurnedKernel as TurnedKernel
+from toolkit.nn.attention.tempered import TemperedProjections as TemperedProjections
 from toolkit.nn.attention.terms import Content as Content
 from toolkit.nn.attention.terms import Relative as Relative
 from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey
