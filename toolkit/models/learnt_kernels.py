@@ -144,8 +144,10 @@ def kernels_of(encoder: nn.Module) -> dict[str, bool]:
 
 def unread(encoder: Any) -> Text:
     """Two sentences of which no token counts: they show which kernels are the same in all."""
-    tokens = torch.zeros(2, 2, dtype=torch.long, device=encoder.words.weight.device)
-    return Text(Inputs(tokens=tokens), torch.zeros_like(tokens, dtype=torch.bool))
+    places = getattr(encoder, "fixed_length", 2)
+    tokens = torch.zeros(2, places, dtype=torch.long, device=encoder.words.weight.device)
+    spelt = Inputs(tokens, spellings=tokens[:1, :1], spelled=tokens)
+    return Text(spelt, torch.zeros_like(tokens, dtype=torch.bool))
 
 
 def names_of(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
