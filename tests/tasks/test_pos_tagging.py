@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 import torch
 
+from toolkit import build_model, load_checkpoint
+from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.criteria import Classes
+from toolkit.data.tagged.split import TaggedSplit
 from toolkit.models.inputs import Encoded, Sizes
 from toolkit.tasks.pos_tagging import PosTagging, means
 from toolkit.tasks.tagged_examples import TaggedExamples
@@ -31,7 +34,9 @@ class Embedded(torch.nn.Module):
 @pytest.fixture
 def batch(tagged):
     config = SuitedTagging(tokens_per_sample=9, fixed_length=9)
-    return TaggedExamples(config, tagged(), "valid", fixed_shapes=False).collate(np.arange(3), None)
+    return TaggedExamples(config, TaggedSplit(tagged(), "valid"), fixed_shapes=False).collate(
+        np.arange(3), None
+    )
 
 
 def test_every_word_is_predicted_from_its_own_state(batch):
@@ -81,14 +86,26 @@ def options(folder, tmp_path, **changes):
     }  # fmt: skip
 
 
-def test_a_tagger_learns_a_little_treebank_by_heart(tagged, tmp_path):
+def test_a_tagger_learns_a_little_treebank_by_heart_and_tags_with_it(tagged, tmp_path):
     train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
-    folder = tagged(valid=train)
-    result = run(
-        compose(options(folder, tmp_path, optimizer="rmsprop", **{"lr_scheduler": "fixed"}))
-    )
+    folder = tagged(train="|".join([train] * 10), valid=train)
+    given = {"optimizer": "rmsprop", "lr_scheduler": "fixed", "batch_size": 3, "max_update": 50}
+    result = run(compose(options(folder, tmp_path, **given)))
     assert result.valid["valid"]["accuracy"] == 1.0
     assert "oov_accuracy" not in result.valid["valid"]  # there are none
+    learner = load_checkpoint(tmp_path / "run")
+    found = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
+    assert found[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
+    assert len(found[3]) == 18  # read in two chunks
+
+
+def test_only_a_tagger_tags():
+    learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
+    with pytest.raises(ToolkitError, match="tagging words needs a learner that knows its vocab"):
+        learner.tag([["a"]])
+    learner.codec = object()
+    with pytest.raises(ToolkitError, match=r"such as pos_tagging, but this model's is MaskedLang"):
+        learner.tag([["a"]])
 
 
 def test_patience_ends_training_by_the_accuracy(tagged, tmp_path):
@@ -110,7 +127,7 @@ def test_padding_and_neighbours_do_not_change_what_a_sentence_is_tagged(tagged, 
         chosen, Chosen("pos_tagging", TASKS["pos_tagging"].config), Sizes(**folder.codec.counts)
     ).eval()
     config = suited(PosTaggingConfig(), chosen.config)
-    found = TaggedExamples(config, folder, "valid", fixed_shapes=False)
+    found = TaggedExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
     together = learner(found.collate(np.arange(3), None))["tag"].logits
     alone = [learner(found.collate(np.array([i]), None))["tag"].logits for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

@@ -4,6 +4,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.sentence_pieces import SentencePieces
+from toolkit.data.tagged.split import TaggedSplit
 from toolkit.tasks.tagged_examples import TaggedExamples
 from toolkit.tasks.tagging_config import SuitedTagging
 
@@ -11,7 +12,7 @@ WORDS = SuitedTagging(tokens_per_sample=4, fixed_length=4)
 
 
 def examples(folder, config=WORDS, split="valid", fixed_shapes=False):
-    return TaggedExamples(config, folder, split, fixed_shapes=fixed_shapes)
+    return TaggedExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
 
 
 def collated(found):
@@ -103,6 +104,6 @@ def test_an_idle_rank_gets_a_batch_of_weight_zero(tagged):
 
 def test_whole_words_cannot_be_read_from_pieces(pieces):
     with pytest.raises(
-        ToolkitError, match=r"reads whole words must have a folder of them, but .* pieces"
+        ToolkitError, match=r"reads whole words must have a folder of them, but this one has pieces"
     ):
         examples(pieces)

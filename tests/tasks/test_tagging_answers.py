@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from toolkit.criteria import Classes
+from toolkit.data.tagged.split import TaggedSplit
 from toolkit.distributed import World
 from toolkit.tasks.tagged_examples import TaggedExamples
 from toolkit.tasks.tagging_answers import TaggingAnswers
@@ -13,7 +14,7 @@ from toolkit.tasks.tagging_config import SuitedTagging
 def answers(tagged):
     """Those of a model that calls everything a noun but in the batch of the first sentence."""
     found = TaggedExamples(
-        SuitedTagging(tokens_per_sample=60), tagged(), "valid", fixed_shapes=True
+        SuitedTagging(tokens_per_sample=60), TaggedSplit(tagged(), "valid"), fixed_shapes=True
     )
     heard = TaggingAnswers(found.split)
     tags = heard.tags

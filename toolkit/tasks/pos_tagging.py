@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,12 +14,15 @@ from torch import Tensor, nn
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.examples import Examples
+from toolkit.data.tagged.split import TaggedSplit, TaggedWords
 from toolkit.models.encoder import states_at
-from toolkit.models.inputs import Sizes
+from toolkit.models.inputs import Inputs, Sizes
 from toolkit.tasks.tagged_examples import OBJECTIVE, TaggedBatch, TaggedExamples
 from toolkit.tasks.tagging_answers import TaggingAnswers
 from toolkit.tasks.tagging_config import PosTaggingConfig, suited
 from toolkit.tasks.task import Figure, Ratio, Task
+
+BATCH = 32  # chunks that go through the encoder together
 
 
 @register_task("pos_tagging", PosTaggingConfig())
@@ -31,6 +36,7 @@ class PosTagging(Task):
 
     def __init__(self, c: PosTaggingConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
         super().__init__()
+        self.config = c
         self.head = nn.Linear(encoder.width, sizes.tags)
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -43,7 +49,7 @@ class PosTagging(Task):
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        return TaggedExamples(config, folder, split, fixed_shapes=fixed_shapes)
+        return TaggedExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
 
     def predict(self, encoder: Any, batch: TaggedBatch) -> dict[str, Prediction]:
         states = states_at(encoder, batch.inputs, batch.places)  # (P, D)
@@ -75,7 +81,29 @@ class PosTagging(Task):
     def answers(self, examples: Examples) -> TaggingAnswers:
         """Collects the tag of each word: for figures of each tag, and to be written."""
         assert isinstance(examples, TaggedExamples), "the examples are this task's own"
+        assert isinstance(examples.split, TaggedSplit), "they are those of a folder"
         return TaggingAnswers(examples.split)
+
+    @torch.no_grad()
+    def tag(self, encoder: Any, codec: Any, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tag of every word of every sentence."""
+        words = TaggedWords.given(codec, sentences)
+        examples = TaggedExamples(suited(self.config, encoder), words, fixed_shapes=False)
+        found = np.zeros(len(words.types), np.int64)
+        device, order = self.head.weight.device, np.argsort(examples.lengths, kind="stable")
+        for first in range(0, len(order), BATCH):
+            batch = moved(examples.collate(order[first : first + BATCH], None), device)
+            given = self.predict(encoder, batch)[OBJECTIVE].logits.argmax(-1)
+            found[batch.words.cpu().numpy()] = given.cpu().numpy()
+        tags = iter([codec.tables.tags[label] for label in found])
+        return [list(islice(tags, len(sentence))) for sentence in sentences]
+
+
+def moved(batch: TaggedBatch, device: torch.device) -> TaggedBatch:
+    """What is predicted from, on the device."""
+    parts: list[Any] = [None if part is None else part.to(device) for part in batch.inputs]
+    owners = None if batch.owners is None else batch.owners.to(device)
+    return batch._replace(inputs=Inputs(*parts), places=batch.places.to(device), owners=owners)
 
 
 def means(states: Float[Tensor, "P D"], owners: Tensor, words: int) -> Float[Tensor, "N D"]:

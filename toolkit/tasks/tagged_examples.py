@@ -16,10 +16,9 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.batching import fingerprint_of
-from toolkit.data.folder import DataFolder
 from toolkit.data.ranges import ranges
 from toolkit.data.tagged.chunks import cut, words_of
-from toolkit.data.tagged.split import TaggedSplit
+from toolkit.data.tagged.split import TaggedSplit, TaggedWords
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.tagging_config import SuitedTagging
 
@@ -55,16 +54,14 @@ class TaggedBatch(NamedTuple):
 class TaggedExamples:
     """The chunks of one split."""
 
-    def __init__(
-        self, c: SuitedTagging, folder: DataFolder, split: str, *, fixed_shapes: bool
-    ) -> None:
-        self.split, self._fixed_shapes, self._fill = TaggedSplit(folder, split), fixed_shapes, 0
+    def __init__(self, c: SuitedTagging, split: TaggedWords, *, fixed_shapes: bool) -> None:
+        self.split, self._fixed_shapes = split, fixed_shapes
         codec = self.split.codec
         if c.fixed_length and not codec.has_words:
             raise ToolkitError(
-                f"an architecture that reads whole words must have a folder of them, but "
-                f"{folder.name} has pieces. Run toolkit-preprocess without the option that brought "
-                f"them, such as --codec-from."
+                "an architecture that reads whole words must have a folder of them, but this one "
+                "has pieces. Run toolkit-preprocess without the option that brought them, such as "
+                "--codec-from."
             )
         self._words = codec.has_words
         self._marks = int(codec.vocabulary.cls != codec.vocabulary.pad)  # [CLS] and [SEP]
@@ -76,7 +73,9 @@ class TaggedExamples:
         if self._fill:
             self.lengths = np.full_like(self.lengths, self._fill)
         self.remark = ""
-        self.fingerprint = fingerprint_of(folder.fingerprint, split, c)
+        self.fingerprint = ""
+        if isinstance(split, TaggedSplit):
+            self.fingerprint = fingerprint_of(split.folder.fingerprint, split.name, c)
 
     def collate(self, ids: Numbers, epoch: int | None) -> TaggedBatch:
         """The chunks side by side; without ids an idle rank's batch of weight zero."""

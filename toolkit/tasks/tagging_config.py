@@ -22,7 +22,7 @@ class FixedLength(Protocol):
 class Bounded(Protocol):
     """The config of an architecture with a table of positions."""
 
-    max_positions: int
+    max_positions: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +55,9 @@ class SuitedTagging(PosTaggingConfig):
 
 
 def suited(c: PosTaggingConfig, arch: Any) -> SuitedTagging:
-    """With the lengths that an architecture of this config reads."""
+    """With the lengths that an architecture reads, by its config or the encoder itself."""
     fixed = arch.fixed_length if isinstance(arch, FixedLength) else 0
-    limit = fixed or (arch.max_positions if isinstance(arch, Bounded) else LONGEST)
+    limit = fixed or (isinstance(arch, Bounded) and arch.max_positions) or LONGEST
     require(
         c.tokens_per_sample <= limit,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "

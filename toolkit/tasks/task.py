@@ -84,6 +84,15 @@ class Task(nn.Module, ABC):
             f"{type(self).__name__}."
         )
 
+    def tag(
+        self, encoder: nn.Module, codec: Any, sentences: Sequence[Sequence[str]]
+    ) -> list[list[str]]:
+        """The tag of every word of every sentence."""
+        raise ToolkitError(
+            f"tagging words needs a task that learns to, such as pos_tagging, but this model's is "
+            f"{type(self).__name__}."
+        )
+
     def fill_order(
         self, encoder: nn.Module, codec: Any, sentence: str, top: int
     ) -> tuple[str, list[Filling]]:
@@ -145,5 +154,19 @@ class Learner(nn.Module):
         self.eval()
         try:
             return self.task.fill_order(self.encoder, self.codec, sentence, top)
+        finally:
+            self.train(training)
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tag of every word of every sentence, which is a list of words."""
+        if self.codec is None:
+            raise ToolkitError(
+                "tagging words needs a learner that knows its vocabulary, but this one has no "
+                "codec. Load it with load_checkpoint, or set learner.codec."
+            )
+        training = self.training
+        self.eval()
+        try:
+            return self.task.tag(self.encoder, self.codec, sentences)
         finally:
             self.train(training)

@@ -29,8 +29,9 @@ def cut(lengths: Numbers, tokens: Numbers, most: int) -> Chunks:
     `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
     where every word is one token, a sentence of 130 words is cut into 60, 60 and 10.
     """
-    ends = np.cumsum(lengths)
-    firsts = ends - lengths
+    full = lengths > 0
+    ends = np.cumsum(lengths)[full]
+    firsts = ends - lengths[full]
     totals = np.append(0, np.cumsum(tokens))
     sums = totals[ends] - totals[firsts]
     begins = [firsts]

@@ -1,4 +1,4 @@
-"""One split of tagged folders, laid out for batches: its words by their type, and their tags.
+"""Words laid out for batches, by their type, with their tags: given ones, or those of a split.
 
 A type is a distinct word. What is known of a word is known of its type: its pieces, its spelling,
 whether it is in the vocabulary. All of it is in memory: a million words take some ten megabytes.
@@ -34,29 +34,36 @@ class Pieces(NamedTuple):
     counts: Numbers
 
 
-class TaggedSplit:
-    """Sentences of a split, over all folders that have it."""
+class TaggedWords:
+    """Sentences back to back."""
 
-    def __init__(self, folder: DataFolder, split: str) -> None:
-        self.folder, self.name = folder, split
-        self.codec = codec_of(folder)
-        folder.split(split).column("types")  # so that an unknown split is told
-        types, tags, lengths, names = [], [], [], dict[str, int]()
-        for source in folder.sources:
-            if split not in source.splits:
-                continue
-            parts = source.parts(split)
-            column = Column("types", parts["types"])
-            own = [names.setdefault(word, len(names)) for word in types_of(source.path)]
-            types.append(np.array(own, np.int64)[whole(column)])
-            tags.append(whole(Column("tags", parts["tags"])))
-            lengths += [np.diff(part.offsets) for part in column.parts]
-        self.types, self.words = np.concatenate(types), list(names)
-        """Type of each word, and the types."""
-        self.tags = np.where((tags_ := np.concatenate(tags)) == UNSEEN, -1, tags_)
-        """Label of each word; -1 is one that training does not have."""
-        self.lengths = np.concatenate(lengths).astype(np.int64)
-        """Words of each sentence."""
+    def __init__(
+        self,
+        codec: TaggedCodec,
+        words: Sequence[str],
+        *,
+        types: Numbers,
+        tags: Numbers,
+        lengths: Numbers,
+    ) -> None:
+        self.codec, self.words = codec, words
+        """`words` are the types."""
+        self.types, self.tags, self.lengths = types, tags, lengths
+        """Type and label of each word; -1 is a label that training does not have. Words of each
+        sentence."""
+
+    @classmethod
+    def given(cls, codec: TaggedCodec, sentences: Sequence[Sequence[str]]) -> TaggedWords:
+        """Of sentences whose tags are not known."""
+        names: dict[str, int] = {}
+        types = [names.setdefault(word, len(names)) for words in sentences for word in words]
+        return cls(
+            codec,
+            list(names),
+            types=np.array(types, np.int64),
+            tags=np.full(len(types), -1),
+            lengths=np.array([len(words) for words in sentences], np.int64),
+        )
 
     @property
     def tables(self) -> Tables:
@@ -83,6 +90,33 @@ class TaggedSplit:
         """Whether each word is known and has several tags in the training part."""
         several = {self.tables.words[place] for place in self.tables.ambiguous}
         return np.array([word in several for word in self.words], bool)[self.types]
+
+
+class TaggedSplit(TaggedWords):
+    """Sentences of a split, over all folders that have it."""
+
+    def __init__(self, folder: DataFolder, split: str) -> None:
+        self.folder, self.name = folder, split
+        folder.split(split)  # so that an unknown one is told
+        types, tags, lengths, names = [], [], [], dict[str, int]()
+        codec = codec_of(folder)
+        for source in folder.sources:
+            if split not in source.splits:
+                continue
+            parts = source.parts(split)
+            column = Column("types", parts["types"])
+            own = [names.setdefault(word, len(names)) for word in types_of(source.path)]
+            types.append(np.array(own, np.int64)[whole(column)])
+            tags.append(whole(Column("tags", parts["tags"])))
+            lengths += [np.diff(part.offsets) for part in column.parts]
+        labels = np.concatenate(tags)
+        super().__init__(
+            codec,
+            list(names),
+            types=np.concatenate(types),
+            tags=np.where(labels == UNSEEN, -1, labels),
+            lengths=np.concatenate(lengths).astype(np.int64),
+        )
 
 
 def codec_of(folder: DataFolder) -> TaggedCodec:
