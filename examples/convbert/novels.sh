@@ -13,7 +13,7 @@ data="${DATA:-novels-data}"
   --units sentences --lowercase --vocab-size 8000 --valid-share 0.01 --destdir "$data"
 learn() {
   toolkit-train "$data" --user-dir "$here" --arch convbert_192 --task rtd --task.samples blocks \
-    --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1000 --lr 2e-3 --warmup-updates 100 \
+    --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1200 --lr 2e-3 --warmup-updates 120 \
     --log-interval 50 --validate-interval-updates 200 --keep-last-epochs 1 "$@"
 }
 learn --grid arch.conv_type=none,conventional,dynamic,span --seeds 0,1,2 --save-dir "$runs/types"

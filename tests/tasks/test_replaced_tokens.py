@@ -36,7 +36,7 @@ def test_true_tokens_are_put_back_and_rows_that_fill_up_change_nothing():
 
 def test_a_token_is_replaced_if_it_differs_and_only_then():
     b = batch([7, 8, 8, IGNORED])
-    shown = b.with_tokens(b.original, torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
+    shown = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
     assert shown.tolist() == [1, 7, 3, 2, 1, 6, 4, 2]
     assert b.labels(shown).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
 

@@ -66,10 +66,11 @@ class ReplacedTokensBatch(NamedTuple):
     @property
     def original(self) -> Int[Tensor, " BS"]:
         """The sentences with their true tokens, one behind the other."""
-        return self.with_tokens(self.inputs.tokens.flatten(), self.targets)
+        return self.with_tokens(self.targets)
 
-    def with_tokens(self, tokens: Int[Tensor, " BS"], new: Int[Tensor, " N"]) -> Tensor:
-        """Others at the selected places; rows that only fill up change nothing."""
+    def with_tokens(self, new: Int[Tensor, " N"]) -> Int[Tensor, " BS"]:
+        """The sentences with others at all selected places; rows that only fill up do nothing."""
+        tokens = self.inputs.tokens.flatten()
         kept = tokens.index_select(0, self.places)
         return tokens.scatter(0, self.places, torch.where(self.targets == IGNORED, kept, new))
 

@@ -68,7 +68,7 @@ class ReplacedTokens(Task):
 
     def predict(self, encoder: Any, batch: ReplacedTokensBatch) -> dict[str, Prediction]:
         logits = self.generator(batch)
-        shown = batch.with_tokens(batch.original, sampled(logits, batch.draws))
+        shown = batch.with_tokens(sampled(logits, batch.draws))
         inputs = batch.inputs._replace(tokens=shown.view_as(batch.inputs.tokens))
         states = encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
         return {
