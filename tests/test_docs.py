@@ -60,6 +60,8 @@ WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=names(WITH_PYTHON))
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if any("transformers" in block.text for block in blocks(page) if block.kind == "python"):
+        pytest.importorskip("transformers")
     scope = {"__name__": "__main__"}
     for block in blocks(page):
         if block.kind == "python":

@@ -9,6 +9,7 @@ COMMANDS = {
     "validate": "toolkit.training.evaluate.evaluate",
     "generate": "toolkit.training.generate.generate",
     "average": "toolkit.training.average.average",
+    "convert": "toolkit.conversion.convert.convert",
     "plot": "toolkit.metrics.curve.curve",
 }
 WORDS = {
@@ -17,6 +18,7 @@ WORDS = {
     "validate": ["data", "--path", "one", "two", "--valid-subset", "valid,test"],
     "generate": ["--task", "mlm", "--path", "run", "--input", "-"],
     "average": ["run", "--last", "3", "--output", "averaged"],
+    "convert": ["bert", "ours", "--to", "toolkit"],
     "plot": ["curve", "run", "--output", "x.png"],
 }
 

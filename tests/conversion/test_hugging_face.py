@@ -150,6 +150,14 @@ def test_a_config_that_says_nothing_of_ours_is_refused(tmp_path, text, message):
         read(tmp_path)
 
 
+def test_what_is_no_folder_of_transformers_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match=r"SRC must be a folder .* has no config.json"):
+        read(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(ToolkitError, match=r"is a checkpoint of the toolkit; for that use --to hf"):
+        read(tmp_path)
+
+
 def test_a_folder_without_tensors_or_with_other_things_is_refused(saved):
     _, folder = saved("BertModel")
     (folder / "model.safetensors").unlink()

@@ -82,6 +82,11 @@ class Family:
             found.append(Piece(f"{HEAD}.bias", (self.bias,)))
         return found
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Beginnings of the names of the masked language model's head."""
+        return (self.transform, self.norm, self.bias)
+
     def ours_of(self, name: str) -> str | None:
         """Where one of their tensors beside encoder and head is kept here."""
         for theirs, ours in self.spare.items():

@@ -18,6 +18,7 @@ from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion import torch_file
 from toolkit.conversion.families import FAMILIES, Family
+from toolkit.training import manifest
 from toolkit.training.checkpoint import read_tensors
 from toolkit.training.save_folder import discard, remove, sync
 
@@ -59,6 +60,12 @@ def read(folder: Path) -> Source:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
+    if (folder / manifest.NAME).exists() or not (folder / CONFIG).exists():
+        kind = "is a checkpoint of the toolkit; for that use --to hf"
+        raise ToolkitError(
+            f"SRC must be a folder that save_pretrained wrote, or a .pt file of fairseq, but "
+            f"{folder} {kind if (folder / manifest.NAME).exists() else f'has no {CONFIG}'}."
+        )
     try:
         config = read_json(folder / CONFIG)
     except (OSError, ValueError) as error:

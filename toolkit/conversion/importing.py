@@ -27,7 +27,7 @@ def converted(folder: Path) -> Converted:
     source = hugging_face.read(folder)
     family, config = source.family, source.config
     problems.refuse(folder, settings.unlike(family, config) + too_many_layers(source))
-    head = family.bias in source.tensors
+    head = any(name.startswith(family.head) for name in source.tensors)
     run = run_of(family.arch, "mlm" if head else "encode", settings.options(family, config))
     sizes = Sizes(tokens=config.get("vocab_size", family.defaults["vocab_size"]))
     arch: Any = run.arch.config

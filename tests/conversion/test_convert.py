@@ -1,0 +1,104 @@
+"""The command: what it tells, what it refuses, and that its checkpoints are like the others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from toolkit.cli.convert import main
+from toolkit.common.errors import ToolkitError
+from toolkit.config.validate import ValidateConfig
+from toolkit.distributed import World
+from toolkit.training import manifest
+from toolkit.training.checkpoint import load_checkpoint
+from toolkit.training.evaluate import evaluate
+from toolkit.training.inspect import describe
+from toolkit.training.run import Run, run
+
+from .conftest import PIECES
+
+
+def test_what_was_converted_is_told_to_people_and_to_programs(saved, tmp_path, capsys):
+    _, folder = saved("BertForPreTraining")
+    told = tmp_path / "told.jsonl"
+    words = [str(folder), str(tmp_path / "ours"), "--to", "toolkit", "--json", str(told)]
+    assert main(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "architecture bert task mlm layers 2 width 24" in shown
+    assert "beside them hugging_face.cls.seq_relationship.bias" in shown
+    [record] = [json.loads(line) for line in told.read_text().splitlines()]
+    assert record["event"] == "converted" and record["tensors"] == 34
+    assert record["symbols"] == 21 and record["tokenizer"] == "wordpiece"
+
+
+def test_a_conversion_fills_masks_and_says_where_it_comes_from(saved, converted):
+    model, folder = saved("BertForMaskedLM")
+    ours = converted(folder)
+    [gap] = load_checkpoint(ours).fill_mask("the [MASK] sat on the mat.", top=3)
+    logits = model(torch.tensor([[2, 5, 4, 7, 8, 5, 9, 11, 3]])).logits[0, 2]
+    best = logits.softmax(-1).topk(3)
+    assert [piece for piece, _ in gap] == [PIECES[i] for i in best.indices]
+    assert [share for _, share in gap] == pytest.approx(best.values.tolist(), abs=1e-5)
+    assert describe(ours, verify=True)["converted from"] == str(folder)
+
+
+def test_a_model_that_was_there_is_validated_on_its_old_data(config, tmp_path, converted, data):
+    small = {"arch": "bert_tiny", "save_dir": str(tmp_path / "bert"), "max_update": 2}
+    run(config(**small))
+    ours = converted(converted(tmp_path / "bert", "hf", name="hf"), name="ours")
+    paths = [str(tmp_path / "bert"), str(ours)]
+    found = evaluate(ValidateConfig(folders=[str(data)], path=paths, num_workers=0))
+    figures = [found[path]["valid"] for path in paths]
+    assert figures[0] == figures[1] and figures[0]["examples"] == 9
+    with pytest.raises(ToolkitError, match=r"is a conversion of .*hf and has no optimizer"):
+        Run(config(restore_file=str(ours), **{**small, "save_dir": str(tmp_path / "x")}), World())
+    more = Run(
+        config(finetune_from=str(ours), **{**small, "save_dir": str(tmp_path / "y")}), World()
+    )
+    more.close()
+    own, theirs = more.trainer.learner.state_dict(), load_checkpoint(ours).state_dict()
+    assert all(torch.equal(own[name], theirs[name]) for name in theirs)
+
+
+def test_a_pooler_is_taken_from_beside_the_weights(saved, converted, config, tmp_path, monkeypatch):
+    from toolkit.training import resume
+
+    model, folder = saved("BertModel")
+    ours = converted(folder)
+    learner = load_checkpoint(ours)
+    learner.task.pooler = torch.nn.Linear(24, 24)
+    resume.finetune(str(ours), learner, learner.codec, lambda text: None)
+    assert torch.equal(learner.task.pooler.weight, model.pooler.dense.weight)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("there", r"DST must be a new folder, but .*there is there"),
+        ("checkpoint_best", r"DST must not be called as the checkpoints of a run are"),
+        ("checkpoint_e1_u2", r"DST must not be called as the checkpoints of a run are"),
+        ("no/where", r"DST must lie in a folder that is there"),
+    ],
+)
+def test_a_target_that_would_be_in_the_way_is_refused(tmp_path, name, message, converted):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(ToolkitError, match=message):
+        converted(tmp_path / "there", name=name)
+
+
+def test_a_source_that_is_not_there_is_a_users_mistake(tmp_path, capsys):
+    assert main([str(tmp_path / "no"), str(tmp_path / "x"), "--to", "hf"]) == 2
+    assert "SRC must be there, but" in capsys.readouterr().err
+
+
+def test_a_converted_checkpoint_is_sealed(saved, converted):
+    _, folder = saved("ElectraForPreTraining", embedding_size=12)
+    ours = converted(folder)
+    facts = manifest.verify(ours)
+    assert facts["converted"] == str(folder) and facts["update"] == 0
+    assert {"spare.safetensors", "hugging_face.json", "codec.json"} <= facts["files"].keys()
+    (ours / "spare.safetensors").write_bytes(b"changed")
+    with pytest.raises(ToolkitError, match=r"spare.safetensors must have the digest"):
+        load_checkpoint(ours)
