@@ -43,6 +43,7 @@ ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
             {"what": ["kernels"]},
             r"toolkit-plot kernels must be given a checkpoint, but is given none",
         ),
+        ({**KERNELS, "device": "tpu"}, r"device must be one of auto, cpu, cuda, but is 'tpu'"),
         ({**KERNELS, "radius": 0}, r"radius must be at least 1, but is 0"),
         ({**KERNELS, "layers": [0]}, r"layers must be counted from 1, but hold 0"),
         ({**ATTENTION, "sentence": " "}, r"must be given a sentence, but is given none. Pass"),

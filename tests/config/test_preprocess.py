@@ -13,7 +13,7 @@ from toolkit.config.preprocess import PreprocessConfig
         ({"valid_share": 0.5, "test_share": 0.5}, "must leave text to train on, but are 0.5 and"),
         ({"valid_share": 0.1, "validpref": "b"}, "valid_share and validpref must not be given tog"),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
-        ({"sentencepiece_type": "word"}, "sentencepiece_type must be unigram or bpe, but is 'word"),
+        ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word"),
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
         ({"sentencepiece_megabytes": -1.0}, "sentencepiece_megabytes must not be negative"),
         ({"workers": -1}, "workers must not be negative, but is -1"),

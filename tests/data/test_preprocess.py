@@ -259,7 +259,7 @@ def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
         ({"valid_share": 0.6, "test_share": 0.4}, "must leave text to train on"),
         ({"valid_share": 0.1, "validpref": "b"}, "must not be given together"),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
-        ({"sentencepiece_type": "word"}, "must be unigram or bpe, but is 'word'"),
+        ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word'"),
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
         ({"workers": -1}, "workers must not be negative, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),

@@ -120,7 +120,7 @@ def test_an_average_that_was_never_kept_is_refused(config, tmp_path):
 
 
 def test_weights_of_no_known_kind_are_refused():
-    with pytest.raises(ToolkitError, match=r"weights must be auto, trained or average, but is 'x'"):
+    with pytest.raises(ToolkitError, match=r"weights must be one of auto, trained, average, but"):
         ValidateConfig(folders=["a"], path=["b"], weights="x")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toolkit.config.options import WHOLE
-from toolkit.config.sections import require
+from toolkit.config.sections import one_of, require
 
 AMONG = ("all", "epochs", "updates")
 
@@ -39,7 +39,7 @@ class AverageConfig:
             self.last is None or self.last > 0,
             f"last must be at least 1, but is {self.last}. Leave it out to name checkpoints.",
         )
-        require(self.among in AMONG, f"among must be {', '.join(AMONG)}, but is {self.among!r}.")
+        one_of("among", self.among, AMONG)
         require(
             self.last is not None or self.among == "all",
             f"among must be left out where --last is not given, but is {self.among}: the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections import require
+from toolkit.config.sections import DEVICES, one_of, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,4 @@ class GenerateConfig:
         for name in ("top", "buffer_size", "max_tokens"):
             value = getattr(self, name)
             require(value > 0, f"{name} must be at least 1, but is {value}.")
-        require(
-            self.device in ("auto", "cpu", "cuda"),
-            f"device must be auto, cpu or cuda, but is {self.device!r}.",
-        )
+        one_of("device", self.device, DEVICES)

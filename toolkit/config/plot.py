@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.sections import require
+from toolkit.config.options import GREEDY, WHOLE, default_of
+from toolkit.config.sections import DEVICES, one_of, require
 
 KINDS = ("curve", "kernels", "attention", "perturbation", "confusion")
 BANDS = ("deviation", "range", "none")
@@ -91,9 +91,8 @@ class PlotConfig:
             self.picture.lower().endswith((".png", ".svg", ".pdf")),
             f"output must end in .png, .svg or .pdf, but is {self.output!r}.",
         )
-        require(
-            self.band in BANDS, f"band must be one of {', '.join(BANDS)}, but is {self.band!r}."
-        )
+        one_of("band", self.band, BANDS)
+        one_of("device", self.device, DEVICES)
         require(
             0 <= self.smoothing < 1,
             f"smoothing must lie between 0 and 1, 1 excluded, but is {self.smoothing}.",
@@ -105,9 +104,10 @@ class PlotConfig:
 
     def check_options(self) -> None:
         """An option of another kind of picture would do nothing."""
+        defaults = {field.name: default_of(field, PlotConfig) for field in fields(self)}
         for name, kinds in ONLY_FOR.items():
             require(
-                self.kind in kinds or getattr(self, name) == default_of(name),
+                self.kind in kinds or getattr(self, name) == defaults[name],
                 f"--{name.replace('_', '-')} must be given to toolkit-plot {' or '.join(kinds)}, "
                 f"but this is toolkit-plot {self.kind}. Leave it out.",
             )
@@ -172,8 +172,3 @@ class PlotConfig:
     @property
     def picture(self) -> str:
         return self.output or f"{self.kind}.png"
-
-
-def default_of(name: str) -> Any:
-    found = next(f for f in fields(PlotConfig) if f.name == name)
-    return found.default_factory() if callable(found.default_factory) else found.default

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections import require
+from toolkit.config.sections import one_of, require
 from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
 
 UNITS = ("lines", "paragraphs", "sentences")
@@ -80,9 +80,7 @@ class PreprocessConfig(TaggedConfig):
             bool(self.trainpref or self.validpref or self.testpref),
             "one of --trainpref, --validpref and --testpref must name text, but none does.",
         )
-        require(
-            self.units in UNITS, f"units must be one of {', '.join(UNITS)}, but is {self.units!r}."
-        )
+        one_of("units", self.units, UNITS)
         for name in ("valid_share", "test_share"):
             value = getattr(self, name)
             require(0 <= value < 1, f"{name} must lie in 0 .. 1, 1 excluded, but is {value}.")
@@ -102,10 +100,7 @@ class PreprocessConfig(TaggedConfig):
         refuse_of_other_formats(self)
         self._check_tokenizer()
         self._check_limits()
-        require(
-            self.sentencepiece_type in ("unigram", "bpe"),
-            f"sentencepiece_type must be unigram or bpe, but is {self.sentencepiece_type!r}.",
-        )
+        one_of("sentencepiece_type", self.sentencepiece_type, ("unigram", "bpe"))
         require(
             0.9 <= self.character_coverage <= 1,
             f"character_coverage must lie in 0.9 .. 1, but is {self.character_coverage}.",
@@ -129,12 +124,11 @@ class PreprocessConfig(TaggedConfig):
     def _check_tokenizer(self) -> None:
         given = [name for name in GIVEN if getattr(self, name) is not None]
         require(
-            len(given) < 2, f"a vocabulary must be given once, but is by {' and '.join(given)}."
+            len(given) < 2,
+            f"a vocabulary must be given once, but is by {' and '.join(given)}. Leave one of them "
+            f"out.",
         )
-        require(
-            self.tokenizer is None or self.tokenizer in TOKENIZERS,
-            f"tokenizer must be one of {', '.join(TOKENIZERS)}, but is {self.tokenizer!r}.",
-        )
+        one_of("tokenizer", self.kind, TOKENIZERS)
         for name in given:
             require(
                 self.tokenizer in (None, GIVEN[name]),
@@ -147,7 +141,8 @@ class PreprocessConfig(TaggedConfig):
         )
         require(
             self.kind == "sentencepiece" or not self.split_digit_commas,
-            f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}.",
+            f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}. "
+            f"Leave it out.",
         )
         require(
             self.min_count == 1 or (not given and (self.kind == "words" or self.format != "text")),
@@ -165,10 +160,7 @@ class PreprocessConfig(TaggedConfig):
             self.max_item_tokens >= 0,
             f"max_item_tokens must not be negative, but is {self.max_item_tokens}.",
         )
-        require(
-            self.too_long in TOO_LONG,
-            f"too_long must be one of {', '.join(TOO_LONG)}, but is {self.too_long!r}.",
-        )
+        one_of("too_long", self.too_long, TOO_LONG)
         require(
             self.too_long == "error" or self.max_item_tokens > 0,
             f"too_long {self.too_long} must come with a limit, but there is none. Give "

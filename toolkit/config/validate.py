@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.sections import require
+from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
+
+WEIGHTS = ("auto", "trained", "average")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +47,22 @@ class ValidateConfig:
     def __post_init__(self) -> None:
         require(bool(self.folders), "a data folder must be given, but none is. Name one or more.")
         require(bool(self.path), "a checkpoint must be given, but none is. Pass --path.")
+        one_of("weights", self.weights, WEIGHTS)
+        one_of("precision", self.precision, PRECISIONS)
+        one_of("device", self.device, DEVICES)
+        for name in ("max_tokens", "batch_size"):
+            value = getattr(self, name)
+            require(
+                value is None or value > 0,
+                f"{name} must be at least 1, but is {value}. Leave it out for no bound.",
+            )
         require(
-            self.weights in ("auto", "trained", "average"),
-            f"weights must be auto, trained or average, but is {self.weights!r}.",
+            self.num_workers >= 0, f"num_workers must not be negative, but is {self.num_workers}."
         )
         splits = self.valid_subset.strip(", ")
-        require(bool(splits), "valid_subset must name a split, but is empty.")
+        require(
+            bool(splits), "valid_subset must name a split, but is empty. Leave it out for valid."
+        )
         require(
             self.predictions is None or (len(self.path) == 1 and "," not in splits),
             f"predictions must be those of one checkpoint on one split, but are asked of "

@@ -12,7 +12,7 @@ def test_the_defaults_are_valid():
     ("config", "values", "complaint"),
     [
         (LoggingConfig, {"log_interval": 0}, "logging.log_interval must be at least 1, but is 0"),
-        (LoggingConfig, {"progress": "loud"}, "must be auto, bar or lines, but is 'loud'"),
+        (LoggingConfig, {"progress": "loud"}, "must be one of auto, bar, lines, but is 'loud'"),
     ],
 )
 def test_a_value_out_of_range_names_its_path_and_the_rule(config, values, complaint):

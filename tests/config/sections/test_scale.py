@@ -12,7 +12,7 @@ from toolkit.config.sections import TrainingConfig
             {"global_batches": 8, "update_freq": 2},
             r"training\.update_freq must be left out where training\.global_batches is given",
         ),
-        ({"sharding": "zero"}, r"training\.sharding must be none or full, but is 'zero'"),
+        ({"sharding": "zero"}, r"training\.sharding must be one of none, full, but is 'zero'"),
     ],
 )
 def test_a_value_out_of_range_names_its_path_and_the_rule(values, complaint):

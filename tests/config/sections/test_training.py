@@ -14,7 +14,11 @@ def test_the_defaults_are_valid():
         (TrainingConfig, {"precision": "int8"}, "one of auto, fp32, bf16, fp16, but is 'int8'"),
         (TrainingConfig, {"fp16": True, "bf16": True}, "--fp16 and --bf16 exclude each other"),
         (TrainingConfig, {"precision": "fp32", "bf16": True}, "precision is fp32, but --bf16 was"),
-        (TrainingConfig, {"device": "tpu"}, "training.device must be auto, cpu or cuda, but is 't"),
+        (
+            TrainingConfig,
+            {"device": "tpu"},
+            "training.device must be one of auto, cpu, cuda, but is",
+        ),
         (TrainingConfig, {"update_freq": 0}, "training.update_freq must be at least 1, but is 0"),
         (TrainingConfig, {"clip_norm": -1.0}, "training.clip_norm must not be negative, but is -1"),
         (TrainingConfig, {"max_update": -1}, "training.max_update must not be negative, but is -1"),

@@ -42,7 +42,7 @@ class DataConfig:
             )
         for name in ("num_workers", "timeout_seconds"):
             value = getattr(self, name)
-            require(value >= 0, f"data.{name} must not be negative: {value}.")
+            require(value >= 0, f"data.{name} must not be negative, but is {value}.")
         require(
             all(0 < weight < float("inf") for weight in self.weights),
             f"data.weights must be numbers above 0, but are {self.weights}. Leave a corpus out "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import require
+from toolkit.config.sections.require import one_of, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,4 @@ class LoggingConfig:
             self.log_interval > 0,
             f"logging.log_interval must be at least 1, but is {self.log_interval}.",
         )
-        require(
-            self.progress in ("auto", "bar", "lines"),
-            f"logging.progress must be auto, bar or lines, but is {self.progress!r}.",
-        )
+        one_of("logging.progress", self.progress, ("auto", "bar", "lines"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import require
+from toolkit.config.sections.require import one_of, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,7 @@ class ScaleConfig:
             f"is {self.update_freq}. {self.global_batches} micro-batches over all ranks determine "
             f"it.",
         )
-        require(
-            self.sharding in ("none", "full"),
-            f"training.sharding must be none or full, but is {self.sharding!r}.",
-        )
+        one_of("training.sharding", self.sharding, ("none", "full"))
 
     def micro_batches_per_rank(self, ranks: int) -> int:
         """What each rank accumulates for one update."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import require
+from toolkit.config.sections.require import DEVICES, PRECISIONS, one_of, require
 from toolkit.config.sections.scale import ScaleConfig
 from toolkit.config.sections.trouble import TroubleConfig
 
@@ -48,20 +48,13 @@ class TrainingConfig(ScaleConfig, TroubleConfig):
     def __post_init__(self) -> None:
         ScaleConfig.__post_init__(self)
         TroubleConfig.__post_init__(self)
-        known = ("auto", "fp32", "bf16", "fp16")
-        require(
-            self.precision in known,
-            f"training.precision must be one of {', '.join(known)}, but is {self.precision!r}.",
-        )
+        one_of("training.precision", self.precision, PRECISIONS)
+        one_of("training.device", self.device, DEVICES)
         require(not (self.fp16 and self.bf16), "--fp16 and --bf16 exclude each other; give one.")
         asked = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
         require(
             self.precision in ("auto", asked),
             f"training.precision is {self.precision}, but --{asked} was given too; give one.",
-        )
-        require(
-            self.device in ("auto", "cpu", "cuda"),
-            f"training.device must be auto, cpu or cuda, but is {self.device!r}.",
         )
         require(
             self.clip_norm >= 0,

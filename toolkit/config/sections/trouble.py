@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import require
+from toolkit.config.sections.require import one_of, require
 
 PROBES = ("auto", "always", "never")
 
@@ -24,11 +24,7 @@ class TroubleConfig:
     """End all ranks, naming the late one, when one has waited for another for so long."""
 
     def __post_init__(self) -> None:
-        require(
-            self.memory_probe in PROBES,
-            f"training.memory_probe must be one of {', '.join(PROBES)}, "
-            f"but is {self.memory_probe!r}.",
-        )
+        one_of("training.memory_probe", self.memory_probe, PROBES)
         require(
             self.check_ranks_interval >= 0,
             f"training.check_ranks_interval must not be negative, but is "
