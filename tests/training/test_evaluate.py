@@ -1,4 +1,5 @@
 import json
+from multiprocessing import active_children
 
 import numpy as np
 import pytest
@@ -82,6 +83,15 @@ def test_an_unknown_split_is_told(config, data, tmp_path):
         evaluate(asked(data, tmp_path / "run", valid_subset="tset"))
 
 
-def test_a_checkpoint_must_be_given():
-    with pytest.raises(ToolkitError, match=r"a checkpoint must be given, but none is. Pass --path"):
-        ValidateConfig(folders=["x"])
+def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch):
+    """A worker that waits for orders would keep the command from ending."""
+
+    def failing(learner, criterion, loader, **options):
+        next(loader.evaluation())
+        assert active_children()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("toolkit.training.evaluate.validate", failing)
+    with pytest.raises(ZeroDivisionError):
+        evaluate(asked(data, trained, num_workers=1))
+    assert not active_children()

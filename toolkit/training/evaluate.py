@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from toolkit.common import strict_json
@@ -63,7 +64,8 @@ def figures_of(
         examples, answers = len(split.examples.lengths), learner.task.answers(split.examples)
         refuse_no_answers(answers, config, learner)
         mine = -(-examples // world.size)  # what the first rank is told of, nearly
-        with Work(f"{name} of {path}", mine, "examples", quiet=not world.first) as work:
+        work = Work(f"{name} of {path}", mine, "examples", quiet=not world.first)
+        with closing(split.loader), work:
             found[name] = validate(
                 learner,
                 CRITERIA[run.criterion.name].build(run.criterion.config),
@@ -74,7 +76,6 @@ def figures_of(
                 told=work.advance,
                 answers=answers,
             )
-        split.loader.close()
         if answers and world.first:
             details(answers, {"checkpoint": path, "subset": name}, config, output)
     return found
