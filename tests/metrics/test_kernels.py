@@ -20,7 +20,7 @@ def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
         "head",
         *["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"],
     ]
-    assert found.rows == [[1, "query", "1", *[" 0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
+    assert found.rows == [[1, "query", "1", *["0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
 
 
 def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
@@ -32,7 +32,7 @@ def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
 def test_channels_are_counted_by_the_offset_that_they_look_at_most():
     assert strongest(CHANNELS) == [2, 0, 1]
     [row] = table([CHANNELS], None).rows
-    assert row[2:] == ["channels", "", "", "     2", "     0", "     1", "", ""]
+    assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
 
 
 def test_heads_and_far_offsets_can_be_left_out():

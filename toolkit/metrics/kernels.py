@@ -90,17 +90,17 @@ def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
     channels = any(kernel.by == "channel" for kernel in found)
     counted = "; for channels, how many look most at each" if channels else ""
     left_out = f"; offsets beyond {max(offsets)} are left out here" if fitting < radius else ""
+    names = [f"{offset:+d}" if offset else "0" for offset in offsets]
     return Table(
-        columns=["layer", "kernel", "head", *(f"{o:+d}" if o else "0" for o in offsets)],
+        columns=["layer", "kernel", "head", *names],
         rows=rows,
+        numbers=names,
         caption=f"what each head adds for a token at each offset{counted}{left_out}",
     )
 
 
 def text(number: float | int | None) -> str:
-    return (
-        "" if number is None else f"{number:6.3f}" if isinstance(number, float) else f"{number:6d}"
-    )
+    return "" if number is None else f"{number:.3f}" if isinstance(number, float) else str(number)
 
 
 def strongest(kernel: KernelRows) -> list[int]:

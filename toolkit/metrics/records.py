@@ -31,35 +31,27 @@ def read_records(path: Path) -> list[Record]:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise ToolkitError(
-            f"{path} must be a log of toolkit-train, but cannot be read: {error.strerror}."
+            f"{path} must be a log of toolkit-train, but cannot be read: {error.strerror}. "
+            f"Check the path."
         ) from error
     torn = lines.pop()  # what follows the last line feed: nothing, or half a record
-    return [parse(line, path, number) for number, line in enumerate(lines, 1)] + whole(torn)
-
-
-def parse(line: str, path: Path, number: int) -> Record:
-    try:
-        record = strict_json.loads(line)
-    except json.JSONDecodeError as error:
+    found = [parse(line) for line in lines]
+    if None in found:
+        broken = found.index(None)
         raise ToolkitError(
-            f"{path} must hold one JSON object a line, but line {number} is {line[:40]!r}. "
-            f"Remove that line."
-        ) from error
-    if not isinstance(record, dict):
-        raise ToolkitError(
-            f"{path} must hold one JSON object a line, but line {number} is {line[:40]!r}. "
-            f"Remove that line."
+            f"{path} must hold one JSON object a line, but line {broken + 1} is "
+            f"{lines[broken][:40]!r}. Remove that line."
         )
-    return record
+    return [record for record in (*found, parse(torn)) if record is not None]
 
 
-def whole(line: str) -> list[Record]:
-    """The line's record, or nothing where it is only the beginning of one."""
+def parse(line: str) -> Record | None:
+    """The line's record; None where it is none, or only the beginning of one."""
     try:
         record = strict_json.loads(line)
     except json.JSONDecodeError:
-        return []
-    return [record] if isinstance(record, dict) else []
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def write_records(path: Path, records: Iterable[Values]) -> None:

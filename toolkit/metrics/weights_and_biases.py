@@ -9,9 +9,9 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.records import Record, Values, read_records, scalars
+from toolkit.metrics.runs import LOG
 
 IDENTITY = "wandb.json"  # in the save folder: which run there its figures go to
-LOG = "metrics.jsonl"
 
 
 class WeightsAndBiases:

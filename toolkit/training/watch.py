@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console as Terminal
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TaskID
 
-from toolkit.metrics.progress import clock
+from toolkit.metrics.progress import bar_of, clock
 from toolkit.training.jobs import LOG, Ended, Job
 
 LOOK_SECONDS = 1.0
@@ -32,7 +32,7 @@ class Watch:
     ) -> None:
         self.total, self.left, self.updates = total, len(jobs), updates
         self.terminal = terminal or Terminal(stderr=True)
-        self.bars = bars_of(self.terminal) if self.terminal.is_terminal else None
+        self.bars = bar_of(self.terminal) if self.terminal.is_terminal else None
         self.shown: dict[str, TaskID] = {}
         self.told: set[str] = set()
         self.looked = -LOOK_SECONDS
@@ -113,14 +113,3 @@ def latest_record(path: Path) -> dict[str, Any] | None:
         if isinstance(record, dict) and record.get("event") == "train":
             return record
     return None
-
-
-def bars_of(terminal: Terminal) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[text]}"),
-        console=terminal,
-        transient=True,
-        refresh_per_second=2,
-    )
