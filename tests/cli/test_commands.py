@@ -49,15 +49,10 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     assert seen[0][0] == words and seen[0][1].asked
 
 
-def test_inspecting_what_is_not_there_is_a_users_mistake(capsys):
-    assert importlib.import_module("toolkit.cli.inspect").main(["/no/such/folder"]) == 2
-    assert "given something there, but /no/such/folder is not" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kind", ["kernels", "attention"])
+@pytest.mark.parametrize("kind", ["kernels", "attention", "perturbation"])
 def test_each_kind_of_picture_calls_its_own_function(kind, monkeypatch):
     seen = []
     monkeypatch.setattr(f"toolkit.training.{kind}.{kind}", seen.append)
-    words = [kind, "--path", "run", *(["--sentence", "Hello."] if kind == "attention" else [])]
+    words = [kind, "--path", "run", "--sentences", "text.txt"]
     assert importlib.import_module("toolkit.cli.plot").main(words) == 0
     assert seen[0].kind == kind

@@ -34,8 +34,13 @@ CASES = {  # command, words, events in their order, keys of the last
     ),
     "plot attention": (
         "attention --path {run} --sentence cat --output {tmp}/a.png",
-        ["sentence", "map", "map"],
-        {"layer", "head", "weights"},
+        ["sentence", "map", "map", "concentration", "concentration"],
+        {"layer", "mean", "near_rate", "sentences"},
+    ),
+    "inspect flops": (
+        "--flops --arch bert_tiny --max-update 9",
+        [*["part"] * 6, "flops"],
+        {"forward", "backward", "update", "updates", "run"},
     ),
 }
 

@@ -42,7 +42,8 @@ def test_help_with_a_plugin_shows_its_components_options(train, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["preprocess", "train", "validate", "generate", "inspect", "plot"]
+    "command",
+    ["preprocess", "train", "validate", "generate", "inspect", "plot", "average", "convert"],
 )
 def test_bare_help_loads_nothing_slow(command):
     code = (

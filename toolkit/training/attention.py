@@ -42,7 +42,8 @@ def attention(c: PlotConfig) -> None:
         near = [row for seen in found for row in seen.near]
         for row in near:
             output.write("concentration", row._asdict())
-        table(near, several=len(found) > 1).print(output.terminal)
+        if any(row.sentences for row in near):
+            table(near, several=len(found) > 1).print(output.terminal)
         save(picture(found, c.title or c.sentence or lines[0], c), c.picture)
         print(c.picture, file=output.people)
 
