@@ -22,7 +22,7 @@ fi
 [ -f "$data/meta.json" ] || toolkit-preprocess --format ptb --trainpref "$1" --validpref "$1" --testpref "$1" \
   --train-sections "${TRAIN:-0001-0139}" --valid-sections "${DEV:-0140-0169}" --test-sections "${TEST:-0170-0199}" \
   --vocabulary-from all --vocab-size 20000 "${vectors[@]}" --destdir "$data"
-for seeds in 0 0,1 0,1,2; do
+for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   toolkit-train "$data" --config "$here/recipe.yaml" "${given[@]}" --grid "arch=$models" --seeds "$seeds" \
     --sweep.jobs "${JOBS:-2}" --save-dir "$runs"
 done

@@ -10,7 +10,7 @@ data="${DATA:-conv-san-data/reduced}"
 export OMP_NUM_THREADS=1
 [ $# -gt 0 ] || { echo "usage: $0 TREEBANK...   (folders with *-dev and *-test.conllu, or .xz)" >&2; exit 2; }
 
-for seeds in 0 0,1 0,1,2; do
+for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   for folder in "$@"; do
     name="$(basename "$folder")" && name="${name#UD_}"
     if [ ! -f "$data/$name/meta.json" ]; then

@@ -12,7 +12,7 @@ export OMP_NUM_THREADS=1
 [ $# -gt 0 ] || { echo "usage: $0 TREEBANK...   (folders with *-train, *-dev, *-test.conllu)" >&2; exit 2; }
 
 # After the first seed every treebank has a figure for every model; further seeds say how sure it is.
-for seeds in 0 0,1 0,1,2; do
+for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   for folder in "$@"; do
     name="$(basename "$folder")" && name="${name#UD_}"
     [ -f "$data/$name/meta.json" ] || toolkit-preprocess --format conllu \
