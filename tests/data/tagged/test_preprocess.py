@@ -1,4 +1,6 @@
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from toolkit.cli.preprocess import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.folder import DataFolder
+from toolkit.data.inspect import describe
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tagged.split import TaggedSplit
 
@@ -25,23 +28,45 @@ def test_counts_of_unknown_and_ambiguous_words_stand_in_meta_json(folder):
     assert (found["words"], found["oov"], found["ambiguous"]) == (7, 1, 1)  # cat; bark
 
 
-@pytest.mark.parametrize(
-    ("parts", "complaint"),
-    [
-        ({"train": None}, r"must be learnt from a training part, but there is none"),
-        ({"valid": ""}, r"valid.conllu:1: the file must hold sentences, but is empty"),
-        ({"test": "1\tI\t_\tINTJ\t_\t_\t_\t_\t_\t_\n\n"}, r"test.conllu:1: a tag must come in the "
-         r"training part, but 'INTJ' does not. Give --unseen-tags wrong"),
-        ({"valid": "1\tI\t_\tPRON\n\n"}, r"valid.conllu:1: a word must have 10 columns"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_told_in_one_line_with_exit_code_2(treebank, capsys, parts, complaint):
-    options = [w for k, v in treebank(**parts).items() for w in (f"--{k}", v)]
-    assert main(options) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    with pytest.raises(ToolkitError, match=complaint):
-        raise ToolkitError(err)
+GOOD = "1\tI\t_\tPRON\t_\t_\t0\t_\t_\t_\n"
+BAD = [  # a test part, and what is said of it
+    (GOOD.replace("_\t0", "0") + "\n", "test.conllu:1: a word must have 10 columns"),
+    (GOOD.replace("\t", " ") + "\n", "test.conllu:1: .* these are separated by spaces"),
+    (GOOD.replace("PRON", "_") + "\n", "test.conllu:1: a word must have a UPOS tag, but 'I' has _"),
+    (GOOD + GOOD + "\n", "test.conllu:2: .* A blank line is missing before it"),
+    (GOOD, "test.conllu:1: a blank line must follow the last sentence"),
+    ("\ufeff" + GOOD + "\n", "test.conllu:1: .* begins with a byte order mark"),
+    (GOOD.replace("\n", "\r\n") + "\r\n", "test.conllu:1: lines must end in LF alone"),
+    ((GOOD.replace("I", "\u00e9") + "\n").encode("latin1"), "test.conllu:1: .* must be UTF-8"),
+    (GOOD.replace("PRON", "INTJ") + "\n", "test.conllu:1: a tag must come in the training part, but"
+     " 'INTJ' does not. Give --unseen-tags wrong"),
+    ("", "test.conllu:1: the file must hold sentences, but is empty"),
+]  # fmt: skip
+
+
+def ends(capsys, options, complaint):
+    """Whether the command ends with code 2 and one line that says this."""
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    code, err = main(words), capsys.readouterr().err
+    return code == 2 and err.count("\n") == 1 and re.search(complaint, err) is not None
+
+
+@pytest.mark.parametrize(("text", "complaint"), BAD)
+def test_bad_input_is_told_by_file_and_line_with_exit_code_2(treebank, capsys, text, complaint):
+    options = treebank()
+    data = text.encode() if isinstance(text, str) else text
+    Path(options["testpref"]).write_bytes(data)
+    assert ends(capsys, options, complaint)
+
+
+def test_brackets_that_do_not_close_are_told_with_exit_code_2(tmp_path, capsys):
+    (tmp_path / "a.mrg").write_text("\n( (S (X a))\n")
+    options = {"format": "ptb", "trainpref": str(tmp_path / "a.mrg"), "destdir": "nowhere"}
+    assert ends(capsys, options, "a.mrg:2: brackets must be balanced, but 1 of this tree")
+
+
+def test_a_treebank_without_training_part_is_told_with_exit_code_2(treebank, capsys):
+    assert ends(capsys, treebank(train=None), "must be learnt from a training part, but there is n")
 
 
 def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
@@ -100,3 +125,9 @@ def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
 def test_known_words_are_those_of_the_paper_where_it_is_asked(folder):
     found = folder(vocabulary_from="all", type_share=0.5)
     assert found.codec.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
+
+
+def test_sentences_may_be_looked_at_with_their_tags(folder):
+    found = describe(str(folder().path), examples=2)
+    assert found.facts["tokenizer"] == "dictionary with tags"
+    assert found.items["valid 1"] == "the/DET cat/NOUN barks/VERB ./PUNCT"
