@@ -1,19 +1,22 @@
 """Our accuracy beside the paper's, from the runs of treebanks.sh, reduced.sh or penn.sh:
 
-python collect.py RUNS [--copy FOLDER]
+python collect.py RUNS [--reduced RUNS] [--copy FOLDER]
 
 RUNS holds a folder for each treebank, or is that of penn.sh. Test accuracy is that of the epoch of
-best development accuracy, in percent, the mean over seeds with its standard deviation. With --copy,
-the records of finished runs (result.json, metrics.jsonl) are copied to FOLDER too.
+best development accuracy, in percent, the mean over seeds with its standard deviation. Those of
+--reduced, of reduced.sh, stand in the same table, but never beside the paper's. With --copy, the
+records of finished runs (result.json, metrics.jsonl) are copied to FOLDER too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +30,7 @@ class Run(NamedTuple):
     model: str
     seed: int
     figures: dict[str, float]
-    """all, oov and ambiguous, in percent."""
+    """all, oov and ambiguous, in percent; NaN where there are no such words."""
     epochs: int
     words_per_second: float
     seconds: float
@@ -54,16 +57,18 @@ def finished(folder: Path) -> Run | None:
         folder.parent.name,
         options["arch"],
         int(options["seed"]),
-        {name: 100 * tested[key] for name, key in FIGURES.items()},
+        {name: 100 * tested.get(key, math.nan) for name, key in FIGURES.items()},
         result["epochs"],
         statistics.mean(e["tokens_per_second"] for e in events if e["event"] == "train"),
         result["seconds"],
     )
 
 
-def runs_of(folder: Path) -> list[Run]:
-    found = [finished(path.parent) for path in sorted(folder.glob("**/arch=*/result.json"))]
-    return [run for run in found if run]
+def runs_of(folder: Path | None, mark: str = "") -> list[Run]:
+    """The finished ones; `mark` is put behind the treebank's name."""
+    paths = sorted(folder.glob("**/arch=*/result.json")) if folder else []
+    found = [run for path in paths if (run := finished(path.parent))]
+    return [run._replace(treebank=run.treebank + mark) for run in found]
 
 
 class Cell(NamedTuple):
@@ -73,7 +78,8 @@ class Cell(NamedTuple):
     seeds: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ±{self.deviation:.2f}"
+        spread = f" ±{self.deviation:.2f}" if self.seeds > 1 else ""
+        return "-" if math.isnan(self.mean) else f"{self.mean:.2f}{spread}"
 
 
 def cell(values: list[float]) -> Cell:
@@ -98,7 +104,7 @@ def macro(of_treebanks: dict[str, dict[str, Cell]], model: str) -> Cell | None:
     if not found:
         return None
     mean, deviation = (statistics.mean(column) for column in list(zip(*found, strict=True))[:2])
-    return Cell(mean, deviation, len(found))
+    return Cell(mean, deviation, min(cell.seeds for cell in found))
 
 
 def table(rows: list[list[Any]]) -> None:
@@ -118,17 +124,19 @@ def by_treebank(runs: list[Run], models: list[str]) -> None:
         ours = [beside(of_models.get(model), paper.get(model)) for model in models]
         fewest = min(cell.seeds for cell in of_models.values())
         rows.append([treebank, *ours, fewest])
-    same = [t for t in found if t in PAPER["ud"]]
-    means = [
-        beside(
-            macro(found, model),
-            statistics.mean(PAPER["ud"][t][model] for t in same)
-            if len(same) == len(found)
-            else None,
-        )
-        for model in models
-    ]
-    table([*rows, [f"mean of {len(found)}", *means, ""]])
+    groups = {
+        "mean": found,
+        "mean of the paper's": {t: found[t] for t in found if t in PAPER["ud"]},
+    }
+    for name, group in groups.items():
+        whole = group and all(treebank in PAPER["ud"] for treebank in group)
+        means = [beside(macro(group, m), of_paper(group, m) if whole else None) for m in models]
+        rows.append([f"{name} ({len(group)})", *means, ""])
+    table(rows if len(groups["mean"]) > len(groups["mean of the paper's"]) else rows[:-1])
+
+
+def of_paper(treebanks: Iterable[str], model: str) -> float:
+    return statistics.mean(PAPER["ud"][treebank][model] for treebank in treebanks)
 
 
 def beside(ours: Cell | None, paper: float | None) -> str:
@@ -137,7 +145,10 @@ def beside(ours: Cell | None, paper: float | None) -> str:
 
 
 def by_model(runs: list[Run], models: list[str], paper: dict[str, Any]) -> None:
-    """All, OOV and ambiguous words: mean over treebanks and the mean of their deviations."""
+    """All, OOV and ambiguous words: mean over treebanks and the mean of their deviations.
+
+    The paper's are those over its 47 treebanks.
+    """
     rows: list[list[Any]] = [["model", *FIGURES, *(f"{name}, paper" for name in FIGURES)]]
     for model in models:
         ours = [macro(cells(runs, figure), model) or "-" for figure in FIGURES]
@@ -173,10 +184,11 @@ def copy(source: Path, target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("--copy", type=Path)
+    parser.add_argument("runs", type=Path, help="folder of finished runs")
+    parser.add_argument("--reduced", type=Path, help="folder of the runs of reduced.sh")
+    parser.add_argument("--copy", type=Path, help="folder for the records of RUNS")
     given = parser.parse_args()
-    runs = runs_of(given.runs)
+    runs = runs_of(given.runs) + runs_of(given.reduced, " (reduced)")
     if not runs:
         parser.error(f"{given.runs} holds no finished run")
     of_penn = not any("_ud_" in run.model for run in runs)
