@@ -1,7 +1,8 @@
 """The operations of a pre-training run, part by part: one update counted, times the updates.
 
-Nothing is computed: on torch's meta device tensors have shapes alone, so that any size is counted
-within seconds. Recomputed activations are not counted, as in a model's own FLOPs.
+On torch's meta device tensors have shapes alone, so that any size is counted within seconds; only a
+model that must see numbers is computed, on the CPU. Recomputed activations are not counted, as in a
+model's own FLOPs.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from toolkit.data.stand_in import StandIn, vocabulary_of
 from toolkit.models.inputs import Sizes
 from toolkit.nn.layers import Layers
 from toolkit.training.build import build_learner
+from toolkit.training.data import suited
 from toolkit.training.device import to_device
 from toolkit.training.operations import Operations, owned
 
-META = torch.device("meta")
+META, CPU = torch.device("meta"), torch.device("cpu")
 BERT_VOCABULARY = 30522
 
 
@@ -80,11 +82,12 @@ def flops_of(run: RunConfig, sizes: Sizes, *, ranks: int = 1, done: int | None =
 
 def examples_of(run: RunConfig, sizes: Sizes) -> Examples:
     """Of a stand-in for text; of the run's own data, where the task learns from something else."""
-    build: Any = TASKS[run.task.name].build
+    task = suited(run.task, run.arch)
+    build: Any = TASKS[task.name].build
 
     def of(folder: DataFolder) -> Examples:
         found: Examples = build.examples(
-            run.task.config,
+            task.config,
             folder,
             run.data.train_subset if folder.sources else "train",
             seed=run.training.seed,
@@ -96,9 +99,13 @@ def examples_of(run: RunConfig, sizes: Sizes) -> Examples:
     try:
         most = sentences_of(run.data, 1)
         return of(StandIn(vocabulary_of(sizes.tokens), items=4 * min(most, 1 << 12)))
-    except ToolkitError:
-        if not all(Path(folder).exists() for folder in run.data.folders) or not run.data.folders:
-            raise
+    except ToolkitError as error:
+        missing = [folder for folder in run.data.folders if not Path(folder).exists()]
+        if missing or not run.data.folders:
+            raise ToolkitError(
+                f"task {task.name} must be given data of its own kind for its operations to be "
+                f"counted, but {', '.join(missing) or 'none'} is there: {error}"
+            ) from error
         return of(Corpora.open(*run.data.folders).of_epoch(1))
 
 
@@ -110,22 +117,22 @@ def sentences_of(c: DataConfig, tokens: int) -> int:
 
 
 def counted(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
-    """One micro-batch forward and backward."""
+    """One micro-batch forward and backward; a model that looks at numbers gets some."""
+    try:
+        return counted_on(META, run, sizes, batch)
+    except (RuntimeError, NotImplementedError):
+        return counted_on(CPU, run, sizes, batch)
+
+
+def counted_on(device: torch.device, run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
     criterion = CRITERIA[run.criterion.name].build(run.criterion.config)
-    with META:
+    with device:
         learner = build_learner(run.arch, run.task, sizes).train()
     operations = Operations()
-    try:
-        with operations, owned(operations, parts_of(learner)):
-            totals = criterion(learner(to_device(batch, META)))
-            forward = Counter(operations.by_owner)
-            torch.stack(list(totals.values())).sum().backward()
-    except (RuntimeError, NotImplementedError) as error:
-        raise ToolkitError(
-            f"operations are counted without numbers, on torch's meta device, but arch "
-            f"{run.arch.name} with task {run.task.name} needs some: {str(error).splitlines()[0]} "
-            f"Leave --flops out, or let its choices depend on shapes alone."
-        ) from error
+    with operations, owned(operations, parts_of(learner)):
+        totals = criterion(learner(to_device(batch, device)))
+        forward = Counter(operations.by_owner)
+        torch.stack(list(totals.values())).sum().backward()
     both = operations.by_owner
     return {name: Both(forward[name], both[name] - forward[name]) for name in both}
 
