@@ -3,11 +3,13 @@
 # TREEBANK: a folder with *-train, *-dev and *-test.conllu. SAVE_FOLDER: of runs of toolkit-train (mlm, mpm,
 # rtd), each of which is fine-tuned with three seeds. Stop it whenever you like: it goes on where it was.
 # Runs are in RUNS (tagging-runs), data in DATA (tagging-data); JOBS runs at a time (2), one thread each.
+# USER_DIR: folder of a plugin that the checkpoints' architectures are in.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 [ $# -gt 1 ] || { echo "usage: $0 TREEBANK SAVE_FOLDER...   (see its first lines)" >&2; exit 2; }
 treebank="$1" && shift
 runs="${RUNS:-tagging-runs}" data="${DATA:-tagging-data}" seeds="${SEEDS:-0,1,2}"
+plugin=() && [ -z "${USER_DIR:-}" ] || plugin=(--user-dir "$USER_DIR")
 export OMP_NUM_THREADS=1
 
 prepare() { # folder, further options
@@ -20,19 +22,19 @@ prepare() { # folder, further options
 train() { # data, save folder, further options
   local folder="$1" save="$2" && shift 2
   toolkit-train "$folder" --config "$here/recipe.yaml" --seeds "$seeds" --sweep.jobs "${JOBS:-2}" \
-    --save-dir "$save" "$@"
+    --save-dir "$save" "${plugin[@]}" "$@"
 }
 
 prepare "$data/words"
 train "$data/words" "$runs/conv_san" --arch "${ARCH:-conv_san_ud_conv2d}" --optimizer rmsprop --lr 1e-3 \
   --lr-scheduler fixed --max-epoch "${CONV_SAN_EPOCHS:-100}" --clip-norm 0
-toolkit-validate "$data/words" --path "$runs"/conv_san/seed=* --valid-subset test \
+toolkit-validate "$data/words" "${plugin[@]}" --path "$runs"/conv_san/seed=* --valid-subset test \
   --results-path "$runs/conv_san.json"
 for saved in "$@"; do
   name="$(basename "$saved")" checkpoint="$saved/checkpoint_best"
   prepare "$data/$name" --codec-from "$checkpoint"
   train "$data/$name" "$runs/$name" --finetune-from "$checkpoint" --task.pooling "${POOLING:-mean}" \
     --lr "${LR:-5e-4}" --max-epoch "${EPOCHS:-5}"
-  toolkit-validate "$data/$name" --path "$runs/$name"/seed=* --valid-subset test \
+  toolkit-validate "$data/$name" "${plugin[@]}" --path "$runs/$name"/seed=* --valid-subset test \
     --results-path "$runs/$name.json"
 done

@@ -17,7 +17,7 @@ COMMAND = Command(
     example="toolkit-preprocess --trainpref a.txt,b.txt.gz --validpref held-out.txt "
     "--destdir data --vocab-size 8000",
     config=PreprocessConfig,
-    common=("trainpref", "validpref", "testpref", "destdir", "vocab_size", "workers"),
+    common=("trainpref", "validpref", "testpref", "destdir", "format", "vocab_size", "workers"),
 )
 
 

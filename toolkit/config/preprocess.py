@@ -44,8 +44,8 @@ class PreprocessConfig(TaggedConfig):
     codec_from: str | None = None
     """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing."""
     vocab_size: int = 30000
-    """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 5
-    otherwise) come on top."""
+    """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 2 in
+    tagged text, 5 otherwise) come on top."""
     min_count: int = 1
     """Words that come less often in the text are left out of a vocabulary of words."""
     sentencepiece_type: str = "unigram"

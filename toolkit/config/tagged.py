@@ -53,7 +53,7 @@ class TaggedConfig:
     who also counted the words of the parts for validation and test."""
     type_share: float = 1.0
     """Tagged text: share of the different words, the most frequent ones, that are in the
-    vocabulary, 0 to 1; Dufter et al. 2020 take 0.5."""
+    vocabulary, 0 to 1, in place of vocab_size; Dufter et al. 2020 take 0.5."""
     unseen_tags: str = "error"
     """Tagged text: what becomes of a tag in validation or test that training does not have. error:
     the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong; text

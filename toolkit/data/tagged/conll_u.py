@@ -15,7 +15,6 @@ from toolkit.data.tagged.source_text import read_source
 
 COLUMNS = {"upos": 3, "xpos": 4}
 FEATURES = 5
-READ = DEFAULT_FIELDS[: FEATURES + 1]
 ABSENT = "_"
 
 
@@ -28,6 +27,11 @@ class Wanted(NamedTuple):
     """Empty nodes are words too."""
     untagged: bool = False
     """`_` may stand for a tag that is not known."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns to parse: those up to the tag."""
+        return DEFAULT_FIELDS[: COLUMNS.get(self.tag, FEATURES) + 1]
 
 
 def read_conll_u(path: Path, wanted: Wanted) -> Iterator[Sentence]:
@@ -48,7 +52,7 @@ def read_conll_u(path: Path, wanted: Wanted) -> Iterator[Sentence]:
         for number in numbered:
             check_columns(path, number + 1, shown[number])
         if numbered:
-            tokens = parsed(path, numbered, shown)
+            tokens = parsed(path, numbered, shown, wanted.fields)
             yield sentence(path, tokens, numbered, raw[begin:end], begin, wanted)
         else:
             refuse(path, begin + 1, "comments must belong to a sentence, but no word follows them.")
@@ -78,14 +82,16 @@ def check_columns(path: Path, number: int, line: str) -> None:
         refuse(path, number, "a column must not have two spaces in a row, but one has.")
 
 
-def parsed(path: Path, numbers: Sequence[int], lines: Sequence[str]) -> Sequence[Any]:
+def parsed(
+    path: Path, numbers: Sequence[int], lines: Sequence[str], fields: tuple[str, ...]
+) -> Sequence[Any]:
     """The words of one sentence as the package conllu reads them."""
     try:
-        return parse_token_and_metadata("\n".join(lines[n] for n in numbers), READ)
+        return parse_token_and_metadata("\n".join(lines[n] for n in numbers), fields)
     except ParseException as error:
         for number in numbers:  # whose line it is
             try:
-                parse_token_and_metadata(lines[number], READ)
+                parse_token_and_metadata(lines[number], fields)
             except ParseException:
                 refuse(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
         raise

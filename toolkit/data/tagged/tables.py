@@ -99,7 +99,8 @@ def known(counts: Counter[str], config: PreprocessConfig) -> list[str]:
 
     Of words that come equally often, those that come first in the text.
     """
-    most = min(config.vocab_size, round(config.type_share * len(counts)))
+    share = config.type_share
+    most = config.vocab_size if share == 1 else round(share * len(counts))
     return [word for word, count in counts.most_common(most) if count >= config.min_count]
 
 
