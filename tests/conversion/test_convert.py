@@ -44,6 +44,7 @@ def test_a_conversion_fills_masks_and_says_where_it_comes_from(saved, converted)
     assert describe(ours, verify=True)["converted from"] == str(folder)
 
 
+@pytest.mark.slow
 def test_a_model_that_was_there_is_validated_on_its_old_data(config, tmp_path, converted, data):
     small = {"arch": "bert_tiny", "save_dir": str(tmp_path / "bert"), "max_update": 2}
     run(config(**small))

@@ -132,6 +132,7 @@ def test_projections_that_were_kept_together_are_parted(saved, converted):
     same_scores(model, converted(file))
 
 
+@pytest.mark.slow
 def test_settings_of_newer_files_are_found_under_cfg(saved, converted):
     omegaconf = pytest.importorskip("omegaconf")
     plain = {"cfg": {"model": argparse.Namespace(**ARGS)}, "args": None}
@@ -141,6 +142,7 @@ def test_settings_of_newer_files_are_found_under_cfg(saved, converted):
     same_scores(model, converted(saved(**structured)[1], name="structured"))
 
 
+@pytest.mark.slow
 def test_a_roberta_goes_on_to_transformers(saved, converted):
     model, file = saved()
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(converted(converted(file), "hf"))

@@ -80,6 +80,7 @@ def score(proto, ids):
     return sum(proto.pieces[i].score for i in ids)
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_ids_of_novels_are_the_same_there(real_data, tmp_path, lowercase):

@@ -143,6 +143,8 @@ def _progress(state: Mapping[str, Any]) -> dict[str, str]:
 def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
     folders = " ".join(run.get("data", {}).get("folders", []))
     examples = state.get("data", {}).get("examples")
+    if not folders and not examples:
+        return {}  # no run
     return {"data": folders + (f", examples' fingerprint {examples[:16]}" if examples else "")}
 
 
