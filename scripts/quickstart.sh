@@ -40,7 +40,7 @@ say "5/6 Fill in hidden words, then put swapped words in order (the truth, then 
 python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt
 toolkit-generate --path quickstart/run/checkpoint_best --input quickstart/masked.txt
 python scripts/mask_samples.py --swap "${texts[@]}" > quickstart/swapped.txt
-toolkit-generate --path quickstart/run/checkpoint_best --order true --top 2 --input quickstart/swapped.txt
+toolkit-generate --path quickstart/run/checkpoint_best --order --top 2 --input quickstart/swapped.txt
 
 say "6/6 Pictures: the learning curve, and what each head has learnt about the words around a word"
 toolkit-plot curve quickstart/run --output quickstart/curve.png
