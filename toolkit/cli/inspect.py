@@ -97,7 +97,9 @@ def shown(path: str, config: InspectConfig, output: Output) -> list[str]:
 
     for part in path.split(":"):
         if not Path(part).exists():
-            raise ToolkitError(f"toolkit-inspect must be given something there, but {part} is not.")
+            raise ToolkitError(
+                f"toolkit-inspect must be given something there, but {part} is not. Check the path."
+            )
     checkpoint = checkpoint_at(Path(path))
     if checkpoint:
         facts = describe_checkpoint(checkpoint, verify=config.verify)

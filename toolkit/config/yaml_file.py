@@ -48,7 +48,9 @@ def read_yaml(path: str) -> dict[str, Any]:
         tree = yaml.load(text, PlainLoader)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ToolkitError(f"--config must name a readable file, but {path}: {reason}.") from error
+        raise ToolkitError(
+            f"--config must name a readable file, but {path}: {reason}. Check the path."
+        ) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ToolkitError(
             f"--config must name a YAML file, but {path}: {problem(error)}."

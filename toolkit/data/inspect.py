@@ -18,6 +18,7 @@ from toolkit.data.shards import Corpora
 from toolkit.data.source import Source
 from toolkit.data.tagged.preprocess import KIND
 from toolkit.data.tagged.split import TaggedSplit
+from toolkit.metrics.tables import Table
 
 TEXT = "tokens"
 CHUNK = 1 << 22
@@ -132,17 +133,10 @@ def _row(f: Mapping[str, Any]) -> list[str]:
 
 
 def _table(rows: list[list[str]]) -> str:
-    """Aligned columns, numbers to the right, without the columns that are empty."""
+    """Without the columns that are empty."""
     filled = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
-    widths = [max(map(len, column)) for column in filled]
-    lines = [
-        "  ".join(
-            c.rjust(w) if i else c.ljust(w)
-            for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in zip(*filled, strict=True)
-    ]
-    return "\n".join(lines)
+    heads, *cells = zip(*filled, strict=True)
+    return Table(columns=heads, rows=cells, numbers=heads[1:]).text().rstrip()
 
 
 def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> tuple[float | None, bool]:

@@ -90,7 +90,8 @@ class TensorBoard:
             self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
         except OSError as error:
             raise ToolkitError(
-                f"logging.tensorboard_logdir must be writable, but {folder}: {error.strerror}."
+                f"logging.tensorboard_logdir must be writable, but {folder}: {error.strerror}. "
+                f"Choose another folder."
             ) from error
 
     def write(self, event: str, values: Values) -> None:
