@@ -9,6 +9,7 @@ from rich.console import Console
 
 from toolkit.data.tagged.codec import TaggedCodec
 from toolkit.metrics.output import Output
+from toolkit.metrics.tables import Table
 
 HEADS = ("split", "files", "sentences", "words", "out of vocabulary", "ambiguous", "unseen tags")
 
@@ -38,25 +39,12 @@ def summary(
         f"{destination}: {len(tables.words):,} known words{pieces}, {len(tables.tags)} tags, "
         f"{len(tables.characters):,} characters",
     )
-    for line in aligned([list(HEADS), *rows]):
-        told(terminal, line)
+    Table(columns=HEADS, rows=rows, numbers=HEADS[1:]).print(terminal)
     if vectors:
         told(terminal, vectors)
     told(terminal, f"read {words:,} words in {seconds:.1f} s")
     figures = {"destdir": destination, "known_words": len(tables.words), "tags": len(tables.tags)}
     output.write("end", {**figures, "words": words, "seconds": seconds})
-
-
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Columns with numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
 
 
 def told(terminal: Console, line: str) -> None:
