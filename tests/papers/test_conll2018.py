@@ -63,3 +63,18 @@ def test_ranges_empty_nodes_and_comments_stay_as_they_are(figures):
     for before, after in zip(TREEBANK.split("\n"), filled.split("\n"), strict=True):
         if not before[:1].isdigit() or not before.split("\t")[0].isdigit():
             assert before == after
+
+
+def test_text_without_tags_is_filled_in_and_measured_by_nothing(figures, tmp_path):
+    bare = TREEBANK.replace("ADP", "_").replace("DET", "_").replace("NOUN", "_")
+    bare = bare.replace("PROPN", "_").replace("\tX\t", "\t_\t")
+    (tmp_path / "bare.conllu").write_text(bare, newline="")
+    data, run_folder, out = (str(tmp_path / name) for name in ("bare", "run", "bare.out"))
+    options = ["--format", "conllu", "--testpref", str(tmp_path / "bare.conllu"), "--destdir", data]
+    options += ["--unseen-tags", "wrong", "--codec-from", f"{run_folder}/checkpoint_best"]
+    assert preprocess(options) == 0
+    words = [data, "--path", run_folder, "--valid-subset", "test", "--num-workers", "0"]
+    results = tmp_path / "results.json"
+    assert validate([*words, "--predictions", out, "--results-path", str(results)]) == 0
+    assert words_of((tmp_path / "bare.out").read_text()) == words_of(figures[1])
+    assert json.loads(results.read_text())[run_folder]["test"] == {"examples": 2}

@@ -72,7 +72,7 @@ def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
 
 def test_rows_that_fill_up_are_not_counted(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
-    batch = batch._replace(words=torch.full_like(batch.words, -1))
+    batch = batch._replace(scored=torch.zeros_like(batch.scored))
     found = task.count({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
     assert found["accuracy"].weight == 0
 

@@ -93,6 +93,7 @@ def test_stable_shapes_fill_up_with_rows_that_count_for_nothing(pieces):
         batch = collated(examples(pieces, config, fixed_shapes=True))
         assert len(batch.targets) == len(batch.words) == 64 and len(batch.places) % 64 == 0
         assert (batch.words[9:] == -1).all() and (batch.targets[9:] == -100).all()
+        assert batch.scored.sum() == 9
         assert batch.owners is None or (batch.owners.bincount()[:9] > 0).all()
 
 

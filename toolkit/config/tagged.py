@@ -57,7 +57,8 @@ class TaggedConfig:
     unseen_tags: str = "error"
     """Tagged text: what becomes of a tag in validation or test that training does not have. error:
     the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong; text
-    without tags, with _ in their column, is then read too, for toolkit-validate --predictions."""
+    without tags, with _ in their column, is then read too, for toolkit-validate --predictions, and
+    counted nowhere."""
     word_vectors: str | None = None
     """Tagged text: vectors of words to start from, as fastText's .vec, plain or .gz: a line with
     count and width, then a word and its numbers a line."""

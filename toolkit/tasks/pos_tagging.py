@@ -64,12 +64,13 @@ class PosTagging(Task):
     def count(self, predictions: Mapping[str, Prediction], batch: TaggedBatch) -> dict[str, Figure]:
         """Share of right tags: of all words, of those out of vocabulary, of the ambiguous ones.
 
-        A word whose tag training does not have is counted, and never right.
+        A word whose tag training does not have is counted, and never right; one whose tag is not
+        known is not counted.
         """
         logits, targets = predictions[OBJECTIVE]
         right = logits.argmax(-1) == targets
         groups = {
-            "accuracy": batch.words >= 0,
+            "accuracy": batch.scored,
             "oov_accuracy": batch.oov,
             "ambiguous_accuracy": batch.ambiguous,
         }

@@ -40,10 +40,12 @@ class TaggedBatch(NamedTuple):
     """Label of each word; IGNORED in rows that only fill up, and of tags not seen in training."""
     words: Int[Tensor, " N"]
     """Number of each word in the split; -1 in rows that only fill up."""
+    scored: Bool[Tensor, " N"]
+    """Its true tag is known, so that an answer is right or wrong."""
     oov: Bool[Tensor, " N"]
-    """Out of the vocabulary."""
+    """Scored, and out of the vocabulary."""
     ambiguous: Bool[Tensor, " N"]
-    """Known, with several tags in the training part."""
+    """Scored and known, with several tags in the training part."""
     weights: dict[str, float]
     sentences: int
     """Chunks, which are the examples."""
@@ -89,6 +91,7 @@ class TaggedExamples:
         places = ranges(firsts, counts) if several else firsts
         owners = np.repeat(np.arange(len(words)), counts) if several else None
         tags = split.tags[words]
+        scored = tags > -2
         rows = self._rows(len(words))
         return TaggedBatch(
             inputs=inputs,
@@ -96,8 +99,9 @@ class TaggedExamples:
             owners=None if owners is None else filled(owners, self._rows(len(owners)), rows - 1),
             targets=filled(np.where(tags < 0, IGNORED, tags), rows, IGNORED),
             words=filled(words, rows, -1),
-            oov=filled(split.oov[words], rows, False),
-            ambiguous=filled(split.ambiguous[words], rows, False),
+            scored=filled(scored, rows, False),
+            oov=filled(split.oov[words] & scored, rows, False),
+            ambiguous=filled(split.ambiguous[words] & scored, rows, False),
             weights={OBJECTIVE: float((tags >= 0).sum())},
             sentences=len(ids),
             tokens=len(words),
@@ -149,6 +153,7 @@ class TaggedExamples:
         return batch._replace(
             targets=nothing,
             words=torch.full_like(batch.words, -1),
+            scored=torch.zeros_like(batch.scored),
             oov=torch.zeros_like(batch.oov),
             ambiguous=torch.zeros_like(batch.ambiguous),
             weights={OBJECTIVE: 0.0},

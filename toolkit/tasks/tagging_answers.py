@@ -48,13 +48,15 @@ class TaggingAnswers(Answers):
     @cached_property
     def confusion(self) -> Counts:
         """Rows are true tags, the last one tags that training does not have; columns given ones."""
-        return confusion(self.split.tags, self.given, len(self.tags))
+        scored = self.split.tags > -2
+        return confusion(self.split.tags[scored], self.given[scored], len(self.tags))
 
     def figures(self) -> dict[str, float]:
-        return {"macro_f1": macro_f1(self.confusion, self.tags)}
+        known = bool(self.confusion.any())
+        return {"macro_f1": macro_f1(self.confusion, self.tags)} if known else {}
 
     def tables(self) -> Sequence[Table]:
-        """Precision, recall and F1 of each tag, and the most frequent confusions."""
+        """Precision, recall and F1 of each tag, and the most frequent confusions; none without."""
         found = by_class(self.confusion, self.tags)
         by_tag = Table(
             columns=("tag", "precision", "recall", "f1", "words"),
@@ -62,7 +64,8 @@ class TaggingAnswers(Answers):
             together=("precision", "recall", "f1"),
         )
         rows = [(gold, given, count) for count, gold, given in self.mistakes()[:SHOWN]]
-        return [by_tag, Table(columns=("is", "given", "words"), rows=rows)][: 2 if rows else 1]
+        tables = [by_tag, Table(columns=("is", "given", "words"), rows=rows)]
+        return [table for table in tables if table.rows]
 
     def mistakes(self) -> list[tuple[int, str, str]]:
         """How often each tag was taken for each other one, the most frequent first."""

@@ -127,4 +127,4 @@ def ratios(sums: Mapping[str, Numbers], coefficients: Mapping[str, float]) -> Fi
         if kind == "above" and (ranked := area(numbers, sums[f"below {name}"])) is not None:
             found[name] = ranked
     means = {o: found.pop(f"loss {o}") for o in coefficients if f"loss {o}" in found}
-    return {**losses_of(means, coefficients), **found}
+    return {**(losses_of(means, coefficients) if means else {}), **found}

@@ -76,7 +76,7 @@ def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentence
 
 def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
     found = folder({"test": sentences("I/_ bark/_ .")}, unseen_tags="wrong")
-    assert TaggedSplit(found, "test").tags.tolist() == [-1, -1, 0]
+    assert TaggedSplit(found, "test").tags.tolist() == [-2, -2, 0]
 
 
 def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):

@@ -20,6 +20,7 @@ from toolkit.data.destination import destination
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
 from toolkit.data.tagged import report
 from toolkit.data.tagged.codec import TaggedCodec
+from toolkit.data.tagged.conll_u import ABSENT
 from toolkit.data.tagged.files import files_of, read_file
 from toolkit.data.tagged.sentences import Sentence, refuse, refuse_without_words
 from toolkit.data.tagged.tables import Tables, learn
@@ -30,6 +31,7 @@ from toolkit.metrics.output import Output
 KIND, TYPES_FILE = "tagged", "types.txt"
 COLUMNS = {"types": "<i4", "tags": "<u2", "fields": "<i4", "source": "<u1"}
 UNSEEN = 65535  # in place of a tag that training does not have
+UNTAGGED = 65534  # in place of one that is not known
 SETTINGS = ("format", "tag", "empty_nodes", "vocabulary_from", "type_share", "min_count")
 
 
@@ -122,7 +124,7 @@ def unseen_in(files: Sequence[File], tables: Tables, config: PreprocessConfig) -
     for path, found in files:
         for sentence in found:
             for tag, line in zip(sentence.tags, sentence.lines, strict=True):
-                if tag in known:
+                if tag in known or tag == ABSENT:
                     continue
                 count += 1
                 if config.unseen_tags == "error":
@@ -140,7 +142,7 @@ def write_split(
     name: str, files: Sequence[File], tables: Tables, place: Mapping[str, int], folder: Path
 ) -> dict[str, Any]:
     """The columns of one split; each file is a document."""
-    tag_ids = {tag: number for number, tag in enumerate(tables.tags)}
+    tag_ids = {ABSENT: UNTAGGED, **{tag: number for number, tag in enumerate(tables.tags)}}
     writers = {c: ColumnWriter(folder / f"{name}.{c}", d) for c, d in COLUMNS.items()}
     words = oov = ambiguous = 0
     several = {tables.words[place] for place in tables.ambiguous}

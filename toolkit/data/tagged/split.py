@@ -19,7 +19,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
 from toolkit.data.tagged.codec import TaggedCodec
-from toolkit.data.tagged.preprocess import KIND, TYPES_FILE, UNSEEN
+from toolkit.data.tagged.preprocess import KIND, TYPES_FILE, UNSEEN, UNTAGGED
 from toolkit.data.tagged.tables import MOST_BYTES, Tables
 from toolkit.data.vocabulary import read_symbols
 
@@ -49,8 +49,8 @@ class TaggedWords:
         self.codec, self.words = codec, words
         """`words` are the types."""
         self.types, self.tags, self.lengths = types, tags, lengths
-        """Type and label of each word; -1 is a label that training does not have. Words of each
-        sentence."""
+        """Type and label of each word; -1 is a label that training does not have, -2 one that is
+        not known. Words of each sentence."""
 
     @classmethod
     def given(cls, codec: TaggedCodec, sentences: Sequence[Sequence[str]]) -> TaggedWords:
@@ -61,7 +61,7 @@ class TaggedWords:
             codec,
             list(names),
             types=np.array(types, np.int64),
-            tags=np.full(len(types), -1),
+            tags=np.full(len(types), -2),
             lengths=np.array([len(words) for words in sentences], np.int64),
         )
 
@@ -114,7 +114,7 @@ class TaggedSplit(TaggedWords):
             codec,
             list(names),
             types=np.concatenate(types),
-            tags=np.where(labels == UNSEEN, -1, labels),
+            tags=np.select([labels == UNSEEN, labels == UNTAGGED], [-1, -2], labels),
             lengths=np.concatenate(lengths).astype(np.int64),
         )
 
