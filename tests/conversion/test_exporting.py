@@ -60,6 +60,14 @@ def test_transformers_opens_what_is_written(saved, converted, name):
     torch.testing.assert_close(got, want)
 
 
+def test_a_config_that_names_no_class_gets_one(saved, converted):
+    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
+    back = json.loads((converted(converted(folder), "hf") / "config.json").read_text())
+    assert back["architectures"] == ["ElectraForMaskedLM"]
+
+
 def checkpoint(folder, codec_from, arch, task="mlm", **options):
     """A checkpoint as training would write it, with random weights."""
     run = compose({"arch": arch, "task": task, **{f"arch.{k}": v for k, v in options.items()}})

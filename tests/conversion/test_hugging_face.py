@@ -104,6 +104,15 @@ def test_missing_misshapen_and_extra_tensors_are_one_table_and_nothing_is_writte
     assert [path.name for path in folder.parent.iterdir()] == ["hf"]
 
 
+def test_a_tensor_that_is_there_under_two_names_is_told(saved, converted, capsys):
+    _, folder = saved("BertForMaskedLM")
+    twice = {"embeddings.word_embeddings.weight": torch.ones(21, 24)}
+    changed(folder, lambda tensors: tensors.update(twice))
+    with pytest.raises(ToolkitError, match=r"has 1 problem \(extra tensor\)"):
+        converted(folder)
+    assert "embeddings.word_embeddings.weight, twice" in capsys.readouterr().err
+
+
 def test_tensors_that_must_repeat_others_and_do_not_are_told(saved, converted, capsys):
     _, folder = saved("ElectraForMaskedLM", embedding_size=12)
     changed(

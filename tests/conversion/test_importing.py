@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F
 
+from toolkit.common.registry import TASKS
+from toolkit.config.run import Chosen
+from toolkit.data.codec import Codec
 from toolkit.models.inputs import Inputs
-from toolkit.training.checkpoint import load_checkpoint
+from toolkit.training.build import build_learner
+from toolkit.training.checkpoint import SPARE, load_checkpoint, read_config, read_tensors
+from toolkit.training.resume import finetune
 
 from .conftest import SHAPE
 
@@ -63,3 +69,32 @@ def test_scores_of_masked_tokens_equal_those_of_the_model_it_was(saved, converte
         states = learner.encoder(ours).states.flatten(0, 1)
         got = learner.task.head(states, learner.encoder.words.weight).view(want.shape)
     torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
+
+
+def test_a_classifier_s_pooler_and_weights_lie_beside_and_give_its_scores(saved, converted):
+    """What fine-tuning with BERT's pooler starts from."""
+    model, folder = saved("BertForSequenceClassification", num_labels=3)
+    ours = converted(folder)
+    spare, (inputs, theirs) = read_tensors(ours / SPARE), batch()
+    with torch.no_grad():
+        first = load_checkpoint(ours).encoder(inputs).states[:, 0]
+        pooled = F.linear(first, spare["task.pooler.weight"], spare["task.pooler.bias"]).tanh()
+        weight, bias = (spare[f"hugging_face.classifier.{part}"] for part in ("weight", "bias"))
+        got, want = F.linear(pooled, weight, bias), model(**theirs).logits
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
+    model, folder = saved("ElectraForPreTraining", embedding_size=12)
+    ours = converted(folder)
+    run, sizes = read_config(ours)
+    learner = build_learner(run.arch, Chosen("rtd", TASKS["rtd"].config), sizes).eval()
+    told = []
+    finetune(str(ours), learner, Codec.load(ours), told.append)
+    inputs, theirs = batch()
+    with torch.no_grad():
+        got = learner.task.head(learner.encoder(inputs).states.flatten(0, 1))
+        want = model(**theirs).logits
+    kept = ~inputs.padding
+    torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
+    assert "missing: task.generator" in told[1] and "unknown" not in "".join(told)

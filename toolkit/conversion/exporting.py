@@ -58,7 +58,8 @@ def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Ex
     theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
     config = settings.config_of(family, found.arch, sizes.tokens, codec.vocabulary.pad, origin)
     config["dtype"] = hugging_face.dtype_of(theirs)
-    config.setdefault("architectures", [class_of(family, found)])
+    if not named(config.get("architectures")):
+        config["architectures"] = [class_of(family, found)]
     return Exported(
         family=family,
         config=config,
@@ -67,6 +68,11 @@ def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Ex
         left_out=sorted(name for name, there in known.items() if there is None),
         note=note_of(family, found.arch),
     )
+
+
+def named(classes: Any) -> bool:
+    """Whether a config names its class."""
+    return isinstance(classes, list) and bool(classes) and isinstance(classes[0], str)
 
 
 def origin_of(folder: Path) -> dict[str, Any]:

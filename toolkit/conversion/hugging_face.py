@@ -51,11 +51,11 @@ def read(folder: Path) -> Source:
     prefix = f"{family.model_type}."
     tensors = {}
     for name, tensor in found.items():
-        name = name.removeprefix(prefix)
+        plain = name.removeprefix(prefix)
         for old, new in OLD_NAMES.items():
-            name = name.replace(old, new)
-        if not BUFFERS.fullmatch(name):
-            tensors[name] = tensor
+            plain = plain.replace(old, new)
+        if not BUFFERS.fullmatch(plain):
+            tensors[f"{plain}, twice" if plain in tensors else plain] = tensor
     return Source(folder, family, config, tensors, file)
 
 

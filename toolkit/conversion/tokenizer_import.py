@@ -14,6 +14,7 @@ from toolkit.data.given_tokenizer import TOKENIZER_FILE, GivenTokenizer
 from toolkit.data.vocabulary import ROLES
 from toolkit.data.word_pieces import LONGEST_WORD, SPECIAL, WordPieces
 
+MOST_BYTES = 128 << 20  # of a tokenizer of 250,000 pieces, 17 MiB
 VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
 OLD_SETTINGS_FILE = "special_tokens_map.json"
 
@@ -22,7 +23,7 @@ def codec_of(folder: Path, rows: int) -> Codec:
     """BERT's own WordPiece where it is that, else whatever tokenizer.json describes."""
     settings = settings_of(folder)
     if (folder / TOKENIZER_FILE).exists():
-        text = read_text(folder / TOKENIZER_FILE)
+        text = read_text(folder / TOKENIZER_FILE, MOST_BYTES)
         return described(text, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
