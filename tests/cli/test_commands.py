@@ -3,6 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from toolkit.cli.plot import PICTURES
+from toolkit.config.plot import KINDS
+
 COMMANDS = {
     "preprocess": "toolkit.data.preprocess.preprocess",
     "train": "toolkit.training.run.run",
@@ -49,10 +52,12 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     assert seen[0][0] == words and seen[0][1].asked
 
 
-@pytest.mark.parametrize("kind", ["kernels", "attention", "perturbation"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_picture_calls_its_own_function(kind, monkeypatch):
     seen = []
-    monkeypatch.setattr(f"toolkit.training.{kind}.{kind}", seen.append)
-    words = [kind, "--path", "run", "--sentences", "text.txt"]
+    monkeypatch.setattr(f"{PICTURES[kind]}.{kind}", seen.append)
+    of_runs = kind in ("curve", "confusion")
+    words = [kind, "run"] if of_runs else [kind, "--path", "run"]
+    words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))
     assert importlib.import_module("toolkit.cli.plot").main(words) == 0
     assert seen[0].kind == kind

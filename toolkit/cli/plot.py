@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
@@ -21,6 +22,14 @@ COMMAND = Command(
     common=("output", "json", "metric", "path", "sentences", "sentence"),
 )
 
+PICTURES = {  # what to draw -> the module with the function of that name
+    "curve": "toolkit.metrics.curve",
+    "confusion": "toolkit.metrics.confusion_picture",
+    "kernels": "toolkit.training.kernels",
+    "attention": "toolkit.training.attention",
+    "perturbation": "toolkit.training.perturbation",
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, draw, argv)
@@ -29,26 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def draw(loaded: Loaded) -> None:
     """Only what is drawn is imported: a curve needs no torch."""
     config: PlotConfig = loaded.config
-    if config.kind == "curve":
-        from toolkit.metrics.curve import curve
-
-        curve(config)
-    elif config.kind == "confusion":
-        from toolkit.metrics.confusion_picture import confusion
-
-        confusion(config)
-    elif config.kind == "kernels":
-        from toolkit.training.kernels import kernels
-
-        kernels(config)
-    elif config.kind == "perturbation":
-        from toolkit.training.perturbation import perturbation
-
-        perturbation(config)
-    else:
-        from toolkit.training.attention import attention
-
-        attention(config)
+    getattr(import_module(PICTURES[config.kind]), config.kind)(config)
 
 
 if __name__ == "__main__":
