@@ -41,6 +41,8 @@ def test_without_a_total_it_tells_what_is_done(made):
 def test_on_a_terminal_there_is_a_bar(made):
     work, out, times = made(100, force_terminal=True)
     with work:
+        work.bar.refresh()
+        assert "0 of 100 examples" in out.getvalue() and "second" not in out.getvalue()
         times[0] = 1.0
         work.advance(50)
         work.bar.refresh()

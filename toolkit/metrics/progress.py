@@ -42,7 +42,8 @@ class Work:
 
     def __enter__(self) -> Work:
         if self.bar:
-            self.shown = self.bar.add_task(self.what, total=self.total, text="")
+            begun = self.text(self.begun)
+            self.shown = self.bar.add_task(self.what, total=self.total, text=begun)
             if not self.beside:
                 self.bar.start()
         return self
@@ -62,10 +63,12 @@ class Work:
         """`3,200 of 9,000 examples, 640 a second, 0:09 left`"""
         rate = self.done / max(now - self.begun, 1e-9)
         of = f" of {self.total:,}" if self.total is not None else ""
-        text = f"{self.done:,}{of} {self.unit}, {rate:,.0f} a second"
-        if self.total is None or not self.done:
-            return text
-        return f"{text}, {clock(max(self.total - self.done, 0) / rate)} left"
+        parts = [f"{self.done:,}{of} {self.unit}"]
+        if self.done:
+            parts.append(f"{rate:,.0f} a second")
+            if self.total is not None:
+                parts.append(f"{clock(max(self.total - self.done, 0) / rate)} left")
+        return ", ".join(parts)
 
     def __exit__(
         self,
