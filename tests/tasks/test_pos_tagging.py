@@ -5,7 +5,9 @@ import torch
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.criteria import Classes
+from toolkit.data.preprocess import preprocess
 from toolkit.data.tagged.split import TaggedSplit
 from toolkit.models.inputs import Encoded, Sizes
 from toolkit.tasks.pos_tagging import PosTagging, means
@@ -97,6 +99,41 @@ def test_a_tagger_learns_a_little_treebank_by_heart_and_tags_with_it(tagged, tmp
     found = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
     assert found[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
     assert len(found[3]) == 18  # read in two chunks
+
+
+def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
+    (tmp_path / "a.vec").write_text("1 8\ndog " + " ".join("12345678") + "\n")
+    folder = tagged(word_vectors=str(tmp_path / "a.vec"))
+    run(compose(options(folder, tmp_path, **{"arch.word_vectors": "frozen", "max_update": 2})))
+    table = load_checkpoint(tmp_path / "run").encoder.words.weight
+    row = folder.codec.tables.index["dog"] + 2
+    assert table[row].tolist() == [float(n) for n in range(1, 9)]
+    np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
+
+
+def test_vectors_that_the_folder_does_not_have_are_told(tagged, tmp_path):
+    with pytest.raises(ToolkitError, match=r"Run toolkit-preprocess with --word-vectors FILE.vec"):
+        run(compose(options(tagged(), tmp_path, **{"arch.word_vectors": "tuned"})))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
+    text = tmp_path / "text.txt"
+    text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
+    destdir = str(tmp_path / "text")
+    preprocess(PreprocessConfig(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
+    given = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
+    learnt = {"task": "mlm", "data.folders": [destdir], "valid_subset": "", "max_update": 1}
+    run(compose({**given, **learnt, "save_dir": str(tmp_path / "pre")}))
+    checkpoint = str(tmp_path / "pre" / "checkpoint_last")
+    folder = tagged(codec_from=checkpoint)
+    options = {"task": "pos_tagging", "task.pooling": pooling, "data.folders": [str(folder.path)]}
+    options |= {"finetune_from": checkpoint, "max_update": 2, "lr": 1e-9}
+    run(compose({**given, **options, "save_dir": str(tmp_path / "run")}))
+    before, after = load_checkpoint(checkpoint), load_checkpoint(tmp_path / "run")
+    torch.testing.assert_close(after.encoder.state_dict(), before.encoder.state_dict())
+    assert [len(tags) for tags in after.tag([["dog", "barks"], ["I"]])] == [2, 1]
 
 
 def test_only_a_tagger_tags():
