@@ -19,7 +19,10 @@ learn() {
 learn --grid arch.conv_type=none,conventional,dynamic,span --seeds 0,1,2 --save-dir "$runs/types"
 learn --grid arch.kernel_size=1,3,5,17 --seeds 0,1 --save-dir "$runs/kernels"
 
-figures=mlm_loss,rtd_loss,generator_accuracy,auc
+kernels=("$runs/kernels" "$runs"/types/*conv_type=span,seed=[01])
+figures=mlm_loss,generator_accuracy,rtd_loss,discriminator_accuracy,auc
 toolkit-plot curve "$runs/types" --metric "$figures" --output "$runs/types.png"
-toolkit-plot curve "$runs/kernels" "$runs"/types/*conv_type=span,seed=[01] --metric "$figures" \
-  --output "$runs/kernels.png"
+toolkit-plot curve "${kernels[@]}" --metric "$figures" --output "$runs/kernels.png"
+last="$here/../../scripts/last_figures.py"
+python "$last" "$figures" "$runs/types" | tee "$runs/types.md"
+python "$last" "$figures" "${kernels[@]}" | tee "$runs/kernels.md"
