@@ -3,7 +3,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.training.checkpoint import load_checkpoint
-from toolkit.training.reading import batches, limit, read_lines
+from toolkit.training.reading import batches, limit, loaded, read_lines
 
 
 def test_the_tokens_that_count_are_those_of_the_text_itself(trained):
@@ -40,3 +40,9 @@ def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
         (tmp_path / "text").write_bytes(content)
     with pytest.raises(ToolkitError, match=complaint):
         read_lines(str(tmp_path / "text"))
+
+
+def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, monkeypatch):
+    monkeypatch.setattr("toolkit.models.encoder.Encoder.reads_words", True, raising=False)
+    with pytest.raises(ToolkitError, match=r"must read plain text to be shown some, but that of"):
+        loaded(str(trained), "cpu")

@@ -21,7 +21,13 @@ LONGEST = 512  # tokens of a line that are read; an absolute table may allow few
 def loaded(path: str, device: str) -> Learner:
     """The learner of a checkpoint, on the device that the options name."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    return load_checkpoint(path).to(chosen)
+    learner = load_checkpoint(path)
+    if getattr(learner.encoder, "reads_words", False):
+        raise ToolkitError(
+            f"a model must read plain text to be shown some, but that of {path} reads words with "
+            f"their spellings at a fixed length. Draw one that reads pieces of words."
+        )
+    return learner.to(chosen)
 
 
 def read_lines(path: str) -> list[str]:
