@@ -36,6 +36,7 @@ def test_words_are_filled_up_and_long_sentences_cut(tagged):
     assert batch.inputs.tokens.shape == (4, 4)
     assert batch.inputs.padding.sum(1).tolist() == [1, 0, 3, 3]
     assert batch.words.tolist() == list(range(9)) and batch.tokens == 9
+    assert batch.ambiguous.nonzero().flatten().tolist() == [1]  # bark
     assert batch.oov.tolist() == [False] * 4 + [True, False, True, False, False]  # cat, loudly
 
 

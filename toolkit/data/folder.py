@@ -17,7 +17,7 @@ from toolkit.data.columns import Column, Part
 from toolkit.data.fairseq_folder import FairseqFolder, is_fairseq
 from toolkit.data.own_folder import OwnFolder
 from toolkit.data.source import Source
-from toolkit.data.tagged.word_vectors import VECTORS_FILE
+from toolkit.data.tagged.word_vectors import VECTORS_FILE, mapped
 from toolkit.data.vocabulary import Vocabulary
 
 
@@ -87,7 +87,7 @@ class DataFolder:
     def word_vectors(self) -> npt.NDArray[np.float32] | None:
         """A memory-mapped row for each symbol, where preprocessing was given vectors."""
         path = self.path / VECTORS_FILE
-        return np.load(path, mmap_mode="r") if path.is_file() else None
+        return mapped(path) if path.is_file() else None
 
     @property
     def vocabulary(self) -> Vocabulary:

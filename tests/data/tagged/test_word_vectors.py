@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tagged.word_vectors import parse, read_vectors
+from toolkit.data.tagged.word_vectors import mapped, parse, read_vectors
 
 TEXT = "3 2\nthe 1 2\nNew York -0.5 1e-2\n. 3 4\n"
 
@@ -67,3 +67,9 @@ def test_a_fault_is_told_by_file_and_line(path, old, new, complaint):
     path.write_text(TEXT.replace(old, new))
     with pytest.raises(ToolkitError, match=complaint):
         parse(path, 0)
+
+
+def test_a_table_of_objects_is_refused_without_being_unpickled(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{}, []], dtype=object))
+    with pytest.raises(ToolkitError, match=r"a.npy must hold a table of numbers, but does not"):
+        mapped(tmp_path / "a.npy")

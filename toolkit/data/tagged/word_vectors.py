@@ -52,7 +52,17 @@ def read_vectors(path: Path, first: int = 0) -> WordVectors:
             return WordVectors({w: i for i, w in reversed(list(enumerate(words)))}, vectors)
     words = read_json(names, 1 << 30)
     rows = {w: i for i, w in reversed(list(enumerate(words)))}  # the first of equal ones counts
-    return WordVectors(rows, np.load(table, mmap_mode="r"))
+    return WordVectors(rows, mapped(table))
+
+
+def mapped(path: Path) -> Matrix:
+    """A memory-mapped table; a file of objects, which would be unpickled, is refused."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError) as error:
+        raise ToolkitError(
+            f"{path} must hold a table of numbers, but does not: {error}."
+        ) from error
 
 
 def cache_of(path: Path, first: int) -> Path:
