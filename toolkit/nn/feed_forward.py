@@ -38,6 +38,9 @@ class GroupedLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out))
         nn.init.normal_(self.weight, std=STANDARD_DEVIATION)
 
+    def extra_repr(self) -> str:
+        return "groups={}, in={}, out={} each".format(*self.weight.shape)
+
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S O"]:
         groups = len(self.weight)
         rows = x.flatten(0, 1).unflatten(-1, (groups, -1)).transpose(0, 1)  # (B, S, D) -> (G, N, I)
