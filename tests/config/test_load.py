@@ -72,7 +72,9 @@ def test_a_command_without_sections_has_its_fields_as_flags(flat, file):
 @pytest.mark.parametrize("missing", ["arch", "task"])
 def test_a_missing_architecture_or_task_lists_the_known_ones(train, missing):
     words = {"arch": NAMED[2:], "task": NAMED[:2]}[missing]
-    with pytest.raises(ToolkitError, match=rf"--{missing} must name one of .*(bert|mlm).*not given"):
+    with pytest.raises(
+        ToolkitError, match=rf"--{missing} must name one of .*(bert|mlm).*not given"
+    ):
         load(words, train)
 
 
