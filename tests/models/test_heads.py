@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from toolkit.models.heads import DetectionHead
+from toolkit.models.heads import DetectionHead, Pooler, SentenceHead
 
 
 def test_detection_is_one_number_for_each_place():
@@ -12,3 +12,12 @@ def test_detection_is_one_number_for_each_place():
     inner = F.gelu(states @ head.transform.weight.T + head.transform.bias)
     expected = [head.score.weight[0] @ row + head.score.bias[0] for row in inner]
     torch.testing.assert_close(head(states), torch.stack(expected))
+
+
+def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
+    torch.manual_seed(0)
+    pooler, head, states = Pooler(6), SentenceHead(6, 3, dropout=0.1).eval(), torch.randn(5, 6)
+    pooled = torch.tanh(states @ pooler.weight.T + pooler.bias)
+    expected = pooled @ head.output.weight.T + head.output.bias
+    torch.testing.assert_close(head(pooler(states)), expected)
+    assert not torch.equal(head.train()(states), head(states))

@@ -88,6 +88,7 @@ ARCHITECTURES: dict[str, Builtin] = {
 
 TASKS: dict[str, Builtin] = {
     "pos_tagging": Builtin("toolkit.tasks.pos_tagging", "a part of speech for every word"),
+    "glue": Builtin("toolkit.tasks.glue", "a class or a number for a text or a pair (GLUE)"),
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
     "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
     "encode": Builtin("toolkit.tasks.encode", "an encoder without a head, to fine-tune from"),
@@ -98,6 +99,7 @@ CRITERIA: dict[str, Builtin] = {
     "cross_entropy": Builtin(
         "toolkit.criteria.cross_entropy", "cross-entropy, optionally with label smoothing"
     ),
+    "mean_squared_error": Builtin("toolkit.criteria.regression", "squared error of numbers"),
 }
 
 OPTIMIZERS: dict[str, Builtin] = {

@@ -27,9 +27,17 @@ class Binary(NamedTuple):
     """1 for yes, 0 for no; IGNORED where nothing is asked."""
 
 
+class Values(NamedTuple):
+    """N numbers, and what they should have been."""
+
+    values: Float[Tensor, " N"]
+    targets: Float[Tensor, " N"]
+    """NaN where nothing is asked."""
+
+
 IGNORED = -100
 
-Prediction = Classes | Binary
+Prediction = Classes | Binary | Values
 
 
 class Criterion(nn.Module, ABC):

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
-from toolkit.criteria.criterion import IGNORED, Binary, Classes, Criterion, Prediction
+from toolkit.criteria.criterion import IGNORED, Binary, Classes, Criterion, Prediction, Values
+from toolkit.criteria.regression import squared_error
 
 ROWS = 32
 """Places that are worked on together on a CPU."""
@@ -36,7 +37,8 @@ class CrossEntropyConfig:
 class CrossEntropy(Criterion):
     """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)), summed over the places.
 
-    Yes or no are two classes.
+    Yes or no are two classes. Of a number it is -log N(target; value, 1/2), which is its squared
+    error but for a constant.
     """
 
     def __init__(self, c: CrossEntropyConfig) -> None:
@@ -49,6 +51,8 @@ class CrossEntropy(Criterion):
     def total(self, prediction: Prediction) -> Float[Tensor, ""]:
         if isinstance(prediction, Binary):
             return self.binary(prediction)
+        if isinstance(prediction, Values):
+            return squared_error(prediction)
         return self.classes(prediction)
 
     def binary(self, prediction: Binary) -> Float[Tensor, ""]:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from toolkit.models.inputs import Columns
 from toolkit.nn.blocks import NORM_EPS
+from toolkit.nn.dropout import Dropout
 from toolkit.nn.initial import initialise
 
 
@@ -71,3 +72,29 @@ class DetectionHead(nn.Module):
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, " N"]:
         return self.score(F.gelu(self.transform(states)))[:, 0]  # (N, 1) -> (N)
+
+
+class Pooler(nn.Linear):
+    """tanh(W x_[CLS] + b): what sums a sentence up (Devlin et al. 2019).
+
+    As `task.pooler` it takes the weights that converted models bring for it.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, width)
+        initialise(self)
+
+    def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N D"]:
+        return super().forward(states).tanh()
+
+
+class SentenceHead(nn.Module):
+    """W dropout(x) + b, x the pooled or the plain state of a sentence's first token."""
+
+    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout, self.output = Dropout(dropout), nn.Linear(width, outputs)
+        initialise(self)
+
+    def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N C"]:
+        return self.output(self.dropout(states))

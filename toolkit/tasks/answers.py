@@ -1,6 +1,6 @@
 """What a learner answered to each example of a split, for figures that are no means and for files.
 
-Collected by toolkit-validate only: validation during training goes without.
+Collected by toolkit-validate; during training by tasks that say so (`Task.answers_in_training`).
 """
 
 from __future__ import annotations

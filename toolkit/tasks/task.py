@@ -41,6 +41,8 @@ class Task(nn.Module, ABC):
 
     criterion: ClassVar[str] = "cross_entropy"
     """Name of the criterion used unless the user names another."""
+    answers_in_training: ClassVar[bool] = False
+    """Whether validation during training collects `answers` too: for figures that are no means."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 

@@ -128,6 +128,8 @@ def make_validation(
 def validated(split: Split, trainer: Trainer, console: Console | None) -> Figures:
     """A split's figures by the weights of now; the first rank shows how far it is."""
     examples, world = len(split.examples.lengths), trainer.world
+    task = trainer.learner.task
+    answers = task.answers(split.examples) if task.answers_in_training else None
     what = f"validating {split.name}", -(-examples // world.size), "examples"
     with console.work(*what) if console else Work(*what, quiet=True) as work:
         return validate(
@@ -138,6 +140,7 @@ def validated(split: Split, trainer: Trainer, console: Console | None) -> Figure
             world=world,
             precision=trainer.precision,
             told=work.advance,
+            answers=answers,
         )
 
 
