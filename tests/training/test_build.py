@@ -50,3 +50,9 @@ def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
     maker = EncoderMaker(Chosen("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
     with pytest.raises(ToolkitError, match=r"'bert_tiny', SimpleNamespace, has none\. Derive it"):
         maker.scaled(0.5)
+
+
+def test_a_share_that_leaves_heads_which_do_not_divide_is_told_with_what_would():
+    arch = Chosen("convbert", ARCHITECTURES["convbert"].config)
+    with pytest.raises(ToolkitError, match=r"share of 0\.25 of arch 'convbert' .* or 0\.3333"):
+        EncoderMaker(arch, Sizes(tokens=11)).scaled(0.25)

@@ -66,7 +66,13 @@ class EncoderMaker(NamedTuple):
                 f"but that of {self.arch.name!r}, {type(config).__name__}, has none. Derive it "
                 f"from toolkit.models.encoder.EncoderConfig, or write one."
             )
-        return self(**config.scaled(share))
+        try:
+            return self(**config.scaled(share))
+        except ToolkitError as error:
+            raise ToolkitError(
+                f"a share of {share} of arch {self.arch.name!r} must make an encoder, but there: "
+                f"{error} Choose a share that leaves heads which divide, such as 0.5 or 0.3333."
+            ) from error
 
 
 def build_encoder(arch: Chosen, sizes: Sizes) -> nn.Module:
