@@ -180,6 +180,17 @@ def copy(source: Path, target: Path) -> None:
             place.mkdir(parents=True, exist_ok=True)
             for name in RECORDS:
                 shutil.copyfile(path.parent / name, place / name)
+            result = nameless(json.loads(path.read_text("utf-8")))
+            (place / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+def nameless(value: Any) -> Any:
+    """The same with absolute paths cut to their last part: they say nothing elsewhere."""
+    if isinstance(value, dict):
+        return {key: nameless(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [nameless(one) for one in value]
+    return Path(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
 def main() -> None:
