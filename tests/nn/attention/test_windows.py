@@ -38,7 +38,7 @@ def test_windows_lay_taps_as_the_loops_do_and_their_gradient_is_the_loops():
 def test_more_positions_than_are_in_use_change_nothing(reach, every):
     ids, taps = given()
     wide = torch.nn.functional.pad(taps, (reach - REACH, reach - REACH))
-    strayed = moved(ids + 1, 1, reach + 1, every=every)
+    strayed = moved(ids + 1, 1, reach + 1, 0, every=every)
     assert torch.equal(laid_by_ids(wide, ids + 1, strayed), by_loops(taps, ids))
 
 
@@ -47,7 +47,7 @@ def test_sentences_with_unequally_many_moved_places_are_laid_as_the_loops_do(eve
     ids, taps = given()
     ids[:] = torch.arange(LENGTH)
     ids[0, 2:5], ids[1, 6] = torch.tensor([-1, 5, -1]), 0
-    strayed = moved(ids + 1, 1, REACH + 1, every=every)
+    strayed = moved(ids + 1, 1, REACH + 1, 0, every=every)
     assert strayed.places.shape[1] == (LENGTH if every else 3)
     assert every or strayed.asked.sum((1, 2)).tolist() == [3, 1]
     laid, expected = laid_by_ids(taps, ids + 1, strayed), by_loops(taps, ids)
@@ -60,7 +60,7 @@ def test_sentences_with_unequally_many_moved_places_are_laid_as_the_loops_do(eve
 def test_many_more_positions_than_places_have_the_loops_gradient_too():
     ids = torch.tensor([[1, -1, 40]])
     taps = torch.randn(1, 1, 3, 2 * 60 + 1, dtype=torch.float64, requires_grad=True)
-    laid = laid_by_ids(taps, ids + 1, moved(ids + 1, 1, 60, every=False))
+    laid = laid_by_ids(taps, ids + 1, moved(ids + 1, 1, 60, 0, every=False))
     offsets = ids[:, None, None, :] - ids[:, None, :, None] + 60
     expected = taps.gather(-1, offsets)
     weights = torch.randn_like(laid)

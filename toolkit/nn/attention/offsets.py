@@ -60,9 +60,14 @@ class Offsets:
         length: int,
         device: torch.device,
         limit: int = UNKNOWN,
+        first: int = 0,
     ) -> None:
-        """`limit` is above all ids, the least of which is -1; known ones spare a GPU a look."""
+        """`limit` is above all ids, the least of which is -1; known ones spare a GPU a look.
+
+        Queries are asked from place `first` on; the keys of those before it are remembered.
+        """
         self.positions, self.length, self.device = positions, length, device
+        self.first = first
         self._limit = limit
         self._taps: dict[int, Tensor] = {}
 
@@ -102,13 +107,16 @@ class Offsets:
 
     @cached_property
     def moved(self) -> Moved:
-        """Of the sentences behind the plain ones, the places that are not in order."""
-        n, device = self.plain, self.device
-        every = device.type != "cpu"
-        return moved(self.ids[n:], -self.bounds[0], self.reach + 1, every=every)
+        """The places that are not in order."""
+        every, first = self.device.type != "cpu", -self.bounds[0]
+        return moved(self.ids, first, self.reach + 1, self.plain, every=every)
 
     def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
+        if self.first:
+            places = torch.arange(self.length, device=self.device)
+            offsets = places - places[self.first :, None]
+            return offsets.clamp(-radius, radius)[None] + radius
         if self.positions is None:
             return plain_taps(self.length, radius, self.device)
         if radius not in self._taps:
@@ -119,22 +127,18 @@ class Offsets:
 def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B H S T"]:
     """Lay taps along the diagonals: out[b, h, i, j] = taps[b, h, i, clip(j - i) + radius]."""
     radius = taps.shape[-1] // 2
+    if offsets.first:
+        index = offsets.taps(radius).unsqueeze(1)
+        return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
     if offsets.shared and radius == offsets.length - 1:
         return skewed(taps)
     if not offsets.shared and radius >= offsets.reach:
-        return laid_in_two(taps, offsets)
+        if offsets.plain == len(taps):
+            return skewed(taps)
+        return laid_by_ids(taps, offsets.ids, offsets.moved)
     index = offsets.taps(radius)
     laid: Tensor = _Lay.apply(taps, index, offsets.shared)
     return laid
-
-
-def laid_in_two(taps: Float[Tensor, "B H S R"], offsets: Offsets) -> Float[Tensor, "B H S S"]:
-    """Sentences whose positions are in order need no product to be laid out; the others do."""
-    n = offsets.plain
-    if n == len(taps):
-        return skewed(taps)
-    laid = laid_by_ids(taps[n:], offsets.ids[n:], offsets.moved)
-    return torch.cat([skewed(taps[:n]), laid]) if n else laid
 
 
 def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:

@@ -11,20 +11,21 @@ from torch.autograd.function import once_differentiable
 
 
 class Moved(NamedTuple):
-    """Places that do not stand at their own position: a few of each sentence, as many in all."""
+    """Places that do not stand at their own position, as many in each sentence that has some."""
 
-    places: Int[Tensor, "B N"]
-    positions: Float[Tensor, "B P N"]
-    """1 where such a place stands at position p, else 0."""
-    asked: Float[Tensor, "B N P"]
-    """The same, without the places that only fill a sentence up to N: these were not moved."""
-    in_order: Float[Tensor, "B S"]
-    """1 where a place was not moved, else 0."""
+    plain: int
+    """Sentences at the front that have none."""
     first: int
-    """The position at which place 0 would stand if it were not moved."""
+    """The position at which place 0 stands where it is not moved."""
+    in_order: Float[Tensor, "B S"]
+    """1 where a place is not moved, else 0."""
+    places: Int[Tensor, "b N"]
+    """Of the other sentences; some only fill up and do stand at their own position."""
+    asked: Float[Tensor, "b N P"]
+    """1 where a moved place stands at position p, else 0; 0 too for those that fill up."""
 
 
-def moved(ids: Int[Tensor, "B S"], first: int, positions: int, *, every: bool) -> Moved:
+def moved(ids: Int[Tensor, "B S"], first: int, positions: int, plain: int, *, every: bool) -> Moved:
     """Which ids are not `first`, `first` + 1, ...; with `every` all count as moved.
 
     How many there are is a question to the device, which a GPU should not be asked.
@@ -32,11 +33,10 @@ def moved(ids: Int[Tensor, "B S"], first: int, positions: int, *, every: bool) -
     places = torch.arange(ids.shape[1], device=ids.device)
     astray = (ids != places + first) | every
     n = len(places) if every else int(astray.sum(1).max())
-    chosen = astray.int().argsort(dim=1, descending=True, stable=True)[:, :n]
-    every_position = torch.arange(positions, device=ids.device)[:, None]
-    stand = (ids.gather(1, chosen)[:, None] == every_position).float()
-    asked = (stand * astray.gather(1, chosen)[:, None]).mT
-    return Moved(chosen, stand, asked, (~astray).float(), first)
+    chosen = astray[plain:].int().argsort(dim=1, descending=True, stable=True)[:, :n]
+    stands = ids[plain:].gather(1, chosen)[..., None] == torch.arange(positions, device=ids.device)
+    asked = stands & astray[plain:].gather(1, chosen)[..., None]
+    return Moved(plain, first, (~astray).float(), chosen, asked.float())
 
 
 def laid_by_ids(
@@ -44,10 +44,9 @@ def laid_by_ids(
 ) -> Float[Tensor, "B H S T"]:
     """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1, r = R // 2 >= P - 1.
 
-    Row i holds what it has for keys at positions 0 .. P - 1 side by side, from r - p_i on. Most
-    keys stand there in order; the columns of the others are copied by a product with one-hot
-    columns, whose backward pass adds up what several keys at one position ask for, in a fixed
-    order.
+    Row i holds what it has for keys in order side by side, from r - p_i on. The columns of moved
+    keys are read one by one; what several of them ask of one position is added up by a product, in
+    a fixed order.
     """
     laid: Tensor = _Laid.apply(taps, ids, m)
     return laid
@@ -57,29 +56,31 @@ class _Laid(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, ids, m):  # type: ignore[no-untyped-def]
         ctx.ids, ctx.moved, ctx.taps = ids, m, taps.shape[-1]
-        positions, length, heads = m.positions.shape[1], ids.shape[1], taps.shape[1:3]
-        starts = taps.shape[-1] // 2 - ids
-        by_position = windows(taps.flatten(), taps.shape[-1], taps.shape[:3], starts, positions)
-        columns = (by_position.flatten(1, 2) @ m.positions.to(taps.dtype)).unflatten(1, heads)
+        taps, around, length = taps.contiguous(), taps.shape[-1] // 2, ids.shape[1]
+        others = ids[m.plain :]
+        offsets = others.gather(1, m.places)[:, None] - others[..., None]  # (b, S, N)
+        index = (offsets + around)[:, None].expand(-1, taps.shape[1], -1, -1)
+        columns = taps[m.plain :].gather(-1, index)
         if m.places.shape[1] == length:
             return columns
-        laid = by_position.narrow(-1, m.first, length)
-        for sentence, places, column in zip(laid, m.places, columns, strict=True):
+        laid = windows(taps.flatten(), ctx.taps, taps.shape[:3], around - ids + m.first, length)
+        for sentence, places, column in zip(laid[m.plain :], m.places, columns, strict=True):
             sentence.index_copy_(-1, places, column)
         return laid
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        m, around, positions = ctx.moved, ctx.taps // 2, ctx.moved.positions.shape[1]
-        places, length = gradient.shape[:3], gradient.shape[-1]
+        m, around, positions = ctx.moved, ctx.taps // 2, ctx.moved.asked.shape[2]
+        rows = gradient.shape[:3]
         flat, by_position = apart(gradient, positions, around)
-        columns = gradient.gather(-1, m.places[:, None, None].expand(*places, -1))
-        asked = (columns.flatten(1, 2) @ m.asked.to(gradient.dtype)).unflatten(1, places[1:])
         in_order = m.in_order[:, None, None].to(gradient.dtype)
-        torch.mul(gradient, in_order, out=by_position.narrow(-1, m.first, length))
-        by_position += asked
-        return windows(flat, around + positions, places, ctx.ids, ctx.taps), None, None
+        at_home = by_position.narrow(-1, m.first, gradient.shape[-1])
+        torch.mul(gradient, in_order, out=at_home)
+        index = m.places[:, None, None].expand(-1, *rows[1:], -1)
+        columns = gradient[m.plain :].gather(-1, index).flatten(1, 2)
+        by_position[m.plain :] += (columns @ m.asked.to(gradient.dtype)).unflatten(1, rows[1:])
+        return windows(flat, around + positions, rows, ctx.ids, ctx.taps), None, None
 
 
 def apart(
