@@ -84,6 +84,50 @@ ARCHITECTURES: dict[str, Builtin] = {
     "conv_san_ud_conv2d": Builtin(
         "toolkit.models.conv_san", "Table 2c: PE[add] and 3 x 3 convolution, as conv_san_ud"
     ),
+    "transformer": Builtin(
+        "toolkit.models.transformer", "encoder and decoder, base size (Vaswani et al. 2017)"
+    ),
+    "transformer_big": Builtin("toolkit.models.transformer", "the same, width 1024"),
+    "transformer_iwslt": Builtin(
+        "toolkit.models.transformer", "the same, size for small parallel corpora"
+    ),
+    "transformer_tiny": Builtin(
+        "toolkit.models.transformer", "the same, 4 + 4 layers of width 128"
+    ),
+    "transformer_lm": Builtin(
+        "toolkit.models.transformer_lm",
+        "the decoder alone as a language model, 6 layers of width 512",
+    ),
+    "transformer_lm_big": Builtin(
+        "toolkit.models.transformer_lm", "the same, 12 layers of width 1024"
+    ),
+    "transformer_lm_gpt": Builtin(
+        "toolkit.models.transformer_lm", "the same, the shape of GPT (Radford et al. 2018)"
+    ),
+    "transformer_lm_gpt2": Builtin(
+        "toolkit.models.transformer_lm",
+        "the same, the shape of the smallest GPT-2 (Radford et al. 2019)",
+    ),
+    "transformer_lm_tiny": Builtin(
+        "toolkit.models.transformer_lm", "the same, 2 layers of width 128"
+    ),
+    "lightconv": Builtin(
+        "toolkit.models.lightconv",
+        "encoder and decoder with lightweight convolutions (Wu et al. 2019)",
+    ),
+    "lightconv_big": Builtin("toolkit.models.lightconv", "the same, width 1024"),
+    "lightconv_iwslt": Builtin(
+        "toolkit.models.lightconv", "the same, size for small parallel corpora"
+    ),
+    "lightconv_tiny": Builtin("toolkit.models.lightconv", "the same, 4 + 4 layers of width 128"),
+    "dynamicconv": Builtin(
+        "toolkit.models.lightconv", "encoder and decoder with dynamic convolutions (Wu et al. 2019)"
+    ),
+    "dynamicconv_big": Builtin("toolkit.models.lightconv", "the same, width 1024"),
+    "dynamicconv_iwslt": Builtin(
+        "toolkit.models.lightconv", "the same, size for small parallel corpora"
+    ),
+    "dynamicconv_tiny": Builtin("toolkit.models.lightconv", "the same, 4 + 4 layers of width 128"),
 }
 
 TASKS: dict[str, Builtin] = {

@@ -23,6 +23,9 @@ class Sizes:
     """Symbols that words are spelt with, special ones included; 0 where words are not spelt."""
     tags: int = 0
     """Tags that a word may have; 0 where words have none."""
+    targets: int = 0
+    """Symbols in the vocabulary of what is written, special ones included; 0 where it is the same,
+    or where nothing is written."""
     labels: int = 0
     """Classes that a text may have; 1 where it has a number, 0 where it has neither."""
 

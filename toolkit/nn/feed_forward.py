@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,20 +11,24 @@ from torch.nn import functional as F
 
 from toolkit.nn.initial import STANDARD_DEVIATION
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
 
 class FeedForward(nn.Module):
-    """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019).
+    """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019), or with ReLU
+    (Vaswani et al. 2017, eq. 2).
 
     With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7, where group i takes
     columns (i-1) d/g to i d/g).
     """
 
-    def __init__(self, width: int, inner: int, groups: int = 1) -> None:
+    def __init__(self, width: int, inner: int, groups: int = 1, activation: str = "gelu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.wide, self.back = linear(width, inner, groups), linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return self.back(F.gelu(self.wide(x)))
+        return self.back(self.activation(self.wide(x)))
 
 
 def linear(width: int, out: int, groups: int) -> nn.Module:

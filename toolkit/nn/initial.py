@@ -24,6 +24,21 @@ def initialise(module: nn.Module) -> None:
             nn.init.zeros_(part.bias)
 
 
+def initialise_sequence(module: nn.Module) -> None:
+    """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width).
+
+    As translation models have begun since Vaswani et al. 2017, whose tables are multiplied by
+    sqrt(width) where they are looked up and not where they are scores (section 3.4).
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+        if isinstance(part, nn.Embedding):
+            nn.init.normal_(part.weight, std=part.embedding_dim**-0.5)
+
+
 def glorot_uniform_(weights: Tensor, fan_in: int | float, fan_out: int | float) -> None:
     """U(-a, a), a = sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010, eq. 16)."""
     bound = math.sqrt(6 / (fan_in + fan_out))

@@ -21,19 +21,23 @@ def build_model(
     vocabulary_size: int,
     characters: int = 0,
     tags: int = 0,
+    targets: int = 0,
     labels: int = 0,
     task: str | None = None,
     **overrides: Any,
 ) -> nn.Module:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
 
-    `characters` and `tags` are how many the data has, where words are spelt and have tags; `labels`
-    how many classes its texts have, 1 where they have a number.
+    `characters` and `tags` are how many the data has, where words are spelt and have tags; `targets`
+    how many symbols the language has that is written, where it has a vocabulary of its own;
+    `labels` how many classes its texts have, 1 where they have a number.
     Keyword overrides are fields of the architecture's config. The first weights come from torch's
     default generator: seed it with torch.manual_seed for the same ones again.
     """
     arch = Chosen(name, overridden(ARCHITECTURES[name].config, overrides, f"arch {name!r}"))
-    sizes = Sizes(tokens=vocabulary_size, characters=characters, tags=tags, labels=labels)
+    sizes = Sizes(
+        tokens=vocabulary_size, characters=characters, tags=tags, targets=targets, labels=labels
+    )
     if task is None:
         return build_encoder(arch, sizes)
     return build_learner(arch, Chosen(task, TASKS[task].config), sizes)

@@ -1,13 +1,18 @@
 from toolkit.nn.attention.attention import Attention as Attention
+from toolkit.nn.attention.buckets import BucketBias as BucketBias
 from toolkit.nn.attention.convolutions import Convolution as Convolution
 from toolkit.nn.attention.convolutions import KernelConvolution as KernelConvolution
 from toolkit.nn.attention.convolutions import PlainConvolution as PlainConvolution
+from toolkit.nn.attention.cross import CrossAttention as CrossAttention
+from toolkit.nn.attention.cross import Source as Source
 from toolkit.nn.attention.joint import JointMaps as JointMaps
 from toolkit.nn.attention.joint import MixedMaps as MixedMaps
 from toolkit.nn.attention.joint import SummedMaps as SummedMaps
+from toolkit.nn.attention.kernel_map import KernelMap as KernelMap
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
 from toolkit.nn.attention.kernels import KeyKernel as KeyKernel
+from toolkit.nn.attention.kernels import NormalisedKernel as NormalisedKernel
 from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
 from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
 from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
@@ -20,6 +25,7 @@ from toolkit.nn.attention.offsets import Offsets as Offsets
 from toolkit.nn.attention.projected import Places as Places
 from toolkit.nn.attention.projected import Projected as Projected
 from toolkit.nn.attention.projections import ConvolvedProjections as ConvolvedProjections
+from toolkit.nn.attention.projections import GatedProjection as GatedProjection
 from toolkit.nn.attention.projections import LinearProjections as LinearProjections
 from toolkit.nn.attention.projections import StreamProjections as StreamProjections
 from toolkit.nn.attention.smoothing import PairConvolution as PairConvolution

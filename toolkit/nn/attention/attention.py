@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from toolkit.nn.attention.maps import AttentionMap
 from toolkit.nn.attention.projected import Places
 from toolkit.nn.attention.values import PlainValues, Values
+from toolkit.nn.cache import Kept
 
 
 class Attention(nn.Module):
@@ -30,6 +31,13 @@ class Attention(nn.Module):
         self.project, self.map, self.values = project, map_, values or PlainValues()
         self.output = nn.Linear(context or width, width) if output else nn.Identity()
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Float[Tensor, "B S D"]:
-        context = self.values(self.map, self.project(x, places))  # (B, H, S, K)
+    def forward(
+        self, x: Float[Tensor, "B S D"], places: Places, kept: Kept | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """With `kept`, x holds new places alone, and those before them are remembered."""
+        p = self.project(x, places)
+        if kept is not None:
+            k, v = kept.extended(p.k, p.v)
+            p = p._replace(k=k, v=v)
+        context = self.values(self.map, p)  # (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)

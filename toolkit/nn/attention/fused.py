@@ -38,6 +38,18 @@ def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
     return scores.softmax(-1)
 
 
+def look_left(
+    bias: Float[Tensor, "#B H S T"] | None,
+    q: Float[Tensor, "B H S K"],
+    k: Float[Tensor, "B H T K"],
+) -> Float[Tensor, "#B #H S T"]:
+    """The bias, which hides the keys to the right; the queries are the last S of the T places."""
+    length = k.shape[2]
+    hidden = torch.full((q.shape[2], length), HIDDEN, dtype=q.dtype, device=q.device)
+    hidden = hidden.triu_(1 + length - q.shape[2])[None, None]
+    return hidden if bias is None else bias + hidden
+
+
 def attend(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
@@ -47,9 +59,17 @@ def attend(
     *,
     scale: float,
     dropout: float,
+    causal: bool = False,
 ) -> Float[Tensor, "B H S K"]:
-    """dropout(softmax(scale q k^T + bias)) v."""
-    if products_are_faster(q, bias, dropout):
+    """dropout(softmax(scale q k^T + bias)) v; `causal`, of keys on the left alone."""
+    by_products = products_are_faster(q, bias, dropout)
+    if causal and bias is None and padding is None and q.shape == k.shape and not by_products:
+        return F.scaled_dot_product_attention(
+            q, k, v, dropout_p=dropout, scale=scale, is_causal=True
+        )
+    if causal:
+        bias = look_left(bias, q, k)
+    if by_products:
         return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
@@ -69,7 +89,7 @@ def batched_products(
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
     v: Float[Tensor, "B H T K"],
-    bias: Float[Tensor, "#B H S T"] | None,
+    bias: Float[Tensor, "#B #H S T"] | None,
     padding: Bool[Tensor, "B T"] | None,
     *,
     scale: float,
@@ -98,7 +118,7 @@ class _Products(torch.autograd.Function):
         weights = softmax(hide_keys(scores, padding))
         kept = keep(weights.shape, rate) if rate else None
         ctx.scale, ctx.up = scale, 1 / (1 - rounded(rate))
-        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+        ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[3] else None
         ctx.save_for_backward(q, k, v, weights, kept)
         return product(weights if kept is None else masked(weights, kept), v, ctx.up)
 

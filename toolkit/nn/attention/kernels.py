@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from toolkit.nn.attention.fused import HIDDEN
 from toolkit.nn.attention.projected import Projected
@@ -28,24 +29,49 @@ class Kernel(nn.Module, ABC):
 class FixedKernel(Kernel):
     """beta_{h, j-i}, the same at every place (Chang et al. 2021, eq. 4)."""
 
-    def __init__(self, heads: int, radius: int) -> None:
+    def __init__(self, heads: int, radius: int, *, left_only: bool = False) -> None:
         super().__init__()
-        self.taps = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
+        self.taps = nn.Parameter(torch.zeros(heads, count(radius, left_only)))
+        self.unread = radius if left_only else 0
 
     def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
-        return self.taps[None, :, None]
+        return filled(self.taps, self.unread)[None, :, None]
+
+
+def count(radius: int, left_only: bool) -> int:
+    """Taps that are learnt; of a kernel that looks left alone, those on the right are not read."""
+    return radius + 1 if left_only else 2 * radius + 1
+
+
+def filled(taps: Float[Tensor, "*shape R"], unread: int) -> Float[Tensor, "*shape R2"]:
+    """With zeros for the taps that are not there because nothing reads them."""
+    return F.pad(taps, (0, unread)) if unread else taps
+
+
+class NormalisedKernel(Kernel):
+    """softmax(beta_h) over the taps, the same at every place (Wu et al. 2019, eq. 3)."""
+
+    def __init__(self, heads: int, size: int) -> None:
+        super().__init__()
+        self.taps = nn.Parameter(torch.empty(heads, size))
+        nn.init.xavier_uniform_(self.taps)
+
+    def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
+        return self.taps.softmax(-1)[None, :, None]
 
 
 class QueryKernel(Kernel):
     """q_i . w_{j-i} / sqrt(K), one w for all heads (Chang et al. 2021, eq. 5; Shaw et al. 2018)."""
 
-    def __init__(self, head_width: int, radius: int) -> None:
+    def __init__(self, head_width: int, radius: int, *, left_only: bool = False) -> None:
         super().__init__()
         self.scale = 1 / math.sqrt(head_width)
-        self.directions = directions(head_width, radius)
+        self.directions = directions(head_width, radius, left_only=left_only)
+        self.unread = radius if left_only else 0
 
     def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
-        return p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
+        taps = p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
+        return filled(taps, self.unread)
 
 
 class KeyKernel(Kernel):
@@ -60,9 +86,9 @@ class KeyKernel(Kernel):
         return p.k @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
 
 
-def directions(head_width: int, radius: int) -> nn.Parameter:
+def directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:
     """U(-1, 1) / sqrt(R), torch's default for a [K, R] matrix, as in the authors' code."""
-    table = nn.Parameter(torch.empty(head_width, 2 * radius + 1))
+    table = nn.Parameter(torch.empty(head_width, count(radius, left_only)))
     nn.init.kaiming_uniform_(table, a=math.sqrt(5))
     return table
 
@@ -115,10 +141,12 @@ class GeneratedKernel(Kernel):
     the sentence share the weight (Chang et al. 2021); without it, what falls outside is lost.
     """
 
-    def __init__(self, heads: int, head_width: int, radius: int, *, within: bool = False) -> None:
+    def __init__(
+        self, heads: int, head_width: int, radius: int, *, within: bool = False, bias: bool = True
+    ) -> None:
         super().__init__()
         self.heads, self.radius, self.within = heads, radius, within
-        self.generate = nn.Linear(heads * head_width, heads * (2 * radius + 1))
+        self.generate = nn.Linear(heads * head_width, heads * (2 * radius + 1), bias=bias)
 
     @abstractmethod
     def shown(self, p: Projected) -> Float[Tensor, "B S W"]:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention import fused
 from toolkit.nn.attention.projected import Projected
 from toolkit.nn.attention.terms import Content, ScoreTerm
+from toolkit.nn.cache import Kept, KeysAndValues
 from toolkit.nn.dropout import Dropout
 
 
@@ -23,6 +25,13 @@ class AttentionMap(nn.Module, ABC):
     @abstractmethod
     def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
         """sum_j w_ij v_j, without showing the weights where that is faster."""
+
+    def keeps(self) -> Kept:
+        """What a decoder keeps of the places behind it, new for every use."""
+        raise ToolkitError(
+            f"attention of a decoder must look to the left alone and say what it keeps, but "
+            f"{type(self).__name__} does not. Take SoftmaxMap or KernelMap, or define keeps."
+        )
 
 
 class SoftmaxMap(AttentionMap):
@@ -44,6 +53,8 @@ class SoftmaxMap(AttentionMap):
 
     def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
         scores, bias = self.content(p), self.bias(p)
+        if p.places.causal:
+            bias = fused.look_left(bias, p.q, p.k)
         if bias is not None:
             scores = scores + bias
         return self.dropout(fused.softmax(fused.hide_keys(scores, p.places.padding)))
@@ -57,4 +68,8 @@ class SoftmaxMap(AttentionMap):
             p.places.padding,
             scale=self.content.scale,
             dropout=self.dropout.active,
+            causal=p.places.causal,
         )
+
+    def keeps(self) -> KeysAndValues:
+        return KeysAndValues()

@@ -22,6 +22,8 @@ class Places(NamedTuple):
     """True where there is no token; None means that there is one everywhere."""
     rows: Float[Tensor, "R E"] | None = None
     """A vector for each offset in use, shared by the layers, where the encoder has them."""
+    causal: bool = False
+    """Whether a place sees only itself and those before it, as in decoders."""
 
 
 class Projected(NamedTuple):

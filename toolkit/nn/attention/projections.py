@@ -37,6 +37,22 @@ class LinearProjections(nn.Module):
         return Projected(q, k, v, x, places, *more)
 
 
+class GatedProjection(nn.Module):
+    """(W x + b) * sigmoid(W' x + b'), which is query, key and value alike (Wu et al. 2019, figure
+    2; GLU, Dauphin et al. 2017); not `gated`, W x + b alone.
+    """
+
+    def __init__(self, width: int, heads: int, *, gated: bool) -> None:
+        super().__init__()
+        self.heads, self.gated = heads, gated
+        self.project = nn.Linear(width, 2 * width if gated else width)
+
+    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+        y = self.project(x)
+        v = by_head(nn.functional.glu(y) if self.gated else y, self.heads)
+        return Projected(v, v, v, x, places)
+
+
 class StreamProjections(nn.Module):
     """q, k, v of one of two streams: heads of q and k have a width of their own.
 

@@ -1,0 +1,190 @@
+"""Models that write: an encoder and a decoder that reads it, or a decoder alone.
+
+B rows   N sources, B = N x rows that go on from one   S places of the source   T places written
+D model width   V target vocabulary   M places whose states are wanted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.inputs import Encoded, Inputs, Sizes
+from toolkit.models.stack import Stack, StackConfig, one_of
+from toolkit.nn.attention import Attention, Source
+from toolkit.nn.cache import Cache
+from toolkit.nn.initial import initialise_sequence
+from toolkit.nn.sequence_layers import NORM_EPS, SequenceLayer
+
+SHARED = ("all", "decoder", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDecoderConfig(StackConfig):
+    share_embeddings: str = "decoder"
+    """Tables that are one: all (of the source, of the target and of the scores, for a joined
+    dictionary), decoder (of the target and of the scores), or none."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("share_embeddings", self.share_embeddings, SHARED)
+
+
+class EncoderDecoder(nn.Module):
+    """Reads a sentence and writes another (Vaswani et al. 2017, figure 1)."""
+
+    decoder_only = False
+    takes_positions = False
+    norm_epsilon = NORM_EPS
+
+    def __init__(
+        self,
+        c: EncoderDecoderConfig,
+        sizes: Sizes,
+        encoder: list[Callable[[], Attention]],
+        decoder: list[Callable[[], Attention]],
+    ) -> None:
+        super().__init__()
+        targets = sizes.targets or sizes.tokens
+        if c.share_embeddings == "all" and targets != sizes.tokens:
+            raise ToolkitError(
+                f"arch.share_embeddings must be decoder or none where source and target have "
+                f"dictionaries of their own, but is 'all' with {sizes.tokens} and {targets} "
+                f"symbols. Preprocess with --joined-dictionary, or choose another."
+            )
+        self.width = c.width
+        self.max_positions = c.max_positions if c.positions == "learnt" else None
+        own, score = c.share_embeddings != "all", c.share_embeddings == "none"
+        self.words = nn.Embedding(sizes.tokens, c.width)
+        self.own_target_words = nn.Embedding(targets, c.width) if own else None
+        self.own_scores = nn.Embedding(targets, c.width) if score else None
+        self.encoder = Stack(c, encoder, cross=False, causal=False)
+        self.decoder = Stack(c, decoder, cross=True, causal=True)
+        initialise_sequence(self)
+
+    @property
+    def target_words(self) -> nn.Embedding:
+        """The table of what the decoder reads."""
+        return self.words if self.own_target_words is None else self.own_target_words
+
+    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
+        """Of every target symbol, before the softmax; without a bias."""
+        table = self.target_words if self.own_scores is None else self.own_scores
+        return F.linear(states, table.weight)
+
+    def encode(self, inputs: Inputs) -> Encoded:
+        tokens, padding = inputs.tokens, inputs.padding
+        return Encoded(self.encoder(tokens, self.words, padding=padding))
+
+    def decode(
+        self,
+        previous: Int[Tensor, "B T"],
+        encoded: Encoded | None,
+        padding: Bool[Tensor, "N S"] | None = None,
+        cache: Cache | None = None,
+        chosen: Int[Tensor, " M"] | None = None,
+    ) -> Float[Tensor, "C M D"]:
+        """States from which the symbol behind each place of `previous` is told.
+
+        `padding` is the source's. With a cache, `previous` holds the new symbols alone, and the
+        source is read at the first call only; its rows may be fewer than those of `previous`, as
+        many of which, side by side, go on from each. With `chosen`, flat indices into B x T, only
+        the states of these places are made: (1, M, D).
+        """
+        source = None if encoded is None else Source(encoded.states, padding)
+        if cache is None:
+            return self.decoder(previous, self.target_words, source, chosen)
+        return self.decoder.advance(previous, self.target_words, cache, source, chosen)
+
+    def cache(self, rows: int) -> Cache:
+        """What `decode` keeps of so many rows from call to call; empty at first."""
+        return self.decoder.cache(rows)
+
+    def alignment(
+        self,
+        previous: Int[Tensor, "B T"],
+        encoded: Encoded,
+        padding: Bool[Tensor, "N S"] | None = None,
+    ) -> Float[Tensor, "B T S"]:
+        """How much each place written looks at each of the source, in the last layer, the mean of
+        its heads; a source for every row.
+        """
+        source, found = Source(encoded.states, padding), []
+        last = self.decoder.layers[-1]
+        assert isinstance(last, SequenceLayer) and last.cross is not None, "the decoder reads"
+        cross = last.cross
+
+        def look(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            found.append(cross.weights(inputs[0], source).mean(1))
+
+        handle = cross.register_forward_pre_hook(look)
+        try:
+            self.decoder(previous, self.target_words, source)
+        finally:
+            handle.remove()
+        return found[0]
+
+    def forward(
+        self,
+        inputs: Inputs,
+        previous: Int[Tensor, "B T"],
+        chosen: Int[Tensor, " M"] | None = None,
+    ) -> Float[Tensor, "C M D"]:
+        """What `decode` makes of the source, encoded."""
+        return self.decode(previous, self.encode(inputs), inputs.padding, chosen=chosen)
+
+
+class Decoder(nn.Module):
+    """Writes on from what stands there: a language model (Radford et al. 2018)."""
+
+    decoder_only = True
+    takes_positions = False
+    norm_epsilon = NORM_EPS
+
+    def __init__(
+        self, c: StackConfig, sizes: Sizes, own: list[Callable[[], Attention]], *, tied: bool
+    ) -> None:
+        super().__init__()
+        self.width = c.width
+        self.max_positions = c.max_positions if c.positions == "learnt" else None
+        self.words = nn.Embedding(sizes.tokens, c.width)
+        self.own_scores = None if tied else nn.Embedding(sizes.tokens, c.width)
+        self.decoder = Stack(c, own, cross=False, causal=True)
+        initialise_sequence(self)
+
+    @property
+    def target_words(self) -> nn.Embedding:
+        """The table of what is read, which is what is written."""
+        return self.words
+
+    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
+        """Of every symbol, before the softmax; without a bias."""
+        table = self.words if self.own_scores is None else self.own_scores
+        return F.linear(states, table.weight)
+
+    def decode(
+        self,
+        previous: Int[Tensor, "B T"],
+        encoded: None = None,
+        padding: None = None,
+        cache: Cache | None = None,
+        chosen: Int[Tensor, " M"] | None = None,
+    ) -> Float[Tensor, "C M D"]:
+        """As EncoderDecoder.decode, without a source."""
+        if cache is None:
+            return self.decoder(previous, self.words, chosen=chosen)
+        return self.decoder.advance(previous, self.words, cache, chosen=chosen)
+
+    def cache(self, rows: int) -> Cache:
+        """What `decode` keeps of so many rows from call to call; empty at first."""
+        return self.decoder.cache(rows)
+
+    def forward(
+        self, previous: Int[Tensor, "B T"], chosen: Int[Tensor, " M"] | None = None
+    ) -> Float[Tensor, "C M D"]:
+        return self.decode(previous, chosen=chosen)

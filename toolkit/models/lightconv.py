@@ -1,0 +1,112 @@
+"""LightConv and DynamicConv: translation by lightweight convolutions (Wu et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_arch
+from toolkit.models.encoder import a_rate, at_least_one
+from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
+from toolkit.models.inputs import Sizes
+from toolkit.nn.attention import (
+    Attention,
+    GatedProjection,
+    Kernel,
+    KernelMap,
+    NormalisedKernel,
+    TokenKernel,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LightConvConfig(EncoderDecoderConfig):
+    encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
+    """Taps of the convolution of each layer that reads, in tokens, odd; as many layers as taps are
+    named."""
+    decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
+    """The same for the layers that write; their taps end at the place itself."""
+    gated: bool = True
+    """Let half of the projected channels gate the other half (GLU) before the convolution."""
+    kernel_dropout: float = 0.1
+    """Share of the normalised taps zeroed, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        a_rate("kernel_dropout", self.kernel_dropout)
+        for name in ("encoder_kernels", "decoder_kernels"):
+            sizes = getattr(self, name)
+            at_least_one(f"{name}' number", len(sizes))
+            wrong = [size for size in sizes if size < 1 or size % 2 == 0]
+            if wrong:
+                raise ToolkitError(
+                    f"arch.{name} must be odd numbers of taps, as many to the left as to the "
+                    f"right, but hold {wrong[0]}. Take one less or one more."
+                )
+
+
+@register_arch("lightconv", LightConvConfig(share_embeddings="all"))
+@register_arch(
+    "lightconv_big",
+    LightConvConfig(
+        width=1024, heads=16, feed_forward_width=4096, dropout=0.3, share_embeddings="all"
+    ),
+)
+@register_arch("lightconv_iwslt", LightConvConfig(heads=4, feed_forward_width=1024, dropout=0.3))
+@register_arch(
+    "lightconv_tiny",
+    LightConvConfig(
+        encoder_kernels=[3, 7, 15, 31],
+        decoder_kernels=[3, 7, 15, 31],
+        width=128,
+        heads=4,
+        feed_forward_width=256,
+        dropout=0.3,
+    ),
+)
+def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
+    """W_O sum_m softmax(beta_h)_m x_{i+m}, x the gated input: one kernel a head (eq. 3)."""
+    return convolutional(c, sizes, lambda size: NormalisedKernel(c.heads, size))
+
+
+@register_arch("dynamicconv", LightConvConfig(share_embeddings="all"))
+@register_arch(
+    "dynamicconv_big",
+    LightConvConfig(
+        width=1024, heads=16, feed_forward_width=4096, dropout=0.3, share_embeddings="all"
+    ),
+)
+@register_arch("dynamicconv_iwslt", LightConvConfig(heads=4, feed_forward_width=1024, dropout=0.3))
+@register_arch(
+    "dynamicconv_tiny",
+    LightConvConfig(
+        encoder_kernels=[3, 7, 15, 31],
+        decoder_kernels=[3, 7, 15, 31],
+        width=128,
+        heads=4,
+        feed_forward_width=256,
+        dropout=0.3,
+    ),
+)
+def dynamicconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
+    """The same with softmax(W x_i)_h, made at every place of the token there (eq. 5)."""
+    return convolutional(
+        c, sizes, lambda size: TokenKernel(c.heads, c.head_width, size // 2, bias=False)
+    )
+
+
+def convolutional(
+    c: LightConvConfig, sizes: Sizes, kernel: Callable[[int], Kernel]
+) -> EncoderDecoder:
+    def attention(size: int, *, left_only: bool) -> Attention:
+        map_ = KernelMap(kernel(size), size, c.kernel_dropout, left_only=left_only)
+        return Attention(c.width, GatedProjection(c.width, c.heads, gated=c.gated), map_)
+
+    return EncoderDecoder(
+        c,
+        sizes,
+        [partial(attention, size, left_only=False) for size in c.encoder_kernels],
+        [partial(attention, size, left_only=True) for size in c.decoder_kernels],
+    )

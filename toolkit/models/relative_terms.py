@@ -1,0 +1,45 @@
+"""Relative position terms by name, for self-attention of either direction."""
+
+from __future__ import annotations
+
+from toolkit.models.stack import StackConfig
+from toolkit.nn.attention import (
+    Attention,
+    BucketBias,
+    Content,
+    FixedKernel,
+    LinearProjections,
+    QueryKernel,
+    Relative,
+    ScoreTerm,
+    SoftmaxMap,
+)
+
+RELATIVE = ("none", "t5", "shaw", "composite")
+BUCKETS = 32
+
+
+def terms(
+    name: str, heads: int, head_width: int, radius: int, *, left_only: bool
+) -> list[ScoreTerm]:
+    """What is added to the scores q_i . k_j / sqrt(K), with a tap for each offset to the radius.
+
+    t5: beta_{h, bucket(j-i)}, 32 buckets (Raffel et al. 2020). shaw: q_i . w_{j-i} / sqrt(K), the
+    keys' part of Shaw et al. 2018. composite: beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang et al.
+    2021, eq. 6).
+    """
+    if name == "t5":
+        return [BucketBias(heads, BUCKETS, 8 * radius, left_only=left_only)]
+    if name == "shaw":
+        return [Relative([QueryKernel(head_width, radius, left_only=left_only)])]
+    if name == "composite":
+        fixed = FixedKernel(heads, radius, left_only=left_only)
+        return [Relative([fixed, QueryKernel(head_width, radius, left_only=left_only)])]
+    return []
+
+
+def self_attention(c: StackConfig, relative: str, radius: int, *, left_only: bool) -> Attention:
+    """softmax(q k^T / sqrt(K) + terms) v over the places of one sentence."""
+    added = terms(relative, c.heads, c.head_width, radius, left_only=left_only)
+    map_ = SoftmaxMap(Content(c.head_width), added, c.attention_dropout)
+    return Attention(c.width, LinearProjections(c.width, c.heads), map_)

@@ -1,0 +1,75 @@
+"""The decoder of the Transformer on its own, as a language model (Radford et al. 2018, 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.common.registry import register_arch
+from toolkit.models.encoder import at_least_one
+from toolkit.models.encoder_decoder import Decoder
+from toolkit.models.inputs import Sizes
+from toolkit.models.relative_terms import RELATIVE, self_attention
+from toolkit.models.stack import StackConfig, one_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerLMConfig(StackConfig):
+    layers: int = 6
+    """Layers, each attention and a feed-forward network."""
+    share_embeddings: bool = True
+    """Take the words' table for the scores too."""
+    relative: str = "none"
+    """What attention adds to its scores for offsets: none, t5 (a number for each head and bucket),
+    shaw (a product of the query), or composite (a number and a product)."""
+    radius: int = 16
+    """Furthest offset with a tap of its own, in tokens; farther ones share the outermost. For t5,
+    an eighth of the offset from which on all share one bucket."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("layers", "radius"):
+            at_least_one(name, getattr(self, name))
+        one_of("relative", self.relative, RELATIVE)
+
+
+@register_arch(
+    "transformer_lm_tiny",
+    TransformerLMConfig(layers=2, width=128, heads=4, feed_forward_width=512, pre_norm=True),
+)
+@register_arch("transformer_lm", TransformerLMConfig())
+@register_arch(
+    "transformer_lm_big",
+    TransformerLMConfig(layers=12, width=1024, heads=16, feed_forward_width=4096),
+)
+@register_arch(
+    "transformer_lm_gpt",
+    TransformerLMConfig(
+        layers=12,
+        width=768,
+        heads=12,
+        feed_forward_width=3072,
+        activation="gelu",
+        positions="learnt",
+        max_positions=512,
+        scale_embedding=False,
+        attention_dropout=0.1,
+    ),
+)
+@register_arch(
+    "transformer_lm_gpt2",
+    TransformerLMConfig(
+        layers=12,
+        width=768,
+        heads=12,
+        feed_forward_width=3072,
+        activation="gelu",
+        pre_norm=True,
+        positions="learnt",
+        scale_embedding=False,
+        attention_dropout=0.1,
+    ),
+)
+def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> Decoder:
+    """p(w_t | w_1 .. w_{t-1}) from attention to the left alone."""
+    own = [lambda: self_attention(c, c.relative, c.radius, left_only=True)] * c.layers
+    return Decoder(c, sizes, own, tied=c.share_embeddings)

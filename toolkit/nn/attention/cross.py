@@ -1,0 +1,68 @@
+"""Attention of a decoder to what the encoder made of the source."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from toolkit.nn.attention.maps import SoftmaxMap
+from toolkit.nn.attention.offsets import Offsets
+from toolkit.nn.attention.projected import Places, Projected
+from toolkit.nn.attention.projections import by_head
+from toolkit.nn.cache import Read, SourceRead
+
+
+class Source(NamedTuple):
+    """What is read; a source may serve several rows, which lie side by side."""
+
+    states: Float[Tensor, "N T D"]
+    padding: Bool[Tensor, "N T"] | None = None
+
+
+class CrossAttention(nn.Module):
+    """W_O softmax(q k^T / sqrt(K)) v, q = W_q x; k, v = W_k m, W_v m of the source m, with biases
+    (Vaswani et al. 2017, section 3.2.3).
+    """
+
+    def __init__(self, width: int, heads: int, map_: SoftmaxMap) -> None:
+        super().__init__()
+        self.heads, self.map = heads, map_
+        self.query, self.source = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        source: Source | None,
+        kept: SourceRead | None = None,
+    ) -> Float[Tensor, "B S D"]:
+        """With `kept`, the source is read once and may be left out from then on."""
+        p = self.projected(x, source, kept)
+        context, beam = self.map.average(p), len(x) // len(p.k)
+        if beam > 1:
+            apart = context.unflatten(2, (beam, -1))  # (N, H, beam S, K) -> (N, H, beam, S, K)
+            context = apart.transpose(1, 2).flatten(0, 1)  # -> (B, H, S, K)
+        return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
+
+    def projected(
+        self, x: Float[Tensor, "B S D"], source: Source | None, kept: SourceRead | None = None
+    ) -> Projected:
+        """Queries of all rows of one source stand behind each other, as if of one sentence."""
+
+        def read() -> Read:
+            assert source is not None, "a source is there until it has been read"
+            k, v = by_head(self.source(source.states), 2 * self.heads).chunk(2, 1)
+            return Read(k, v, source.padding)
+
+        k, v, padding = read() if kept is None else kept.of(read)
+        q, beam = by_head(self.query(x), self.heads), len(x) // len(k)
+        if beam > 1:
+            q = q.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)
+        places = Places(Offsets(None, k.shape[2], x.device), padding)
+        return Projected(q, k, v, x, places)
+
+    def weights(self, x: Float[Tensor, "B S D"], source: Source) -> Float[Tensor, "B H S T"]:
+        """Who reads what of the source."""
+        return self.map(self.projected(x, source))

@@ -1,0 +1,67 @@
+"""Lightweight convolution: a kernel on its own in the place of scores and softmax."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from toolkit.nn.attention.kernels import Kernel
+from toolkit.nn.attention.maps import AttentionMap
+from toolkit.nn.attention.narrow import narrow
+from toolkit.nn.attention.projected import Projected
+from toolkit.nn.cache import LastInputs
+from toolkit.nn.dropout import Dropout
+
+
+class KernelMap(AttentionMap):
+    """w_{i,j} = taps_{i, j-i}, dropped as weights (Wu et al. 2019, eq. 3 and 4).
+
+    The kernel is normalised over its taps and not over the keys: what falls beyond the ends or on
+    padding is lost. `left_only`, the same taps end at the place itself instead of around it.
+    """
+
+    def __init__(
+        self, kernel: Kernel, size: int, dropout: float = 0.0, *, left_only: bool = False
+    ) -> None:
+        super().__init__()
+        assert size % 2, "a kernel has as many taps on the left as on the right"
+        self.kernel, self.size, self.left_only = kernel, size, left_only
+        self.dropout = Dropout(dropout)
+
+    @property
+    def left(self) -> int:
+        """How many places to the left are seen."""
+        return self.size - 1 if self.left_only else self.size // 2
+
+    def keeps(self) -> LastInputs:
+        assert self.left_only, "decoders look to the left"
+        return LastInputs(self.left)
+
+    def taps(self, p: Projected) -> Float[Tensor, "B H S R"]:
+        taps = self.dropout(self.kernel(p)).to(p.v.dtype)
+        return taps.expand(len(p.q), -1, p.q.shape[2], -1)
+
+    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+        taps, length = self.taps(p), p.v.shape[2]
+        places = torch.arange(length, device=taps.device)
+        index = places - places[length - p.q.shape[2] :, None] + self.left
+        outside = (index < 0) | (index >= self.size)
+        if p.places.padding is not None:
+            outside = outside | p.places.padding[:, None, None]
+        index = index.clamp(0, self.size - 1).expand(*taps.shape[:3], -1)
+        return taps.gather(-1, index).masked_fill(outside, 0.0)
+
+    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+        taps, v = self.taps(p), p.v
+        if v.shape[2] > p.q.shape[2]:  # earlier values stand before the queries' own
+            return (taps.unsqueeze(-2) @ v.unfold(2, self.size, 1).mT).squeeze(-2)
+        if p.places.padding is not None:
+            v = v.masked_fill(p.places.padding[:, None, :, None], 0.0)
+        if not self.left_only:
+            return narrow(taps, v)
+        # What ends at a place reaches to both sides of the place so much further left.
+        radius, length = self.size // 2, v.shape[2]
+        taps, v = F.pad(taps, (0, 0, 0, radius)), F.pad(v, (0, 0, radius, 0))
+        return narrow(taps, v)[:, :, :length]
