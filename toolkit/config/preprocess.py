@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toolkit.config.labelled import LabelledConfig
 from toolkit.config.sections import one_of, require
 from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
 
@@ -19,7 +20,7 @@ GIVEN = {  # option that brings a vocabulary: what it is a vocabulary of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(TaggedConfig):
+class PreprocessConfig(LabelledConfig, TaggedConfig):
     overwrite: bool = False
     """Replace a data folder that is already at destdir, once the new one is complete."""
     units: str = "lines"
@@ -97,6 +98,7 @@ class PreprocessConfig(TaggedConfig):
         require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
         require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
         self.check_tagged()
+        self.check_labelled()
         refuse_of_other_formats(self)
         self._check_tokenizer()
         self._check_limits()

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from toolkit.config.labelled import LABELLED, LABELLED_ONLY
 from toolkit.config.sections import require
 
-FORMATS = ("text", "conllu", "ptb", "columns")
-TAGGED = FORMATS[1:]
+TAGGED = ("conllu", "ptb", "columns")
+FORMATS = ("text", *TAGGED, *LABELLED)
 ONLY_FOR = {  # option -> the formats that it says something about
     **dict.fromkeys(("tag", "empty_nodes"), ("conllu",)),
     **dict.fromkeys(("train_sections", "valid_sections", "test_sections"), ("ptb",)),
     **dict.fromkeys(("vocabulary_from", "type_share", "unseen_tags"), TAGGED),
     **dict.fromkeys(("word_vectors", "word_vectors_first"), TAGGED),
-    **dict.fromkeys(("units", "valid_share", "test_share", "tokenizer", "srcdict"), ("text",)),
-    **dict.fromkeys(("split_digit_commas", "too_long"), ("text",)),
+    **dict.fromkeys(("units", "valid_share", "test_share", "too_long"), ("text",)),
+    **dict.fromkeys(("tokenizer", "srcdict", "split_digit_commas"), ("text", *LABELLED)),
+    "max_item_tokens": ("text", *TAGGED),
+    **LABELLED_ONLY,
 }
 
 
@@ -36,7 +39,9 @@ class TaggedConfig:
     format: str = "text"
     """What the files hold. text: running text. With a tag for each word, for the task pos_tagging:
     conllu: CoNLL-U, as Universal Dependencies; ptb: Penn Treebank, .mrg and .pos; columns: a word
-    and its tag a line, with a tab or a space between them, and a blank line behind a sentence."""
+    and its tag a line, with a tab or a space between them, and a blank line behind a sentence. With
+    a class or a number for each text or pair, for the task glue: glue: the tables of GLUE; tsv:
+    tables of one's own, tab-separated, with names in the first line."""
     tag: str = "upos"
     """conllu: the tag. upos, xpos or the name of a feature such as Number."""
     empty_nodes: bool = False

@@ -26,6 +26,7 @@ KINDS = {
     "dictionary": ("toolkit.data.dictionary", "Dictionary"),
     "wordpiece": ("toolkit.data.word_pieces", "WordPieces"),
     "tokenizer": ("toolkit.data.given_tokenizer", "GivenTokenizer"),
+    "labelled": ("toolkit.data.labelled.codec", "LabelledCodec"),
     "tagged": ("toolkit.data.tagged.codec", "TaggedCodec"),
 }
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.labelled import LABELLED
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for
 from toolkit.data.destination import destination
+from toolkit.data.labelled.preprocess import preprocess_labelled
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
 from toolkit.data.parts import plan_parts
 from toolkit.data.report import Progress, summary
@@ -29,6 +31,9 @@ SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
 
 def preprocess(config: PreprocessConfig) -> None:
     """Learn or take the vocabulary, binarize every split, write meta.json last."""
+    if config.format in LABELLED:
+        preprocess_labelled(config)
+        return
     if config.format != "text":
         preprocess_tagged(config)
         return

@@ -94,8 +94,8 @@ class PosTagging(Task):
         device, order = self.head.weight.device, np.argsort(examples.lengths, kind="stable")
         for first in range(0, len(order), BATCH):
             batch = moved(examples.collate(order[first : first + BATCH], None), device)
-            given = self.predict(encoder, batch)[OBJECTIVE].logits.argmax(-1)
-            found[batch.words.cpu().numpy()] = given.cpu().numpy()
+            logits, _ = self.predict(encoder, batch)[OBJECTIVE]
+            found[batch.words.cpu().numpy()] = logits.argmax(-1).cpu().numpy()
         tags = iter([codec.tables.tags[label] for label in found])
         return [list(islice(tags, len(sentence))) for sentence in sentences]
 

@@ -82,6 +82,7 @@ class ReplacedTokens(Task):
         replaced is the share of tokens that are replaced.
         """
         filled, found = predictions["mlm"], predictions["rtd"]
+        assert isinstance(filled, Classes) and isinstance(found, Binary), "as predicted above"
         best = filled.logits.argmax(-1)  # IGNORED is no class, so it is never right
         asked = found.targets != IGNORED
         yes, said = found.targets == 1, (found.logits > 0) & asked

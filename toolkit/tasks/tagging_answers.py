@@ -32,7 +32,8 @@ class TaggingAnswers(Answers):
         """Label given to each word of the split."""
 
     def hear(self, batch: TaggedBatch, predictions: Mapping[str, Prediction]) -> None:
-        words, given = batch.words.cpu(), predictions[OBJECTIVE].logits.argmax(-1).cpu()
+        logits, _ = predictions[OBJECTIVE]
+        words, given = batch.words.cpu(), logits.argmax(-1).cpu()
         real = words >= 0
         self.given[words[real].numpy()] = given[real].numpy()
 

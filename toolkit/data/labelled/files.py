@@ -1,0 +1,77 @@
+"""Which files the splits of a table are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.labelled.glue import LabelledTask
+
+Files = dict[str, list[Path]]
+OTHER = "_mismatched"
+PACKED = ("", ".gz", ".xz")
+
+
+def files_of(config: PreprocessConfig, task: LabelledTask) -> Files:
+    """Split -> its files. A folder stands for the benchmark's own names in it.
+
+    A folder given as trainpref alone stands for its files of all splits.
+    """
+    given = {name: getattr(config, f"{name}pref") for name in ("train", "valid", "test")}
+    only = config.trainpref and not config.validpref and not config.testpref
+    if only and Path(config.trainpref).is_dir():
+        options = dict.fromkeys(given, config.trainpref)
+        return gathered(options, task, needed="train")
+    return gathered(given, task)
+
+
+def gathered(given: dict[str, str], task: LabelledTask, needed: str = "") -> Files:
+    """`needed` is the one split that a folder must have; without it, every one asked for."""
+    found: Files = {}
+    for kind, names in given.items():
+        for name in filter(None, names.split(",")):
+            path = Path(name)
+            if path.is_dir():
+                add(found, in_folder(path, kind, task, must=needed in ("", kind)))
+            elif path.is_file():
+                add(found, {split_of(path, kind, task): [path]})
+            else:
+                raise ToolkitError(
+                    f"{kind}pref must name existing files, but {path} is not there. Correct the "
+                    f"path (several are separated by commas, without spaces)."
+                )
+    return found
+
+
+def add(found: Files, more: Files) -> None:
+    for split, paths in more.items():
+        found.setdefault(split, []).extend(paths)
+
+
+def in_folder(folder: Path, kind: str, task: LabelledTask, *, must: bool) -> Files:
+    """Those of one kind; matched and mismatched ones are two splits."""
+    found = {}
+    wanted = {s: n for s, n in task.files.items() if s.removesuffix(OTHER) == kind}
+    for split, names in wanted.items():
+        paths = (folder / f"{name}{packed}" for name in names for packed in PACKED)
+        if (path := next((path for path in paths if path.is_file()), None)) is not None:
+            found[split] = [path]
+    if must and not found:
+        raise ToolkitError(
+            f"{kind}pref folder {folder} must hold {some(wanted.values())}, but does not. Name the "
+            f"file itself."
+        )
+    return found
+
+
+def some(names: Sequence[Sequence[str]] | object) -> str:
+    found = [name for group in names for name in group]  # type: ignore[attr-defined]
+    return " or ".join(found) or "a file of that split, which this task does not have"
+
+
+def split_of(path: Path, kind: str, task: LabelledTask) -> str:
+    """A file of mismatched genres is a split of its own, where the task has that."""
+    other = kind + OTHER
+    return other if other in task.files and "mismatched" in path.name else kind
