@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 Update = Callable[[], object]
-WARM_UP = 3
-"""Rounds before the timed ones: what is kept in memory is there after them."""
+WARM_UP = 6
+"""Rounds before the timed ones: after them nothing grows, what is kept in memory is there."""
 
 
 class Record(NamedTuple):
