@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -10,6 +12,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.run import Chosen
 from toolkit.data.codec import Codec
 from toolkit.models.inputs import Inputs
+from toolkit.tasks.glue_examples import LabelledBatch
 from toolkit.training.build import build_learner
 from toolkit.training.checkpoint import SPARE, load_checkpoint, read_config, read_tensors
 from toolkit.training.resume import finetune
@@ -98,3 +101,22 @@ def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
     kept = ~inputs.padding
     torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
     assert "missing: task.generator" in told[1] and "unknown" not in "".join(told)
+
+
+@pytest.mark.parametrize("labels", [3, 1])
+def test_fine_tuning_starts_from_the_scores_of_their_classifier(saved, converted, labels):
+    """The pooler is taken over; its classifier, new in fine-tuning, is copied here."""
+    model, folder = saved("BertForSequenceClassification", num_labels=labels)
+    ours = converted(folder)
+    run, sizes = read_config(ours)
+    task, sizes = Chosen("glue", TASKS["glue"].config), replace(sizes, labels=labels)
+    learner = build_learner(run.arch, task, sizes).eval()
+    finetune(str(ours), learner, Codec.load(ours), lambda text: None)
+    learner.task.head.output.load_state_dict(model.classifier.state_dict())
+    inputs, theirs = batch()
+    rows, length = inputs.tokens.shape
+    targets = torch.zeros(rows, dtype=torch.float32 if labels == 1 else torch.long)
+    given = LabelledBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
+    with torch.no_grad():
+        [prediction], want = learner(given).values(), model(**theirs).logits
+    torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)

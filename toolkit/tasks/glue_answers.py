@@ -67,9 +67,13 @@ class GlueAnswers(Answers):
         """Precision, recall and F1 of each class."""
         if self.split.number or not self.split.known.any():
             return []
-        rows = [tuple(it) for it in by_class(self.confusion, self.labels.classes)]
-        ratios = ("precision", "recall", "f1")
-        return [Table(columns=("class", *ratios, "rows"), rows=rows, together=ratios)]
+        found = by_class(self.confusion, self.labels.classes)
+        by_label = Table(
+            columns=("class", "precision", "recall", "f1", "rows"),
+            rows=[tuple(it) for it in found],
+            together=("precision", "recall", "f1"),
+        )
+        return [by_label]
 
     def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
         """An event for each class, and one with the table of confusions."""

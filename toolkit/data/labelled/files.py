@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
@@ -66,8 +66,8 @@ def in_folder(folder: Path, kind: str, task: LabelledTask, *, must: bool) -> Fil
     return found
 
 
-def some(names: Sequence[Sequence[str]] | object) -> str:
-    found = [name for group in names for name in group]  # type: ignore[attr-defined]
+def some(names: Iterable[Sequence[str]]) -> str:
+    found = [name for group in names for name in group]
     return " or ".join(found) or "a file of that split, which this task does not have"
 
 

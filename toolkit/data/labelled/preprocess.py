@@ -191,7 +191,7 @@ def write_split(
             first = np.arange(len(rows)) + begin == 0
             one = np.ones(len(rows), np.int64)
             writers[ANSWERS].add(answers_of(rows, labels, table.path), one, first)
-            writers[INDEX].add(np.array([row.index for row in rows], np.int64), one, first)
+            writers[INDEX].add(np.array([row.number for row in rows], np.int64), one, first)
             for name in texts.keys() & writers.keys():
                 lines = [row.texts[texts[name]] for row in rows]
                 writers[name].add(*codec.encode_lines(lines), first)

@@ -67,7 +67,7 @@ def table(split: LabelledSplit, given: Numbers) -> str:
             f"{split.folder.name} has one twice. Preprocess its files apart."
         )
     if split.number:
-        numbers = np.clip(given, *labels.bounds) if labels.bounds else given
+        numbers = given.clip(labels.bounds[0], labels.bounds[1]) if labels.bounds else given
         spelt = [f"{number:.3f}" for number in numbers[order]]
     else:
         spelt = [labels.classes[answer] for answer in given[order]]
@@ -94,9 +94,3 @@ def write_packed(path: Path, name: str, text: str) -> None:
             info.compress_type = zipfile.ZIP_DEFLATED
             new.writestr(info, held[member])
     fresh.replace(path)
-
-
-def missing(path: Path) -> list[str]:
-    """The files that a submission still lacks."""
-    with zipfile.ZipFile(path) as found:
-        return [name for name in SUBMISSION if name not in found.namelist()]

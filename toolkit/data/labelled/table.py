@@ -20,8 +20,8 @@ class Row(NamedTuple):
 
     line: int
     """From 1."""
-    index: int
-    """Its number in the benchmark, where a column says so, else its place in the file."""
+    number: int
+    """Its index in the benchmark, where a column says so, else its place in the file."""
     texts: tuple[str, ...]
     label: str | None
     """None where the file has no answers."""
@@ -54,7 +54,7 @@ class Places(NamedTuple):
     columns: int
     texts: tuple[int, ...]
     label: int | None
-    index: int | None
+    number: int | None
 
 
 def read_table(path: Path, task: LabelledTask, max_line_bytes: int) -> Table:
@@ -66,7 +66,7 @@ def read_table(path: Path, task: LabelledTask, max_line_bytes: int) -> Table:
     if not lines:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
     places, header = places_of(path, lines[0], task)
-    rows, problems = [], []
+    rows, problems = list[Row](), list[Problem]()
     for number, line in enumerate(lines[header:], 1 + header):
         if len(line) * 4 > max_line_bytes and (size := len(line.encode())) > max_line_bytes:
             raise ToolkitError(
@@ -87,8 +87,8 @@ def places_of(path: Path, first: str, task: LabelledTask) -> tuple[Places, int]:
     names = [name.strip() for name in first.split("\t")]
     texts = [named(names, known) for known in task.texts]
     if not any(place is None for place in texts):
-        label, index = named(names, task.label), named(names, INDEX)
-        return Places(len(names), tuple(p for p in texts if p is not None), label, index), 1
+        found = tuple(place for place in texts if place is not None)
+        return Places(len(names), found, named(names, task.label), named(names, INDEX)), 1
     if task.headless and len(names) == task.headless[0]:
         columns, label, text = task.headless
         return Places(columns, (text,), label, None), 0
@@ -113,8 +113,8 @@ def row_of(line: str, number: int, count: int, places: Places, task: LabelledTas
         )
     label = None if places.label is None else checked(fields[places.label].strip(), task)
     index = count
-    if label is None and places.index is not None:
-        given = fields[places.index].strip()
+    if label is None and places.number is not None:
+        given = fields[places.number].strip()
         if not (given.isascii() and given.isdigit() and len(given) < 19):
             raise ValueError(f"the index must be a whole number, but is {given[:SHOWN]!r}.")
         index = int(given)

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from .conftest import RTE, STS
+
+
+def test_classes_and_rows_without_answers_are_counted(folder, capsys):
+    folder()
+    told = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(": RTE, entailment, not_entailment") for line in told)
+    lines = {line.split()[0]: line for line in told if line.split()}
+    assert lines["train"].endswith("entailment 4, not_entailment 4")
+    assert lines["test"].endswith("none")
+
+
+def test_numbers_are_counted_together(folder, capsys):
+    folder(STS, glue_task="STS-B")
+    assert "8 numbers" in capsys.readouterr().out
+
+
+def test_of_many_rows_left_out_the_first_are_shown(folder, capsys):
+    broken = {**RTE, "train.tsv": RTE["train.tsv"] + "x\n" * 9}
+    folder(broken, malformed="skip")
+    told = capsys.readouterr().out
+    assert told.count("left out /") == 5 and "and 4 more rows of train" in told
