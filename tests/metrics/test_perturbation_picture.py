@@ -33,3 +33,4 @@ def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars()
 def test_words_share_a_scale_that_sentences_do_not():
     first, _, second, _, whole, _ = draw(WORDS, "").axes
     assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
+    assert first.get_ylim()[1] > 0.9  # the highest bar of both

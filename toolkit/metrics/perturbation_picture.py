@@ -36,11 +36,11 @@ def draw(found: Sequence[Difference], title: str) -> Any:
     axes = figure.subplots(len(groups), 2, squeeze=False)
     for row, (name, group) in zip(axes, groups.items(), strict=True):
         for panel, first, (measure, label) in zip(row, axes[0], MEASURES.items(), strict=True):
+            if panel is not first and name != SENTENCES:
+                panel.sharey(first)  # words on one scale; sentences differ by much less
             bars(panel, group, models, measure)
             panel.set_ylabel(label, fontsize=8)
             panel.set_title(name, fontsize=9)
-            if panel is not first and name != SENTENCES:
-                panel.sharey(first)  # words on one scale; sentences differ by much less
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(models), fontsize=8)
     if title:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,13 @@ def save(figure: Any, output: str) -> None:
         raise ToolkitError(
             f"--output must be writable, but {output}: {error.strerror}. Choose another file."
         ) from error
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The paths' ends, as short as tells them apart."""
+    parts = [Path(path).parts for path in paths]
+    for count in range(1, max(map(len, parts))):
+        names = ["/".join(every[-count:]) for every in parts]
+        if len(set(names)) == len(set(paths)):
+            return names
+    return list(paths)

@@ -15,7 +15,7 @@ from toolkit.metrics import mean_map_picture
 from toolkit.metrics.map_picture import Map, draw
 from toolkit.metrics.mean_map_picture import MeanMap
 from toolkit.metrics.output import Output
-from toolkit.metrics.pictures import save
+from toolkit.metrics.pictures import save, short_names
 from toolkit.metrics.tables import Table
 from toolkit.models.attention_maps import attention_maps
 from toolkit.models.inputs import Inputs
@@ -69,7 +69,7 @@ def picture(found: Sequence[Seen], title: str, c: PlotConfig) -> Any:
     """All maps of one model, or the mean of each beside each other."""
     if not c.average_all:
         return draw(found[0].maps, found[0].tokens, title)
-    names = [seen.path if len(found) > 1 else "" for seen in found]
+    names = short_names([seen.path for seen in found]) if len(found) > 1 else [""]
     means = [
         MeanMap(name, seen.tokens, seen.maps[0].weights, seen.near[0].mean)
         for name, seen in zip(names, found, strict=True)

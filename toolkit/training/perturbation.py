@@ -15,7 +15,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
 from toolkit.metrics.output import Output
 from toolkit.metrics.perturbation_picture import Difference, draw
-from toolkit.metrics.pictures import save
+from toolkit.metrics.pictures import save, short_names
 from toolkit.metrics.tables import Table
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.task import Learner
@@ -40,8 +40,10 @@ def perturbation(c: PlotConfig) -> None:
             output.write("difference", one._asdict())
         for number, line in enumerate(lines, 1):
             output.terminal.print(f"{number}  {line}", markup=False, highlight=False)
-        table(found, c.path).print(output.terminal)
-        save(draw(found, c.title), c.picture)
+        names = dict(zip(c.path, short_names(c.path), strict=True))
+        shown = [one._replace(checkpoint=names[one.checkpoint]) for one in found]
+        table(shown, list(names.values())).print(output.terminal)
+        save(draw(shown, c.title), c.picture)
         print(c.picture, file=output.people)
 
 
