@@ -16,20 +16,21 @@ from toolkit.nn.attention import (
 )
 
 RELATIVE = ("none", "t5", "shaw", "composite")
-BUCKETS = 32
+BUCKETS, REACH = 32, 128
+"""T5's: the offset from which on all share one bucket."""
 
 
 def terms(
     name: str, heads: int, head_width: int, radius: int, *, left_only: bool
 ) -> list[ScoreTerm]:
-    """What is added to the scores q_i . k_j / sqrt(K), with a tap for each offset to the radius.
+    """What is added to the scores q_i . k_j / sqrt(K), offsets beyond the radius clipped to it.
 
     t5: beta_{h, bucket(j-i)}, 32 buckets (Raffel et al. 2020). shaw: q_i . w_{j-i} / sqrt(K), the
     keys' part of Shaw et al. 2018. composite: beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang et al.
     2021, eq. 6).
     """
     if name == "t5":
-        return [BucketBias(heads, BUCKETS, 8 * radius, left_only=left_only)]
+        return [BucketBias(heads, BUCKETS, REACH, left_only=left_only)]
     if name == "shaw":
         return [Relative([QueryKernel(head_width, radius, left_only=left_only)])]
     if name == "composite":

@@ -23,8 +23,8 @@ class TransformerConfig(EncoderDecoderConfig):
     bucket), shaw (a product of the query), or composite (a number and a product); the decoder's
     look to the left alone."""
     radius: int = 16
-    """Furthest offset with a tap of its own, in tokens; farther ones share the outermost. For t5,
-    an eighth of the offset from which on all share one bucket."""
+    """Furthest offset with a tap of its own, in tokens (shaw, composite); farther ones share the
+    outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,8 +22,8 @@ class TransformerLMConfig(StackConfig):
     """What attention adds to its scores for offsets: none, t5 (a number for each head and bucket),
     shaw (a product of the query), or composite (a number and a product)."""
     radius: int = 16
-    """Furthest offset with a tap of its own, in tokens; farther ones share the outermost. For t5,
-    an eighth of the offset from which on all share one bucket."""
+    """Furthest offset with a tap of its own, in tokens (shaw, composite); farther ones share the
+    outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -71,5 +71,5 @@ class SoftmaxMap(AttentionMap):
             causal=p.places.causal,
         )
 
-    def keeps(self) -> KeysAndValues:
+    def keeps(self) -> Kept:
         return KeysAndValues()

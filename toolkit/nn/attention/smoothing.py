@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.maps import SoftmaxMap
+from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.projected import Projected
 from toolkit.nn.attention.terms import Content, ScoreTerm
+from toolkit.nn.cache import Kept
 from toolkit.nn.convolution import convolved
 from toolkit.nn.initial import glorot_uniform_
 
@@ -38,6 +39,10 @@ class SmoothedMap(SoftmaxMap):
 
     def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
         return self.smoothing(super().forward(p))
+
+    def keeps(self) -> Kept:
+        """Nothing that would do: neighbours on the right smooth the weights too."""
+        return AttentionMap.keeps(self)
 
     def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
         return self(p) @ p.v
