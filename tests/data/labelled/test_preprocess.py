@@ -7,9 +7,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.labelled.glue import TASKS
 from toolkit.data.labelled.split import LabelledSplit
-from toolkit.data.preprocess import preprocess
 
 from .conftest import PAIRS, RTE, STS
 
@@ -126,33 +124,3 @@ def test_nothing_to_learn_a_vocabulary_from_is_said(folder, written):
 def test_options_that_say_nothing_are_refused(wrong, message):
     with pytest.raises(ToolkitError, match=message):
         PreprocessConfig(**{"trainpref": "x", "format": "glue", "glue_task": "RTE", **wrong})
-
-
-COUNTS = {
-    "CoLA": {"train": 8551, "valid": 1043, "test": 1063},
-    "SST-2": {"train": 67349, "valid": 872, "test": 1821},
-    "MRPC": {"train": 3668, "valid": 408, "test": 1725},
-    "STS-B": {"train": 5749, "valid": 1500, "test": 1379},
-    "QNLI": {"train": 8999, "valid": 5463, "test": 5463},
-    "MNLI": {"train": 8999, "valid": 1000},
-    "QQP": {"train": 19999, "valid": 3497},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.realdata
-@pytest.mark.parametrize("name", COUNTS)
-def test_real_files_have_the_rows_that_they_are_published_with(name, real_data, tmp_path):
-    folder = real_data / "glue_data" / name
-    if not folder.is_dir():
-        pytest.skip(f"no {folder}")
-    target = tmp_path / "data"
-    given = {"format": "glue", "glue_task": name, "vocab_size": 200, "malformed": "skip"}
-    preprocess(PreprocessConfig(trainpref=str(folder), destdir=str(target), **given))
-    meta = json.loads((target / "meta.json").read_text())
-    rows = {s: e["columns"]["tokens"]["parts"][0]["items"] for s, e in meta["splits"].items()}
-    assert rows == COUNTS[name]
-    assert meta["splits"]["train"]["malformed"] == (name == "QQP")
-    for split, entry in meta["splits"].items():
-        counted = sum(entry["labels"].values()) + entry["unlabelled"]
-        assert counted == (0 if TASKS[name].number and split != "test" else rows[split])

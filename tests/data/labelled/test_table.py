@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
@@ -110,3 +112,36 @@ def test_a_score_is_a_number_in_its_range(read, score):
 def test_the_index_of_a_row_to_be_answered_is_a_number(read):
     table = read("index\tsentence\n0\ta\nx\tb\n")
     assert "the index must be a whole number, but is 'x'." in str(table.problems[0])
+
+
+COUNTS = {
+    "CoLA": {"train": 8551, "dev": 1043, "test": 1063},
+    "SST-2": {"train": 67349, "dev": 872, "test": 1821},
+    "MRPC": {"train": 3668, "dev": 408, "test": 1725},
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "QNLI": {"train": 8999, "dev": 5463, "test": 5463},
+    "MNLI": {"train": 8999, "dev_matched": 1000},
+    "QQP": {"train": 19999, "dev": 3497},
+}
+"""As published, or as the data beside the project says; QQP's first row has five columns."""
+PLACES = {"CoLA": 1, "SST-2": 1, "MRPC": 0, "QNLI": -1, "MNLI": -1, "QQP": -1}
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", COUNTS)
+def test_real_files_have_their_own_rows_and_answers(name, real_data):
+    folder = real_data / "glue_data" / name
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    for split, count in COUNTS[name].items():
+        path = folder / f"{split}.tsv"
+        table = read_table(path, TASKS[name], MOST)
+        assert len(table.rows) == count
+        wrong = [2] if (name, split) == ("QQP", "train") else []
+        assert [problem.line for problem in table.problems] == wrong
+        if table.labelled and name in PLACES:
+            lines = path.read_bytes().decode("utf-8-sig").split("\n")
+            cells = [line.rstrip("\r").split("\t")[PLACES[name]] for line in lines if line]
+            answers = Counter(cell for cell in cells if cell in TASKS[name].classes)
+            assert Counter(row.label for row in table.rows) == answers
