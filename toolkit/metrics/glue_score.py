@@ -1,0 +1,24 @@
+"""One number for a benchmark: the plain mean over its tasks (Wang et al. 2019, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from toolkit.common.errors import ToolkitError
+
+TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "QNLI", "RTE")
+NINE = (*TASKS, "MNLI-m", "MNLI-mm")
+"""Chang et al. 2021: both parts of MNLI count; WNLI does not."""
+EIGHT = (*TASKS, "MNLI-m")
+"""TACO and ConvBERT: eight tasks, MNLI as one."""
+
+
+def glue_score(scores: Mapping[str, float], columns: tuple[str, ...] = NINE) -> float:
+    """sum_t score_t / T; a task's score is the mean of its official figures."""
+    missing = [name for name in columns if name not in scores]
+    if missing:
+        raise ToolkitError(
+            f"the score of GLUE must be of all its {len(columns)} columns, but "
+            f"{', '.join(missing)} is missing. Evaluate them first."
+        )
+    return sum(scores[name] for name in columns) / len(columns)
