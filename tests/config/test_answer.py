@@ -42,4 +42,6 @@ def test_a_plugin_is_listed_with_the_built_in_ones(train, tmp_path):
         "def build(c):\n    'What mine is for.'\n"
     )
     text = answer(["--user-dir", str(tmp_path), "--list", "criteria"], train)
-    assert "listed_plugin  What mine is for." in text
+    assert ["listed_plugin", "What mine is for."] in [
+        line.split(maxsplit=1) for line in text.split("\n")
+    ]

@@ -7,7 +7,7 @@ from toolkit.config.preprocess import PreprocessConfig
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"format": "conll"}, "format must be one of text, conllu, ptb, columns, but is 'conll'"),
+        ({"format": "conll"}, "format must be one of text, conllu, ptb, .* but is 'conll'"),
         ({"vocabulary_from": "dev"}, "vocabulary_from must be train or all, but is 'dev'"),
         ({"unseen_tags": "skip"}, "unseen_tags must be error or wrong, but is 'skip'"),
         ({"type_share": 0.0}, "type_share must lie between 0 and 1, but is 0.0"),
