@@ -60,8 +60,6 @@ def test_a_loss_that_is_not_finite_on_one_rank_changes_nothing_on_any(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.slow
 def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
     def train(world):
         training, _ = poisoned(config, world, float("nan"), range(1, 99), no_save=True, max_epoch=9)
@@ -75,8 +73,6 @@ def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
     assert "that is not finite: the output of the criterion (CrossEntropy) on rank 1" in first[1]
 
 
-@pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
     def train(world):

@@ -85,8 +85,6 @@ def test_one_lack_of_memory_halves_the_batches_on_all_ranks(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks, where):
     def learn(world):

@@ -77,7 +77,8 @@ def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
 
 def _kind(settings: Mapping[str, Any]) -> str:
     inner = settings.get("inner")
-    return f"{inner['kind']} with tags" if inner else str(settings["kind"])
+    beside = "labels" if settings["kind"] == "labelled" else "tags"
+    return f"{inner['kind']} with {beside}" if inner else str(settings["kind"])
 
 
 def _told(settings: Mapping[str, Any]) -> list[str]:
