@@ -21,7 +21,6 @@ def test_the_big_model_has_the_published_number_of_parameters():
 
 
 def test_fixed_kernels_have_that_many_less_than_made_ones():
-    """Which leaves 208.9 million; table 1 says 202, by a shape that the paper does not give."""
     taps, heads, width = 149 + 118, 16, 1024
     of_kernels = heads * (width - 1) * taps
     assert parameters("dynamicconv_big", 9) - parameters("lightconv_big", 9) == of_kernels
