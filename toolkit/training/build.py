@@ -28,9 +28,9 @@ def build_model(
 ) -> nn.Module:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
 
-    `characters` and `tags` are how many the data has, where words are spelt and have tags; `targets`
-    how many symbols the language has that is written, where it has a vocabulary of its own;
-    `labels` how many classes its texts have, 1 where they have a number.
+    `characters` and `tags` are how many the data has, where words are spelt and have tags;
+    `targets` how many symbols the language has that is written, where it has a vocabulary of its
+    own; `labels` how many classes its texts have, 1 where they have a number.
     Keyword overrides are fields of the architecture's config. The first weights come from torch's
     default generator: seed it with torch.manual_seed for the same ones again.
     """
