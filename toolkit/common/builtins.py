@@ -47,7 +47,7 @@ ARCHITECTURES: dict[str, Builtin] = {
     "taco_tiny": Builtin("toolkit.models.taco", "the same, a few layers for demonstrations"),
     "conv_san": Builtin(
         "toolkit.models.conv_san",
-        "convolved attention over words and characters (Dufter et al. 2020), Penn Treebank size",
+        "convolved attention over words and characters (Dufter et al. 2020), PTB size",
     ),
     "conv_san_ud": Builtin("toolkit.models.conv_san", "the same, size for Universal Dependencies"),
     "conv_san_none": Builtin("toolkit.models.conv_san", "Table 2b: without positions"),

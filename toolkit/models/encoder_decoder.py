@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -119,7 +120,7 @@ class EncoderDecoder(nn.Module):
         assert isinstance(last, SequenceLayer) and last.cross is not None, "the decoder reads"
         cross = last.cross
 
-        def look(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        def look(_: nn.Module, inputs: tuple[Any, ...]) -> None:
             found.append(cross.weights(inputs[0], source).mean(1))
 
         handle = cross.register_forward_pre_hook(look)
