@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.bounded import read_json
-from toolkit.data.codec import Codec, Ids, class_of
+from toolkit.data.codec import Codec
+from toolkit.data.wrapped_codec import WrappedCodec, inner_of
 
 LABELS_FILE = "labels.json"
 
@@ -52,15 +53,14 @@ class Labels:
         return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
 
 
-class LabelledCodec(Codec):
+class LabelledCodec(WrappedCodec):
     """Reads text as the codec within it does."""
 
     kind = "labelled"
 
     def __init__(self, inner: Codec, labels: Labels) -> None:
-        super().__init__(inner.vocabulary, lowercase=inner.lowercase)
-        self.inner, self.labels = inner, labels
-        self.files = (*inner.files, LABELS_FILE)  # type: ignore[misc]
+        super().__init__(inner, LABELS_FILE)
+        self.labels = labels
 
     @property
     def counts(self) -> dict[str, int]:
@@ -70,20 +70,7 @@ class LabelledCodec(Codec):
     def fingerprint(self) -> str:
         return f"{self.vocabulary.fingerprint} {self.labels.fingerprint}"
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        return self.inner.encode_lines(lines)
-
-    def continue_word(self, text: str) -> list[int]:
-        return self.inner.continue_word(text)
-
-    def _join(self, ids: Sequence[int]) -> str:
-        return self.inner._join(ids)
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "inner": self.inner.settings()}
-
     def save(self, folder: Path | str) -> None:
-        self.inner.save(folder)
         super().save(folder)
         text = json.dumps(asdict(self.labels), indent=1) + "\n"
         (Path(folder) / LABELS_FILE).write_text(text, encoding="utf-8")
@@ -92,6 +79,4 @@ class LabelledCodec(Codec):
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
     ) -> LabelledCodec:
-        inner = {**settings["inner"], "special": settings["special"]}
-        found = class_of(inner.get("kind"), folder)._restore(folder, inner, symbols)
-        return cls(found, Labels.load(folder))
+        return cls(inner_of(folder, settings, symbols), Labels.load(folder))

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.codec import Codec, Ids, class_of
+from toolkit.data.codec import Codec, Ids
 from toolkit.data.dictionary import Dictionary
 from toolkit.data.tagged.tables import FIRST_CHARACTER, OOV, PAD, TABLES_FILE, Tables
 from toolkit.data.vocabulary import ROLES, Vocabulary, whole_words
+from toolkit.data.wrapped_codec import WrappedCodec, inner_of
 
 LONGEST_WORD = 20  # characters of a word that are read (Dufter et al. 2020, code)
 
 
-class TaggedCodec(Codec):
+class TaggedCodec(WrappedCodec):
     """Reads text as the codec within it does, which may be one of whole words or of pieces."""
 
     kind = "tagged"
 
     def __init__(self, inner: Codec, tables: Tables) -> None:
-        super().__init__(inner.vocabulary, lowercase=inner.lowercase)
-        self.inner, self.tables = inner, tables
-        self.files = (*inner.files, TABLES_FILE)  # type: ignore[misc]
+        super().__init__(inner, TABLES_FILE)
+        self.tables = tables
 
     @classmethod
     def of_words(cls, tables: Tables) -> TaggedCodec:
@@ -73,20 +73,7 @@ class TaggedCodec(Codec):
         places = np.cumsum(lengths)[blank]
         return np.insert(ids, places, self.vocabulary.unk), np.maximum(lengths, 1)
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        return self.inner.encode_lines(lines)
-
-    def continue_word(self, text: str) -> list[int]:
-        return self.inner.continue_word(text)
-
-    def _join(self, ids: Sequence[int]) -> str:
-        return self.inner._join(ids)
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "inner": self.inner.settings()}
-
     def save(self, folder: Path | str) -> None:
-        self.inner.save(folder)
         super().save(folder)
         self.tables.save(Path(folder))
 
@@ -94,6 +81,4 @@ class TaggedCodec(Codec):
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
     ) -> TaggedCodec:
-        inner = {**settings["inner"], "special": settings["special"]}
-        found = class_of(inner.get("kind"), folder)._restore(folder, inner, symbols)
-        return cls(found, Tables.load(folder))
+        return cls(inner_of(folder, settings, symbols), Tables.load(folder))
