@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from toolkit.common.errors import ToolkitError
@@ -47,49 +47,32 @@ class LightConvConfig(EncoderDecoderConfig):
                 )
 
 
-@register_arch("lightconv", LightConvConfig(share_embeddings="all"))
-@register_arch(
-    "lightconv_big",
-    LightConvConfig(
-        width=1024, heads=16, feed_forward_width=4096, dropout=0.3, share_embeddings="all"
-    ),
+BASE = LightConvConfig(share_embeddings="all")
+BIG = replace(BASE, width=1024, heads=16, feed_forward_width=4096, dropout=0.3)
+IWSLT = LightConvConfig(heads=4, feed_forward_width=1024, dropout=0.3)
+TINY = LightConvConfig(
+    encoder_kernels=[3, 7, 15, 31],
+    decoder_kernels=[3, 7, 15, 31],
+    width=128,
+    heads=4,
+    feed_forward_width=256,
+    dropout=0.3,
 )
-@register_arch("lightconv_iwslt", LightConvConfig(heads=4, feed_forward_width=1024, dropout=0.3))
-@register_arch(
-    "lightconv_tiny",
-    LightConvConfig(
-        encoder_kernels=[3, 7, 15, 31],
-        decoder_kernels=[3, 7, 15, 31],
-        width=128,
-        heads=4,
-        feed_forward_width=256,
-        dropout=0.3,
-    ),
-)
+
+
+@register_arch("lightconv", BASE)
+@register_arch("lightconv_big", BIG)
+@register_arch("lightconv_iwslt", IWSLT)
+@register_arch("lightconv_tiny", TINY)
 def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
     """W_O sum_m softmax(beta_h)_m x_{i+m}, x the gated input: one kernel a head (eq. 3)."""
     return convolutional(c, sizes, lambda size: NormalisedKernel(c.heads, size))
 
 
-@register_arch("dynamicconv", LightConvConfig(share_embeddings="all"))
-@register_arch(
-    "dynamicconv_big",
-    LightConvConfig(
-        width=1024, heads=16, feed_forward_width=4096, dropout=0.3, share_embeddings="all"
-    ),
-)
-@register_arch("dynamicconv_iwslt", LightConvConfig(heads=4, feed_forward_width=1024, dropout=0.3))
-@register_arch(
-    "dynamicconv_tiny",
-    LightConvConfig(
-        encoder_kernels=[3, 7, 15, 31],
-        decoder_kernels=[3, 7, 15, 31],
-        width=128,
-        heads=4,
-        feed_forward_width=256,
-        dropout=0.3,
-    ),
-)
+@register_arch("dynamicconv", BASE)
+@register_arch("dynamicconv_big", BIG)
+@register_arch("dynamicconv_iwslt", IWSLT)
+@register_arch("dynamicconv_tiny", TINY)
 def dynamicconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
     """The same with softmax(W x_i)_h, made at every place of the token there (eq. 5)."""
     return convolutional(
