@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
+from toolkit.data.located import Located
 from toolkit.data.normalise import lower_without_accents
 from toolkit.data.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
 
@@ -27,6 +28,7 @@ KINDS = {
     "wordpiece": ("toolkit.data.word_pieces", "WordPieces"),
     "tokenizer": ("toolkit.data.given_tokenizer", "GivenTokenizer"),
     "labelled": ("toolkit.data.labelled.codec", "LabelledCodec"),
+    "parallel": ("toolkit.data.parallel.codec", "ParallelCodec"),
     "tagged": ("toolkit.data.tagged.codec", "TaggedCodec"),
 }
 
@@ -49,6 +51,10 @@ class Codec(ABC):
     @abstractmethod
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
         """All ids back to back, and how many each line has; no special symbols among them."""
+
+    @abstractmethod
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        """The same ids, and the characters of its line that each stands for."""
 
     @abstractmethod
     def continue_word(self, text: str) -> list[int]:

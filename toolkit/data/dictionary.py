@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +13,7 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import Codec, Ids
+from toolkit.data.located import Located, LocatedWords, Token, origins_of
 from toolkit.data.text import read_whole
 from toolkit.data.vocabulary import WORD_START, Vocabulary, first_marked, whole_words
 
@@ -84,6 +87,17 @@ class Dictionary(Codec):
         lengths = np.array([len(words) for words in split], np.int64)
         ids = map(self._index.__getitem__, chain.from_iterable(split))
         return np.fromiter(ids, np.int64, int(lengths.sum())), lengths
+
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        return self._located.locate_lines(lines)
+
+    @cached_property
+    def _located(self) -> LocatedWords:
+        return LocatedWords(self._locate)
+
+    def _locate(self, word: str) -> list[Token]:
+        origin, found = origins_of(word, self.lowercase), re.finditer(r"\S+", self.plain(word))
+        return [(self._index[match.group()], *origin(match.span())) for match in found]
 
     def continue_word(self, text: str) -> list[int]:
         """Words have no parts: the same as `encode`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import CODEC_FILE, MASK, SYMBOLS_FILE, Codec, Ids
+from toolkit.data.located import Located, Token, packed, tidied
 from toolkit.data.vocabulary import (
     SPACE_BYTE,
     WORD_REST,
@@ -70,8 +71,21 @@ class GivenTokenizer(Codec):
         split = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
         lengths = np.array([len(ids) for ids in split], np.int64)
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
+        return self._known(ids), lengths
+
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        found = packed([self._locate(line) for line in lines])
+        return found._replace(ids=self._known(found.ids))
+
+    def _locate(self, line: str) -> list[Token]:
+        found = self._tokenizer.encode(line, add_special_tokens=False)
+        places = (tidied(line, place) for place in found.offsets)
+        return [(token, *place) for token, place in zip(found.ids, places, strict=True)]
+
+    def _known(self, ids: Ids) -> Ids:
+        """Unknown where the model has no such symbol, or text must not spell it."""
         strange = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
-        return np.where(strange, self.vocabulary.unk, ids), lengths
+        return np.where(strange, self.vocabulary.unk, ids)
 
     def encode_marked(self, text: str) -> list[int]:
         """The space before a special symbol belongs to it, as RoBERTa's tokenizer has it."""

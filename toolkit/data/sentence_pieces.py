@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import sentencepiece
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import CODEC_FILE, SYMBOLS_FILE, Codec, Ids
+from toolkit.data.located import Located, LocatedWords, Token, origins_of, packed, tidied
+from toolkit.data.piece_places import characters, pieces_of
 from toolkit.data.vocabulary import WORD_START, append_special
 from toolkit.data.word_cache import WordCache
 
@@ -52,6 +54,32 @@ class SentencePieces(Codec):
         lengths = np.array([len(ids) for ids in split], np.int64)
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
         return ids, lengths
+
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        if self._word_by_word:
+            return self._located.locate_lines(lines)
+        return packed([self._locate(line) for line in lines])
+
+    @cached_property
+    def _located(self) -> LocatedWords:
+        return LocatedWords(self._locate)
+
+    def _locate(self, text: str) -> list[Token]:
+        plain, origin = self.plain(text), origins_of(text, self.lowercase)
+        message = self._pieces.encode(plain, out_type="serialized_proto")
+        places = characters(plain, pieces_of(message))
+        parts = (part for piece in places for part in self._parts(piece))
+        return [(i, *origin(tidied(plain, (begin, end)))) for i, begin, end in parts]
+
+    def _parts(self, piece: Token) -> list[Token]:
+        """Those of a piece that is cut, one behind the other."""
+        number, begin, end = piece
+        if number not in self._apart:
+            return [piece]
+        ids = self._apart[number]
+        widths = (len(self.vocabulary.symbols[i].removeprefix(WORD_START)) for i in ids)
+        edges = [min(edge, end) for edge in accumulate(widths, initial=begin)]
+        return [(i, *edge) for i, edge in zip(ids, pairwise(edges), strict=True)]
 
     def continue_word(self, text: str) -> list[int]:
         """The same pieces, but the first without the mark of a word's beginning."""

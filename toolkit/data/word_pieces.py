@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import Codec, Ids
+from toolkit.data.located import Located, LocatedWords, Token, tidied
 from toolkit.data.text import read_whole
 from toolkit.data.vocabulary import WORD_REST, Vocabulary, rest_marked
 from toolkit.data.word_cache import WordCache
@@ -80,6 +82,18 @@ class WordPieces(Codec):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
         return self._words.encode_lines(lines)
+
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        return self._located.locate_lines(lines)
+
+    @cached_property
+    def _located(self) -> LocatedWords:
+        return LocatedWords(self._locate)
+
+    def _locate(self, word: str) -> list[Token]:
+        found = self._tokenizer.encode(word, add_special_tokens=False)
+        places = (tidied(word, place) for place in found.offsets)
+        return [(token, *place) for token, place in zip(found.ids, places, strict=True)]
 
     def continue_word(self, text: str) -> list[int]:
         """The first word as later pieces only; not where it begins with punctuation."""

@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.codec import Codec, Ids, class_of
+from toolkit.data.located import Located
 
 
 class WrappedCodec(Codec):
     """Reads text as the codec within it does."""
 
-    def __init__(self, inner: Codec, own_file: str) -> None:
+    def __init__(self, inner: Codec, *own_files: str) -> None:
         super().__init__(inner.vocabulary, lowercase=inner.lowercase)
         self.inner = inner
-        self.files = (*inner.files, own_file)  # type: ignore[misc]
+        self.files = (*inner.files, *own_files)  # type: ignore[misc]
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
         return self.inner.encode_lines(lines)
+
+    def locate_lines(self, lines: Sequence[str]) -> Located:
+        return self.inner.locate_lines(lines)
 
     def continue_word(self, text: str) -> list[int]:
         return self.inner.continue_word(text)
