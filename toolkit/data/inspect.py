@@ -14,6 +14,9 @@ import numpy.typing as npt
 from toolkit.data.codec import Codec
 from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
+from toolkit.data.parallel.codec import ParallelCodec
+from toolkit.data.parallel.preprocess import KIND as PARALLEL
+from toolkit.data.parallel.split import ParallelSplit
 from toolkit.data.shards import Corpora
 from toolkit.data.source import Source
 from toolkit.data.tagged.preprocess import KIND
@@ -64,21 +67,30 @@ def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
     names = {name: value for name, value in settings.items() if name not in apart}
     files = [file for s in sources for file in s.path.iterdir() if file.is_file()]
     shards = {"shards": str(len(sources))} if len(sources) > 1 else {}
+    own = f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
     return {
         "kind": sources[0].kind,
         **shards,
         **sources[0].facts,
         "size": f"{size(sum(map(_bytes, files)))} in {len(files)} files",
         "tokenizer": ", ".join([_kind(settings), *_told(names)]),
-        "vocabulary": f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}",
+        "vocabulary": "; ".join([own, *_other(corpora.codec)]),
         "fingerprint": corpora.fingerprint,
     }
 
 
 def _kind(settings: Mapping[str, Any]) -> str:
     inner = settings.get("inner")
-    beside = "labels" if settings["kind"] == "labelled" else "tags"
-    return f"{inner['kind']} with {beside}" if inner else str(settings["kind"])
+    beside = {"labelled": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
+    return f"{inner['kind']}{beside}" if inner else str(settings["kind"])
+
+
+def _other(codec: Codec) -> list[str]:
+    """The vocabulary of the language that is written, where it has its own."""
+    if not isinstance(codec, ParallelCodec) or codec.joined:
+        return []
+    words = codec.target.vocabulary
+    return [f"target {len(words):,} symbols, fingerprint {words.fingerprint[:16]}"]
 
 
 def _told(settings: Mapping[str, Any]) -> list[str]:
@@ -189,6 +201,9 @@ def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, st
     if folder.kind == KIND:
         yield from tagged_items(TaggedSplit(folder, split), count)
         return
+    if folder.kind == PARALLEL:
+        yield from pairs(ParallelSplit(folder, split), count)
+        return
     column = folder.split(split).columns.get(TEXT)
     if column is None or not count or not column.items:
         return
@@ -198,6 +213,15 @@ def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, st
         part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
         begin, end = part.offsets[local : local + 2] + column.first_elements[owner]
         yield number, folder.codec.decode(_read(column, int(begin), int(end)).tolist())
+
+
+def pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
+    """Evenly spread sentences, and what they become."""
+    for number in np.unique(np.linspace(0, len(split) - 1, count, dtype=np.int64)):
+        ids = np.array([number])
+        source = split.source.take(ids, split.source.lengths[ids])
+        said = split.codec.decode(source.ids.tolist())
+        yield int(number), f"{said} -> {split.references(ids)[0]}"
 
 
 def tagged_items(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:

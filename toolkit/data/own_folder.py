@@ -17,6 +17,8 @@ from toolkit.data.columns import Part
 from toolkit.data.source import Source
 
 META_FILE = "meta.json"
+TARGET = "target"
+"""The folder inside that holds the codec of the language that is written."""
 FORMAT, VERSION = "toolkit data folder", 1
 
 
@@ -82,7 +84,7 @@ class OwnFolder(Source):
         self.vocabulary = str(self.meta["vocabulary"]["fingerprint"])
         self.splits = list(self.meta["splits"])
         for name, expected in self.meta["files"].items():
-            _check_file(path / Path(name).name, expected)
+            _check_file(own_file(path, name), expected)
 
     @property
     def digest(self) -> str:
@@ -142,12 +144,19 @@ def _open_part(
                 f"{part.stem}.bin and .idx must be those that meta.json lists, but their {name} "
                 f"are {value}, not {entry[name]}. They come from another run: preprocess again."
             )
-    if part.header.fingerprint not in ("0" * 64, meta["vocabulary"]["fingerprint"]):
+    written = meta["vocabulary"]
+    if part.header.fingerprint not in ("0" * 64, written["fingerprint"], written.get("target")):
         raise ToolkitError(
             f"{part.stem}.bin must be written with the vocabulary beside it, but was written with "
             f"another one. Run toolkit-preprocess again."
         )
     return part
+
+
+def own_file(folder: Path, name: str) -> Path:
+    """A file that meta.json lists: of the folder itself, or of the target language in it."""
+    path = Path(name)
+    return folder / TARGET / path.name if path.parent.name == TARGET else folder / path.name
 
 
 def _check_file(path: Path, expected: str) -> None:

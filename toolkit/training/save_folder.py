@@ -106,7 +106,7 @@ class SaveFolder:
         temporary.mkdir()
         fill(temporary)
         manifest.seal(temporary, facts)
-        for file in temporary.iterdir():
+        for file in temporary.rglob("*"):
             sync(file)
         sync(temporary)
         old = self.path / f".{name}{OLD}"

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.codec import Codec
+from toolkit.data.dictionary import Dictionary
+from toolkit.data.parallel.codec import ParallelCodec
+
+GERMAN, ENGLISH = (Dictionary.build({word: 1}, size=9) for word in ("Hund", "dog"))
+
+
+@pytest.fixture
+def codec():
+    return ParallelCodec(GERMAN, ENGLISH, source_lang="de", target_lang="en")
+
+
+def test_it_reads_the_source_and_has_the_target_beside_it(codec):
+    assert codec.decode(codec.encode("Hund")) == "Hund"
+    assert codec.target.decode(codec.target.encode("dog")) == "dog"
+    assert codec.decode(codec.encode("dog")) == "<unk>" and codec.counts["targets"] == 6
+
+
+def test_it_comes_back_from_a_folder(codec, tmp_path):
+    codec.save(tmp_path)
+    again = Codec.load(tmp_path)
+    assert isinstance(again, ParallelCodec) and again.fingerprint == codec.fingerprint
+    assert (again.languages, again.joined) == ("de-en", False)
+    assert set(codec.files) == {"dict.txt", "codec.json", "target/dict.txt", "target/codec.json"}
+
+
+def test_other_words_to_write_are_another_fingerprint(codec):
+    joined = ParallelCodec(GERMAN, None, source_lang="de", target_lang="en")
+    assert joined.target is joined.inner and joined.fingerprint != codec.fingerprint
+
+
+def test_a_target_that_is_gone_is_told(codec, tmp_path):
+    codec.save(tmp_path)
+    (tmp_path / "target" / "dict.txt").unlink()
+    with pytest.raises(ToolkitError, match=r"target must hold a readable dict.txt"):
+        Codec.load(tmp_path)

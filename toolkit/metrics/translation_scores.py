@@ -1,0 +1,48 @@
+"""BLEU, chrF and TER of translations against references, as sacreBLEU counts them (Post 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+NAMES = ("bleu", "chrf")
+EVERY = ("bleu", "chrf", "ter")
+
+
+class CorpusScore(NamedTuple):
+    """A score over all sentences, with how it was counted: versions, case, tokenisation."""
+
+    name: str
+    value: float
+    signature: str
+    detail: str = ""
+    """What else there is to tell, such as the precisions of BLEU's n-grams."""
+
+
+def corpus_scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    names: Sequence[str] = NAMES,
+    lowercase: bool = False,
+) -> list[CorpusScore]:
+    """The scores named, 0 to 100 and for ter 0 or more; one reference for each hypothesis."""
+    assert len(hypotheses) == len(references), "every hypothesis has one reference"
+    found = []
+    for name in names:
+        metric = counted(name, lowercase)
+        score = metric.corpus_score(list(hypotheses), [list(references)])
+        signature, told = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
+        found.append(CorpusScore(name, float(score.score), signature, str(told)))
+    return found
+
+
+def counted(name: str, lowercase: bool) -> Any:
+    """sacreBLEU's object for one score."""
+    from sacrebleu.metrics import BLEU, CHRF, TER  # a second, which only scoring is to cost
+
+    if name == "bleu":
+        return BLEU(lowercase=lowercase)
+    if name == "chrf":
+        return CHRF(lowercase=lowercase)
+    return TER(case_sensitive=not lowercase)
