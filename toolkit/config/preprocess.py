@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.config.labelled import LabelledConfig
+from toolkit.config.parallel import PARALLEL, ParallelConfig
 from toolkit.config.sections import one_of, require
 from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
 
@@ -20,7 +21,7 @@ GIVEN = {  # option that brings a vocabulary: what it is a vocabulary of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(LabelledConfig, TaggedConfig):
+class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
     overwrite: bool = False
     """Replace a data folder that is already at destdir, once the new one is complete."""
     units: str = "lines"
@@ -65,9 +66,10 @@ class PreprocessConfig(LabelledConfig, TaggedConfig):
     """Most tokens of one item, special symbols not counted, or most words of a tagged sentence; 0
     for no limit."""
     too_long: str = "error"
-    """What becomes of an item with more. error: the run ends and names its line. skip: it is left
-    out. truncate: its tail is. split: it becomes several items, cut before a word where it can be.
-    Each split's table and meta.json say how many items and tokens."""
+    """What becomes of an item with more, or a pair of which one has. error: the run ends and names
+    its line. skip: it is left out. truncate: its tail is. split: it becomes several items, cut
+    before a word where it can be; not a pair. Each split's table and meta.json say how many and how
+    many tokens."""
     workers: int = 0
     """Processes that binarize in parallel; 0 for one on each core this process may use."""
     json: str | None = None
@@ -97,6 +99,7 @@ class PreprocessConfig(LabelledConfig, TaggedConfig):
             )
         require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
         require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
+        self.check_parallel()
         self.check_tagged()
         self.check_labelled()
         refuse_of_other_formats(self)
@@ -125,6 +128,7 @@ class PreprocessConfig(LabelledConfig, TaggedConfig):
 
     def _check_tokenizer(self) -> None:
         given = [name for name in GIVEN if getattr(self, name) is not None]
+        self.check_target(self.kind)
         require(
             len(given) < 2,
             f"a vocabulary must be given once, but is by {' and '.join(given)}. Leave one of them "
@@ -163,6 +167,11 @@ class PreprocessConfig(LabelledConfig, TaggedConfig):
             f"max_item_tokens must not be negative, but is {self.max_item_tokens}.",
         )
         one_of("too_long", self.too_long, TOO_LONG)
+        require(
+            self.too_long != "split" or self.format != PARALLEL,
+            "too_long must be error, skip or truncate for parallel text, but is split. The other "
+            "language's sentence could not be cut at the same place.",
+        )
         require(
             self.too_long == "error" or self.max_item_tokens > 0,
             f"too_long {self.too_long} must come with a limit, but there is none. Give "
