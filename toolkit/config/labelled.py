@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.config.reading import READING
 from toolkit.config.sections import one_of, require
 
 LABELLED = ("glue", "tsv")
@@ -12,7 +13,7 @@ GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "W
 LABELLED_ONLY = {
     "glue_task": ("glue",),
     **dict.fromkeys(("text_columns", "label_column", "label_type"), ("tsv",)),
-    "malformed": LABELLED,
+    "malformed": (*LABELLED, *READING),
 }
 
 
@@ -30,9 +31,9 @@ class LabelledConfig:
     label_type: str = "class"
     """tsv: class or number. Classes are those that the training part has."""
     malformed: str = "error"
-    """Labelled text: what becomes of a row with too few or too many columns, or with an answer that
-    is none. error: the run ends and names its line. skip: it is left out, named and counted; not
-    where answers are to be submitted."""
+    """Labelled text and questions: what becomes of a row with too few or too many columns, or with
+    an answer that is none or does not stand where it says. error: the run ends and names its line.
+    skip: it is left out, named and counted; not where answers are to be submitted."""
 
     def check_labelled(self) -> None:
         """Rules for these options; called where the others are checked."""

@@ -6,19 +6,24 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from toolkit.config.labelled import LABELLED, LABELLED_ONLY
+from toolkit.config.parallel import PARALLEL, PARALLEL_ONLY
+from toolkit.config.reading import READING
 from toolkit.config.sections import require
 
 TAGGED = ("conllu", "ptb", "columns")
-FORMATS = ("text", *TAGGED, *LABELLED)
+FORMATS = ("text", *TAGGED, *LABELLED, *READING, PARALLEL)
+UNTAGGED = ("text", *LABELLED, *READING, PARALLEL)
 ONLY_FOR = {  # option -> the formats that it says something about
     **dict.fromkeys(("tag", "empty_nodes"), ("conllu",)),
     **dict.fromkeys(("train_sections", "valid_sections", "test_sections"), ("ptb",)),
     **dict.fromkeys(("vocabulary_from", "type_share", "unseen_tags"), TAGGED),
     **dict.fromkeys(("word_vectors", "word_vectors_first"), TAGGED),
-    **dict.fromkeys(("units", "valid_share", "test_share", "too_long"), ("text",)),
-    **dict.fromkeys(("tokenizer", "srcdict", "split_digit_commas"), ("text", *LABELLED)),
-    "max_item_tokens": ("text", *TAGGED),
+    **dict.fromkeys(("units", "valid_share", "test_share"), ("text",)),
+    **dict.fromkeys(("tokenizer", "srcdict", "split_digit_commas"), UNTAGGED),
+    "too_long": ("text", PARALLEL),
+    "max_item_tokens": ("text", *TAGGED, PARALLEL),
     **LABELLED_ONLY,
+    **PARALLEL_ONLY,
 }
 
 
@@ -41,7 +46,10 @@ class TaggedConfig:
     conllu: CoNLL-U, as Universal Dependencies; ptb: Penn Treebank, .mrg and .pos; columns: a word
     and its tag a line, with a tab or a space between them, and a blank line behind a sentence. With
     a class or a number for each text or pair, for the task glue: glue: the tables of GLUE; tsv:
-    tables of one's own, tab-separated, with names in the first line."""
+    tables of one's own, tab-separated, with names in the first line. With questions about texts:
+    squad: SQuAD's JSON, 1.1 or 2.0, for the task squad; race: RACE's folders, and swag: SWAG's csv,
+    for the task multiple_choice. parallel: two languages line
+    by line, for the task translation; source-lang and target-lang say it too."""
     tag: str = "upos"
     """conllu: the tag. upos, xpos or the name of a feature such as Number."""
     empty_nodes: bool = False

@@ -77,14 +77,15 @@ class TextColumn:
         self._begins: Numbers = np.concatenate(begins)
         self.lengths: Numbers = np.concatenate([np.diff(p.offsets) for p in column.parts])
 
-    def take(self, ids: Numbers, lengths: Numbers) -> Texts:
-        """The first so many tokens of some items."""
+    def take(self, ids: Numbers, lengths: Numbers, skipped: Numbers | None = None) -> Texts:
+        """So many tokens of some items: the first, or those behind as many as are skipped."""
         full = np.flatnonzero(lengths)
         if len(full) == 0:
             return Texts(np.zeros(0, np.int64), lengths)
-        begins, counts = self._begins[ids[full]], lengths[full]
+        firsts, counts = self._begins[ids[full]], lengths[full]
+        begins = firsts if skipped is None else firsts + skipped[full]
         places = np.arange(counts.max())
         last = (begins + counts - 1)[:, None]
         grid = np.minimum(begins[:, None] + places, last)
-        found = self._column.take(grid, begins, begins + self.lengths[ids[full]])
+        found = self._column.take(grid, firsts, firsts + self.lengths[ids[full]])
         return Texts(found[places < counts[:, None]], lengths)

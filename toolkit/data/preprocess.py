@@ -12,14 +12,18 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.labelled import LABELLED
+from toolkit.config.parallel import PARALLEL
 from toolkit.config.preprocess import PreprocessConfig
+from toolkit.config.reading import READING
 from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for
 from toolkit.data.destination import destination
 from toolkit.data.labelled.preprocess import preprocess_labelled
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.parallel.preprocess import preprocess_parallel
 from toolkit.data.parts import plan_parts
+from toolkit.data.reading.preprocess import preprocess_reading
 from toolkit.data.report import Progress, summary
 from toolkit.data.tagged.preprocess import preprocess_tagged
 from toolkit.data.text import list_files
@@ -33,6 +37,12 @@ def preprocess(config: PreprocessConfig) -> None:
     """Learn or take the vocabulary, binarize every split, write meta.json last."""
     if config.format in LABELLED:
         preprocess_labelled(config)
+        return
+    if config.format in READING:
+        preprocess_reading(config)
+        return
+    if config.format == PARALLEL:
+        preprocess_parallel(config)
         return
     if config.format != "text":
         preprocess_tagged(config)

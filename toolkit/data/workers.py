@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
@@ -21,6 +21,8 @@ from toolkit.data.text import Piece
 
 POLL_SECONDS = 0.05
 STOP = 2
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 Found = list[tuple[PartTask, dict[str, dict[str, Any]]]]
 
 _progress: Any = None  # in a worker: the counters shared with the parent, bytes and tokens
@@ -86,6 +88,12 @@ class Workers:
             zip(((t.split, t.number) for t in order), self._results(futures), strict=True)
         )
         return [(task, results[task.split, task.number]) for task in tasks]
+
+    def each(self, function: Callable[[Given], Made], items: Sequence[Given]) -> list[Made]:
+        """What a function makes of every item, in their order."""
+        if self._pool is None:
+            return [function(item) for item in items]
+        return self._results([self._pool.submit(function, item) for item in items])
 
     def _watch(self, futures: Sequence[Future[Any]], report: Report) -> None:
         """Report progress until all are done or one has failed; then the others stop early."""

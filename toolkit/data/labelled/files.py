@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.labelled.glue import LabelledTask
 
 Files = dict[str, list[Path]]
 OTHER = "_mismatched"
 PACKED = ("", ".gz", ".xz")
 
 
-def files_of(config: PreprocessConfig, task: LabelledTask) -> Files:
+class Named(Protocol):
+    """A benchmark's task that knows what its files are called."""
+
+    @property
+    def files(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+def files_of(config: PreprocessConfig, task: Named) -> Files:
     """Split -> its files. A folder stands for the benchmark's own names in it.
 
     A folder given as trainpref alone stands for its files of all splits.
@@ -27,7 +34,7 @@ def files_of(config: PreprocessConfig, task: LabelledTask) -> Files:
     return gathered(given, task)
 
 
-def gathered(given: dict[str, str], task: LabelledTask, needed: str = "") -> Files:
+def gathered(given: dict[str, str], task: Named, needed: str = "") -> Files:
     """`needed` is the one split that a folder must have; without it, every one asked for."""
     found: Files = {}
     for kind, names in given.items():
@@ -50,7 +57,7 @@ def add(found: Files, more: Files) -> None:
         found.setdefault(split, []).extend(paths)
 
 
-def in_folder(folder: Path, kind: str, task: LabelledTask, *, must: bool) -> Files:
+def in_folder(folder: Path, kind: str, task: Named, *, must: bool) -> Files:
     """Those of one kind; matched and mismatched ones are two splits."""
     found = {}
     wanted = {s: n for s, n in task.files.items() if s.removesuffix(OTHER) == kind}
@@ -71,7 +78,7 @@ def some(names: Iterable[Sequence[str]]) -> str:
     return " or ".join(found) or "a file of that split, which this task does not have"
 
 
-def split_of(path: Path, kind: str, task: LabelledTask) -> str:
+def split_of(path: Path, kind: str, task: Named) -> str:
     """A file of mismatched genres is a split of its own, where the task has that."""
     other = kind + OTHER
     return other if other in task.files and "mismatched" in path.name else kind

@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.binarize import PartTask
 from toolkit.data.codec import Codec
-from toolkit.data.codec_choice import codec_for as codec_of_text
 from toolkit.data.codec_choice import given_codec
 from toolkit.data.column_writer import ColumnWriter
 from toolkit.data.destination import destination
@@ -25,10 +23,8 @@ from toolkit.data.labelled.codec import LabelledCodec, Labels
 from toolkit.data.labelled.files import files_of
 from toolkit.data.labelled.glue import TASKS, LabelledTask
 from toolkit.data.labelled.table import Row, Table, read_table
+from toolkit.data.learnt import codec_of_texts
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
-from toolkit.data.parts import plan_parts
-from toolkit.data.tagged.codec import TaggedCodec
-from toolkit.data.workers import Workers
 from toolkit.metrics.output import Output
 
 KIND = "labelled"
@@ -36,7 +32,6 @@ FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
 NO_CLASS = -1
 MANY = 1 << 16
 """Texts that are tokenized at once."""
-TEXT_FILE = "text.txt"
 
 Numbers = npt.NDArray[np.int64]
 
@@ -120,16 +115,8 @@ def codec_for(
     """The tokenizer that an option brings, or one learnt from the texts; classes as they come."""
     given = given_codec(config)
     labels = labels_of(task, read, given)
-    inner = learnt(config, read, folder) if given is None else given
-    if isinstance(inner, LabelledCodec | TaggedCodec):
-        inner = inner.inner
-    words = inner.vocabulary
-    if words.cls == words.pad:
-        raise ToolkitError(
-            f"the vocabulary must have [CLS] and [SEP], but that of {config.codec_from} has none. "
-            f"Name another with --codec-from, or leave it out to learn one."
-        )
-    return LabelledCodec(inner, labels)
+    texts = (text for t in read.get("train", ()) for row in t.rows for text in row.texts)
+    return LabelledCodec(codec_of_texts(config, texts, folder, given), labels)
 
 
 def labels_of(
@@ -155,20 +142,6 @@ def labels_of(
         pairs=task.pairs,
         bounds=[task.lowest, task.highest] if task.highest < float("inf") else [],
     )
-
-
-def learnt(config: PreprocessConfig, read: Mapping[str, Sequence[Table]], folder: Path) -> Codec:
-    """From the texts of the training part."""
-    texts = [text for table in read.get("train", ()) for row in table.rows for text in row.texts]
-    path, tasks = folder / TEXT_FILE, list[PartTask]()
-    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")
-    if texts:
-        parts = plan_parts([path], "lines")
-        tasks = [PartTask("train", number, part) for number, part in enumerate(parts)]
-    with Workers(1, config) as pool:
-        codec = codec_of_text(config, tasks, pool)
-    path.unlink()
-    return codec
 
 
 def write_split(

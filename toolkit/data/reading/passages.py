@@ -1,0 +1,82 @@
+"""What every reader of questions gives: passages with their questions, and what is wrong where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Answer(NamedTuple):
+    """A place in a passage."""
+
+    text: str
+    begin: int
+    """Its first character, from 0."""
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.text)
+
+
+class Asked(NamedTuple):
+    """A question to be answered with a part of the passage."""
+
+    name: str
+    """Its id, by which its answer is known."""
+    text: str
+    answers: tuple[Answer, ...]
+    """All that are right; none where there is none, or where it is not known."""
+    none: bool
+    """Whether the passage has no answer to it."""
+    place: str
+    """Where in the file it stands, in words."""
+
+    @property
+    def known(self) -> bool:
+        return self.none or bool(self.answers)
+
+
+class Choice(NamedTuple):
+    """A question to be answered with one of several options."""
+
+    name: str
+    options: tuple[str, ...]
+    """What is read behind the passage: the question with each option, or how the text goes on."""
+    answer: int | None
+    """The right one's place, from 0; None where it is not known."""
+    group: str
+    """What its figures are told apart by, such as middle or high; empty where nothing is."""
+
+
+class Passage(NamedTuple):
+    """A text and what is asked about it."""
+
+    text: str
+    asked: Sequence[Asked] = ()
+    choices: Sequence[Choice] = ()
+
+
+class Problem(NamedTuple):
+    """Something that cannot be read as it stands."""
+
+    path: Path
+    where: str
+    what: str
+    kept: bool = False
+    """Whether the question stays all the same, since it is only to be judged."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.where}: {self.what}"
+
+
+class Source(NamedTuple):
+    """A file, or a folder of them, as it was read."""
+
+    path: Path
+    passages: Sequence[Passage]
+    problems: Sequence[Problem]
+    notes: Sequence[str] = ()
+    """What else must be told, such as files that were passed over."""
+    none_allowed: bool = False
+    """Whether questions may have no answer, as in SQuAD 2.0."""

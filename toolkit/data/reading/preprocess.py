@@ -1,0 +1,187 @@
+"""From questions about texts to a data folder: tokens once, on all cores, and mapped from then on.
+
+Windows are no part of it: which tokens each reads follows from numbers and the task's options.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.config.reading import SQUAD
+from toolkit.data.codec import Codec
+from toolkit.data.codec_choice import given_codec
+from toolkit.data.column_writer import ColumnWriter
+from toolkit.data.destination import destination
+from toolkit.data.learnt import codec_of_texts
+from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.reading import report
+from toolkit.data.reading.columns import CHUNKS, CONTEXT, VOCABULARY, Chunk, chunk_of
+from toolkit.data.reading.files import reading_files
+from toolkit.data.reading.passages import Passage, Source
+from toolkit.data.reading.race import read_race
+from toolkit.data.reading.spans import Miss
+from toolkit.data.reading.squad import read_squad
+from toolkit.data.reading.swag import read_swag
+from toolkit.data.workers import Workers
+from toolkit.metrics.output import Output
+
+MANY = 256
+"""Passages that a worker reads at once."""
+Sources = Mapping[str, Sequence[Source]]
+
+
+def kind_of(config: PreprocessConfig) -> str:
+    return "squad" if config.format == SQUAD else "choices"
+
+
+def preprocess_reading(config: PreprocessConfig) -> None:
+    """Read every split, learn or take the vocabulary, write the columns, and meta.json last."""
+    begun, kind = time.perf_counter(), kind_of(config)
+    with (
+        Output(config.json) as output,
+        destination(Path(config.destdir), overwrite=config.overwrite) as folder,
+        Workers(config.workers or cores(), config) as pool,
+    ):
+        read = {
+            split: [read_source(path, split, config) for path in paths]
+            for split, paths in reading_files(config).items()
+        }
+        refuse_problems(read, config)
+        try:
+            codec = codec_of_texts(config, texts_of(read), folder, given_codec(config))
+            codec.save(folder)
+            make = partial(chunk_of, kind=kind, folder=folder)
+            misses: dict[str, list[Miss]] = {}
+            written = {}
+            for split, sources in read.items():
+                chunks = pool.each(make, list(shares(sources)))
+                misses[split] = [miss for chunk in chunks for miss in chunk.misses]
+                written[split] = write_split(split, sources, chunks, codec, folder, kind)
+            meta = meta_of(config, codec, folder, written)
+            write_meta(folder / META_FILE, meta)
+        except OSError as error:
+            raise ToolkitError(
+                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
+                f"or choose another --destdir."
+            ) from error
+        seconds = time.perf_counter() - begun
+        report.summary(config.destdir, meta, read, misses, seconds, output)
+
+
+def cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def read_source(path: Path, split: str, config: PreprocessConfig) -> Source:
+    """Answers are wanted to learn and to judge by, not of what is to be answered."""
+    most, wanted = config.max_line_bytes, split != "test"
+    if config.format == SQUAD:
+        return read_squad(path, most, judged=split != "train", wanted=wanted)
+    return (read_race if config.format == "race" else read_swag)(path, most, wanted=wanted)
+
+
+def refuse_problems(read: Sources, config: PreprocessConfig) -> None:
+    """The first one, unless questions may be left out; none may of what is to be answered."""
+    for source in (source for sources in read.values() for source in sources):
+        lost = [problem for problem in source.problems if not problem.kept]
+        answered = any(known(passage) for passage in source.passages)
+        if lost and source.passages and not answered:
+            raise ToolkitError(f"{lost[0]}{more(lost)} Correct it.")
+        if source.problems and (config.malformed == "error" or not source.passages):
+            advice = "Correct it, or give --malformed skip."
+            raise ToolkitError(f"{source.problems[0]}{more(source.problems)} {advice}")
+
+
+def more(problems: Sequence[Any]) -> str:
+    count = len(problems)
+    return f" {count:,} things of this file are wrong." if count > 1 else ""
+
+
+def known(passage: Passage) -> bool:
+    return any(asked.known for asked in passage.asked) or any(
+        choice.answer is not None for choice in passage.choices
+    )
+
+
+def texts_of(read: Sources) -> Iterator[str]:
+    """Those of the training part, to learn a vocabulary from."""
+    for source in read.get("train", ()):
+        for passage in source.passages:
+            yield passage.text
+            yield from (asked.text for asked in passage.asked)
+            yield from (option for choice in passage.choices for option in choice.options)
+
+
+def shares(sources: Sequence[Source]) -> Iterator[list[Passage]]:
+    """A worker's share each; none holds passages of two sources."""
+    for source in sources:
+        for begin in range(0, len(source.passages), MANY):
+            yield list(source.passages[begin : begin + MANY])
+
+
+def write_split(
+    split: str,
+    sources: Sequence[Source],
+    chunks: Sequence[Chunk],
+    codec: Codec,
+    folder: Path,
+    kind: str,
+) -> dict[str, Any]:
+    """Its columns, each passage a document; and what it holds."""
+    words, dtypes = codec.vocabulary, CHUNKS[kind][1]
+    writers = {
+        name: ColumnWriter(folder / f"{split}.{name}", words.dtype, words.fingerprint)
+        if dtype == VOCABULARY
+        else ColumnWriter(folder / f"{split}.{name}", dtype)
+        for name, dtype in dtypes.items()
+    }
+    counts = Counter[str]()
+    for chunk in chunks:
+        firsts = chunk.columns["back"][0] == 0
+        counts.update(chunk.counts)
+        for name, (values, lengths) in chunk.columns.items():
+            writers[name].add(values, lengths, firsts)
+    problems = [problem for source in sources for problem in source.problems]
+    columns = {n: {"dtype": w.dtype, "parts": [w.finish()]} for n, w in writers.items()}
+    return {
+        "questions": columns[CONTEXT]["parts"][0]["items"],
+        **{name: counts[name] for name in ("passages", "none", "unlabelled", "options", "answers")},
+        "recovered": counts["answers"] - sum(len(chunk.misses) for chunk in chunks),
+        "malformed": sum(not problem.kept for problem in problems),
+        "mended": sum(problem.kept for problem in problems),
+        "none_allowed": int(any(source.none_allowed for source in sources)),
+        "files": [source.path.name for source in sources],
+        "columns": columns,
+    }
+
+
+def meta_of(
+    config: PreprocessConfig, codec: Codec, folder: Path, written: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    symbols = codec.vocabulary
+    digests = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in codec.files}
+    meta: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind_of(config),
+        "vocabulary": {"symbols": len(symbols), "fingerprint": symbols.fingerprint},
+        "files": digests,
+        "settings": {
+            "tokenizer": codec.kind,
+            "questions": config.format,
+            "malformed": config.malformed,
+        },
+        "splits": dict(written),
+    }
+    return {**meta, "digest": digest(meta)}
