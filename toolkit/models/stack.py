@@ -72,6 +72,11 @@ class StackConfig:
     def head_width(self) -> int:
         return self.width // self.heads
 
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of a sentence; None where there is no table to run out of."""
+        return self.max_positions if self.positions == "learnt" else None
+
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
@@ -127,7 +132,7 @@ class Stack(nn.Module):
 
     def cache(self, rows: int) -> Cache:
         """An empty cache for so many rows."""
-        layers = [layer.keeps(rows) for layer in self.layers if isinstance(layer, SequenceLayer)]
+        layers = [layer.keeps() for layer in self.layers if isinstance(layer, SequenceLayer)]
         return Cache(rows, layers)
 
     def forward(

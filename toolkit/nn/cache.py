@@ -17,6 +17,26 @@ LEAST = 32
 """Places that a cache of keys and values has room for at first; doubled whenever they are used."""
 
 
+class Moves(NamedTuple):
+    """How rows go on: row m from what was row rows[m]."""
+
+    rows: Int[Tensor, " M"]
+    to: Int[Tensor, " L"]
+    """Those that come from another row."""
+    sources: Int[Tensor, " N"] | None = None
+    """Which sources go on, in this order; None for all of them where they are."""
+
+    @staticmethod
+    def of(rows: Int[Tensor, " M"], was: int = 1, sources: int = 0, beam: int = 1) -> Moves:
+        """Of so many sources with `was` rows each, those that go on have `beam`; 0, no sources."""
+        places = torch.arange(len(rows), device=rows.device)
+        to = (rows != places).nonzero().flatten()
+        going = rows[::beam] // was
+        if sources == 0 or (len(going) == sources and torch.equal(going, places[:sources])):
+            return Moves(rows, to)
+        return Moves(rows, to, going)
+
+
 class Kept(ABC):
     """What one part of a layer keeps; the part itself says which kind."""
 
@@ -27,29 +47,31 @@ class Kept(ABC):
         """Keys and values of the new places behind those that are kept, which they join."""
 
     @abstractmethod
-    def reorder(self, rows: Int[Tensor, " M"]) -> None:
+    def reorder(self, moves: Moves) -> None:
         """Row m goes on from what was row rows[m]."""
 
 
 class KeysAndValues(Kept):
     """All keys and values so far: what attention over the places on the left reads.
 
-    Places lie first in memory, so that new ones are written and rows are reordered in one piece.
+    Places lie first in memory, so that new ones are written in one piece. Rows that stay where they
+    are are not touched when others move.
     """
 
     def __init__(self) -> None:
-        self.length = 0
-        self._room: list[Tensor] = []  # of keys and of values, (C, B, H, K)
-        self._spare: list[Tensor] = []
+        self.length = self.rows = 0
+        self._room: list[Tensor] = []  # of keys and of values, (C, R, H, K), R at least B
 
     def extended(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T K"]]:
         before, self.length = self.length, self.length + k.shape[2]
+        self.rows = self.rows or len(k)
         self.make_room(k)
+        here = slice(0, self.rows)
         for room, new in zip(self._room, (k, v), strict=True):
-            room[before : self.length] = new.permute(2, 0, 1, 3)  # (B, H, S, K) -> (S, B, H, K)
-        keys, values = (room[: self.length].permute(1, 2, 0, 3) for room in self._room)
+            room[before : self.length, here] = new.permute(2, 0, 1, 3)  # (B, H, S, K) -> (S, B, ..)
+        keys, values = (room[: self.length, here].permute(1, 2, 0, 3) for room in self._room)
         return keys, values
 
     def make_room(self, like: Float[Tensor, "B H S K"]) -> None:
@@ -58,18 +80,20 @@ class KeysAndValues(Kept):
         size = max(LEAST, 1 << (self.length - 1).bit_length())
         rooms = [like.new_empty(size, *like.shape[:2], like.shape[3]) for _ in range(2)]
         for room, old in zip(rooms, self._room, strict=False):
-            room[: len(old)] = old
-        self._room, self._spare = rooms, []
+            room[: len(old)] = old[:, : self.rows]
+        self._room = rooms
 
-    def reorder(self, rows: Int[Tensor, " M"]) -> None:
+    def reorder(self, moves: Moves) -> None:
+        self.rows = len(moves.rows)
         if not self._room:
             return
-        if not self._spare or self._spare[0].shape[1] != len(rows):
-            size, _, *shape = self._room[0].shape
-            self._spare = [self._room[0].new_empty(size, len(rows), *shape) for _ in range(2)]
-        for room, spare in zip(self._room, self._spare, strict=True):
-            torch.index_select(room[: self.length], 1, rows, out=spare[: self.length])
-        self._room, self._spare = self._spare, self._room
+        if self.rows > self._room[0].shape[1]:
+            self._room = [room.index_select(1, moves.rows) for room in self._room]
+        elif len(moves.to):
+            origin = moves.rows[moves.to]
+            for room in self._room:
+                filled = room[: self.length]
+                filled.index_copy_(1, moves.to, filled.index_select(1, origin))
 
 
 class LastInputs(Kept):
@@ -88,9 +112,9 @@ class LastInputs(Kept):
         self._last = seen[:, :, seen.shape[2] - self.count :]
         return k, seen
 
-    def reorder(self, rows: Int[Tensor, " M"]) -> None:
+    def reorder(self, moves: Moves) -> None:
         if self._last is not None:
-            self._last = self._last.index_select(0, rows)
+            self._last = self._last.index_select(0, moves.rows)
 
 
 class Read(NamedTuple):
@@ -104,8 +128,7 @@ class Read(NamedTuple):
 class SourceRead:
     """Keys and values of the source, once for all rows that go on from it."""
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
+    def __init__(self) -> None:
         self._read: Read | None = None
 
     def of(self, read: Callable[[], Read]) -> Read:
@@ -114,18 +137,17 @@ class SourceRead:
             self._read = read()
         return self._read
 
-    def reorder(self, rows: Int[Tensor, " M"]) -> None:
+    @property
+    def count(self) -> int:
+        return 0 if self._read is None else len(self._read.k)
+
+    def reorder(self, moves: Moves) -> None:
         """Rows of one source lie side by side before and after: they change places unread."""
-        if self._read is None:
+        if self._read is None or moves.sources is None:
             return
-        k, v, padding = self._read
-        beam = self.rows // len(k)
-        sources = rows[::beam] // beam
-        self.rows = len(rows)
-        if len(sources) == len(k) and bool((sources.diff() == 1).all()):
-            return
-        hidden = None if padding is None else padding.index_select(0, sources)
-        self._read = Read(k.index_select(0, sources), v.index_select(0, sources), hidden)
+        self._read = Read(
+            *(None if part is None else part.index_select(0, moves.sources) for part in self._read)
+        )
 
 
 class LayerCache(NamedTuple):
@@ -143,13 +165,23 @@ class Cache:
         self.length = 0
         """Places that have been decoded."""
 
-    def reorder(self, rows: Int[Tensor, " M"]) -> None:
-        """Row m goes on from what was row rows[m], in place; fewer rows than before may go on.
+    def reorder(self, rows: Int[Tensor, " M"], beam: int | None = None) -> None:
+        """Row m goes on from what was row rows[m], in place.
 
-        Rows of one source must lie side by side, as many of each, and stay so.
+        Rows of one source must lie side by side, as many of each; fewer sources may go on. `beam`
+        is how many rows each of them has from now on, where that changes.
         """
+        sources = self.sources
+        was = self.rows // sources if sources else 1
+        moves = Moves.of(rows, was, sources, beam or was)
         self.rows = len(rows)
         for layer in self.layers:
-            layer.own.reorder(rows)
+            layer.own.reorder(moves)
             if layer.source is not None:
-                layer.source.reorder(rows)
+                layer.source.reorder(moves)
+
+    @property
+    def sources(self) -> int:
+        """How many have been read."""
+        source = self.layers[0].source
+        return 0 if source is None else source.count

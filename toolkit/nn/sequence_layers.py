@@ -68,9 +68,9 @@ class SequenceLayer(nn.Module):
         self.feed_forward = feed_forward
         self.around_feed_forward = Residual(width, dropout, pre_norm=pre_norm)
 
-    def keeps(self, rows: int) -> LayerCache:
+    def keeps(self) -> LayerCache:
         """What its parts keep while they decode."""
-        return LayerCache(self.own.map.keeps(), None if self.cross is None else SourceRead(rows))
+        return LayerCache(self.own.map.keeps(), None if self.cross is None else SourceRead())
 
     def forward(
         self,

@@ -39,7 +39,7 @@ def test_rows_that_share_a_source_read_what_each_would_alone():
 
 
 def test_a_source_that_is_kept_need_not_be_shown_again():
-    cross, x, source, kept = reader(), text(4, 1), Source(text(2, 5)), SourceRead(4)
+    cross, x, source, kept = reader(), text(4, 1), Source(text(2, 5)), SourceRead()
     first = cross(x, source, kept)
     assert torch.equal(cross(x, None, kept), first)
 

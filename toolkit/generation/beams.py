@@ -1,0 +1,93 @@
+"""The hypotheses of all sentences that are still being written, side by side.
+
+N sentences   G groups   K hypotheses of a group   C candidates of a group   T symbols written
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Beams(NamedTuple):
+    """What is written, and how probable that is; -inf where a hypothesis is none."""
+
+    sentences: Numbers
+    """(N), which of the sentences each is."""
+    tokens: Numbers
+    """(N, G, K, T)"""
+    totals: Floats
+    """(N, G, K, T), log-probabilities up to each symbol."""
+
+    @staticmethod
+    def begun(sentences: int, groups: int) -> Beams:
+        """Nothing is written, in one hypothesis."""
+        shape = (sentences, groups, 1, 0)
+        return Beams(np.arange(sentences), np.zeros(shape, np.int64), np.zeros(shape))
+
+    @property
+    def length(self) -> int:
+        return self.tokens.shape[3]
+
+    @property
+    def last(self) -> Floats:
+        """(N, G, K), of all that is written."""
+        return self.totals[..., -1] if self.length else np.zeros(self.tokens.shape[:3])
+
+    def go_on(self, parents: Numbers, tokens: Numbers, totals: Floats) -> Beams:
+        """(N, G, C): candidate c is hypothesis parents[c] with one more symbol."""
+        place = parents[..., None]
+        before = (
+            np.take_along_axis(self.tokens, place, 2),
+            np.take_along_axis(self.totals, place, 2),
+        )
+        return Beams(
+            self.sentences,
+            np.concatenate([before[0], tokens[..., None]], 3),
+            np.concatenate([before[1], totals[..., None]], 3),
+        )
+
+    def go_along(self, going: Numbers, lost: Flags) -> Beams:
+        """(N, G, K): these candidates alone; those that are lost are none any more."""
+        found = [np.take_along_axis(part, going[..., None], 2) for part in self[1:]]
+        found[1][..., -1][lost] = -np.inf
+        return Beams(self.sentences, *found)
+
+    def take(self, which: Numbers) -> Beams:
+        """These sentences alone, in this order."""
+        return Beams(*(part[which] for part in self))
+
+
+def first(wanted: Flags, count: int) -> Numbers:
+    """(N, G, count): the first candidates of each group that are wanted, in order."""
+    return np.argsort(~wanted, axis=-1, kind="stable")[..., :count]
+
+
+def settled(parents: Numbers) -> Numbers:
+    """An order of a group's children in which as many as can stand where their parent stood.
+
+    Rows that stay need not be moved in the cache. (N, G, K) -> (N, G, K).
+    """
+    shape, size = parents.shape, parents.shape[-1]
+    flat = parents.reshape(-1, size)
+    rows, children = np.arange(len(flat))[:, None], np.broadcast_to(np.arange(size), flat.shape)
+    earlier = (flat[:, :, None] == flat[:, None, :]) & np.tri(size, k=-1, dtype=bool)
+    stays = ~earlier.any(-1)
+    child = np.full(flat.shape, -1)
+    child[np.broadcast_to(rows, flat.shape)[stays], flat[stays]] = children[stays]
+    child[child < 0] = children[~stays]
+    return child.reshape(shape)
+
+
+def remaining(stay: Flags) -> Numbers:
+    """Sentences that go on; the last ones take the places of those that leave."""
+    count = int(stay.sum())
+    order = np.arange(count)
+    order[~stay[:count]] = count + np.flatnonzero(stay[count:])
+    return order

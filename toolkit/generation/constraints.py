@@ -1,0 +1,79 @@
+"""What may not be written next: scores of it become minus infinity.
+
+R rows   T symbols written   V target vocabulary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.generation.hypothesis import Start, Symbols
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Constraints:
+    """The rules of so many sentences, asked for the rows that still write."""
+
+    def __init__(self, starts: Sequence[Start], symbols: Symbols, ngram: int = 0) -> None:
+        self.symbols, self.ngram = symbols, ngram
+        self.least = np.array([start.least for start in starts])
+        self.most = np.array([start.most for start in starts])
+        self.prefixed = np.array([len(start.prefix) for start in starts])
+        self.prefixes = np.full((len(starts), max(self.prefixed, default=0)), symbols.end)
+        for row, start in zip(self.prefixes, starts, strict=True):
+            row[: len(start.prefix)] = start.prefix
+        assert len({len(start.prompt) for start in starts}) <= 1, "prompts of a batch are alike"
+        self.prompts: Numbers = np.array([start.prompt for start in starts], np.int64)
+
+    def apply(self, scores: Float[Tensor, "R V"], sentences: Numbers, written: Numbers) -> None:
+        """In place; row r writes for sentences[r], and what it has written stands in written[r]."""
+        length, end = written.shape[1], self.symbols.end
+        last = np.flatnonzero(length >= self.most[sentences])
+        forced = np.flatnonzero(length < self.prefixed[sentences])
+        only = [Only(scores, last, np.full(len(last), end))]
+        if len(forced):
+            only.append(Only(scores, forced, self.prefixes[sentences[forced], length]))
+        for symbol in self.symbols.never:
+            scores[:, symbol] = -torch.inf
+        early = np.flatnonzero(length < self.least[sentences])
+        if len(early):
+            scores[torch.from_numpy(early).to(scores.device), end] = -torch.inf
+        if self.ngram and self.prompts.shape[1] + length >= self.ngram:
+            seen = np.concatenate([self.prompts[sentences], written], 1)
+            rows, again = repeated(seen, self.ngram)
+            where = torch.from_numpy(np.stack([rows, again])).to(scores.device)
+            scores[where[0], where[1]] = -torch.inf
+        for one in only:
+            one.apply(scores)
+
+
+class Only:
+    """The one symbol that a row may write, whatever else is forbidden."""
+
+    def __init__(self, scores: Float[Tensor, "R V"], rows: Numbers, symbols: Numbers) -> None:
+        self.some = len(rows) > 0
+        if self.some:
+            self.rows = torch.from_numpy(rows).to(scores.device)
+            self.symbols = torch.from_numpy(symbols).to(scores.device)
+            self.kept = scores[self.rows, self.symbols]
+
+    def apply(self, scores: Float[Tensor, "R V"]) -> None:
+        if self.some:
+            scores[self.rows] = -torch.inf
+            scores[self.rows, self.symbols] = self.kept
+
+
+def repeated(written: Numbers, size: int) -> tuple[Numbers, Numbers]:
+    """Rows, and symbols that would end a run of `size` symbols that the row has already."""
+    windows = np.lib.stride_tricks.sliding_window_view(written, size, axis=1)  # (R, T-n+1, n)
+    last = written[:, written.shape[1] - size + 1 :]
+    found = (windows[..., :-1] == last[:, None]).all(-1)
+    rows, places = np.nonzero(found)
+    return rows, windows[rows, places, -1]

@@ -1,0 +1,83 @@
+"""What comes next: a model with its cache, several models as one, or a plain function.
+
+B rows   S new places   V target vocabulary   M rows that go on
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class Scorer(Protocol):
+    """Knows what every row has written; at first, one row a sentence."""
+
+    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+        """Scores of what may stand behind these new tokens: log-probabilities up to a number."""
+
+    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
+        """Row m goes on from what was row rows[m]; `beam` rows of a sentence are side by side."""
+
+
+class Cached:
+    """A model that reads new tokens alone; `encoded` is read once."""
+
+    def __init__(self, model: Any, encoded: Any, padding: Tensor | None, sentences: int) -> None:
+        self.model, self.encoded, self.padding = model, encoded, padding
+        self.cache = model.cache(sentences)
+
+    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+        count, width = tokens.shape
+        last = None if width == 1 else torch.arange(1, count + 1, device=tokens.device) * width - 1
+        states = self.model.decode(tokens, self.encoded, self.padding, self.cache, last)
+        self.encoded = self.padding = None
+        found: Tensor = self.model.scores(states[:, 0] if last is None else states[0])
+        return found
+
+    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
+        self.cache.reorder(rows, beam)
+
+
+class Together:
+    """log of the mean of the models' probabilities (an ensemble)."""
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        self.scorers = scorers
+
+    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+        first, *others = (scorer.next(tokens).float().log_softmax(-1) for scorer in self.scorers)
+        for other in others:
+            first = torch.logaddexp(first, other)
+        return first - math.log(len(self.scorers))
+
+    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
+        for scorer in self.scorers:
+            scorer.reorder(rows, beam)
+
+
+class Plain:
+    """A function of whole prefixes, the end before their first symbol, without a cache."""
+
+    def __init__(
+        self, step: Callable[[Int[Tensor, "B T"], Int[Tensor, " B"]], Float[Tensor, "B V"]]
+    ) -> None:
+        """`step` gets the prefixes, and which sentence each is of."""
+        self.step = step
+        self.prefixes: Tensor | None = None
+        self.sentences: Tensor | None = None
+
+    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+        if self.prefixes is None or self.sentences is None:
+            self.prefixes, self.sentences = tokens, torch.arange(len(tokens))
+        else:
+            self.prefixes = torch.cat([self.prefixes, tokens], 1)
+        return self.step(self.prefixes, self.sentences)
+
+    def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
+        assert self.prefixes is not None and self.sentences is not None, "nothing is written yet"
+        self.prefixes, self.sentences = self.prefixes[rows], self.sentences[rows]

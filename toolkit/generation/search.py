@@ -1,0 +1,137 @@
+"""Writing sentences symbol by symbol: greedy and beam search, diverse groups, sampling.
+
+N sentences   G groups   K hypotheses of a group   C candidates of a group   R rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from toolkit.config.search import SearchConfig
+from toolkit.generation.beams import Beams, Flags, Numbers, first, remaining, settled
+from toolkit.generation.choices import Choose, Draw, Rows, Search
+from toolkit.generation.constraints import Constraints
+from toolkit.generation.hypothesis import Hypothesis, Start, Symbols, scored
+from toolkit.generation.scorer import Scorer
+
+
+@torch.no_grad()
+def search(
+    scorer: Scorer,
+    starts: Sequence[Start],
+    symbols: Symbols,
+    c: SearchConfig,
+    device: torch.device | None = None,
+) -> list[list[Hypothesis]]:
+    """For each sentence its finished hypotheses, best first, at most `beam`.
+
+    Of 2 K candidates of a group those among the first K that end are finished, the first K others
+    go on; a group with K finished ones stops, and a sentence whose groups have stopped leaves the
+    batch (as in fairseq). With 1 hypothesis this is greedy search.
+    """
+    return Writing(scorer, starts, symbols, c, device or torch.device("cpu")).run()
+
+
+class Writing:
+    """One batch on its way."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        starts: Sequence[Start],
+        symbols: Symbols,
+        c: SearchConfig,
+        device: torch.device,
+    ) -> None:
+        self.scorer, self.symbols, self.c, self.device = scorer, symbols, c, device
+        self.numbers = np.array([start.number for start in starts], np.int64)
+        self.constraints = Constraints(starts, symbols, c.no_repeat_ngram_size)
+        self.groups = c.beam if c.sampling else c.diverse_beam_groups
+        self.size = c.beam // self.groups
+        self.choose = chooser(c, self.size)
+        self.beams = Beams.begun(len(starts), self.groups)
+        self.rows = len(starts)
+        self.finished: list[list[list[Hypothesis]]]
+        self.finished = [[[] for _ in range(self.groups)] for _ in starts]
+
+    def run(self) -> list[list[Hypothesis]]:
+        first_symbol = np.full((len(self.finished), 1), self.symbols.end)
+        tokens = np.concatenate([first_symbol, self.constraints.prompts], 1)
+        while len(self.beams.sentences):
+            tokens = self.step(tokens)
+        return [best_first(sum(groups, []))[: self.c.beam] for groups in self.finished]
+
+    def step(self, tokens: Numbers) -> Numbers:
+        """One symbol more for every hypothesis; what the model has to read next."""
+        beams, wide = self.beams, self.rows // len(self.beams.sentences)
+        scores = self.scorer.next(torch.from_numpy(tokens).to(self.device))
+        scores = scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
+        written = beams.tokens[:, :1] if wide == 1 else beams.tokens
+        self.constraints.apply(
+            scores, beams.sentences.repeat(wide), written.reshape(self.rows, beams.length)
+        )
+        totals = torch.from_numpy(beams.last).to(self.device, scores.dtype)
+        rows = Rows(scores.unflatten(0, (-1, wide)), totals)
+        found = self.choose(rows, self.numbers[beams.sentences], beams.length)
+        parents, symbols = found.parents.cpu().numpy(), found.tokens.cpu().numpy()
+        new = beams.go_on(parents, symbols, found.totals.double().cpu().numpy())
+        return self.advance(new, parents, wide)
+
+    def advance(self, new: Beams, parents: Numbers, wide: int) -> Numbers:
+        """Finish what has ended, let sentences leave, and go on with the rest."""
+        ended = new.tokens[..., -1] == self.symbols.end
+        there = np.isfinite(new.last)
+        self.finish(new, ended & there)
+        full = np.array([[len(g) >= self.size for g in self.finished[n]] for n in new.sentences])
+        stay = ((~ended & there).any(-1) & ~full).any(-1)
+        self.give_up(new.sentences, stay)
+        order = remaining(stay)
+        going = first(~ended, self.size)[order]
+        own = np.take_along_axis(parents[order], going, 2)
+        going = np.take_along_axis(going, settled(own), 2)
+        lost = np.take_along_axis(ended[order], going, 2) | full[order][..., None]
+        self.beams = new.take(order).go_along(going, lost)
+        self.reorder(order, np.take_along_axis(parents[order], going, 2), wide)
+        return self.beams.tokens[..., -1].reshape(-1, 1)
+
+    def finish(self, new: Beams, ended: Flags) -> None:
+        """The candidates among the first K of a group that have ended, the K best of them."""
+        touched: set[tuple[int, int]] = set()
+        for n, g, k in np.argwhere(ended[..., : self.size]).tolist():
+            tokens, totals = new.tokens[n, g, k].tolist(), new.totals[n, g, k].tolist()
+            sentence = int(new.sentences[n])
+            self.finished[sentence][g].append(scored(tokens[:-1], totals, self.c.lenpen))
+            touched.add((sentence, g))
+        for sentence, g in touched:
+            self.finished[sentence][g] = best_first(self.finished[sentence][g])[: self.size]
+
+    def give_up(self, sentences: Numbers, stay: Flags) -> None:
+        """Where nothing may go on and nothing has ended, what is there is the answer."""
+        for n in np.flatnonzero(~stay).tolist():
+            groups = self.finished[sentences[n]]
+            if any(groups):
+                continue
+            for g, k in np.argwhere(np.isfinite(self.beams.last[n])).tolist():
+                tokens, totals = self.beams.tokens[n, g, k], self.beams.totals[n, g, k]
+                groups[g].append(scored(tokens.tolist(), totals.tolist(), self.c.lenpen))
+
+    def reorder(self, order: Numbers, parents: Numbers, wide: int) -> None:
+        """Tell the model which rows go on, where they are others than before."""
+        group = self.size * np.arange(self.groups)[:, None] if wide > 1 else 0
+        rows = (order[:, None, None] * wide + group + parents).reshape(-1)
+        before, self.rows = self.rows, len(rows)
+        if len(rows) and not np.array_equal(rows, np.arange(before)):
+            self.scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
+
+
+def chooser(c: SearchConfig, size: int) -> Choose:
+    if c.sampling:
+        return Draw(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
+    return Search(c.diverse_beam_groups, size, c.diverse_beam_strength)
+
+
+def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(found, key=lambda hypothesis: -hypothesis.score)
