@@ -33,7 +33,9 @@ def contestant(make: Callable[[], Update], pipe: Any) -> None:
     pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def race(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[str, Record]:
+def race(
+    contestants: Mapping[str, Callable[[], Update]], rounds: int, warm_up: int = WARM_UP
+) -> dict[str, Record]:
     """The contestants take turns, one update at a time, while the others sleep."""
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Any] = {}
@@ -41,14 +43,14 @@ def race(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[s
         pipes[name], theirs = context.Pipe()
         context.Process(target=contestant, args=(make, theirs), daemon=True).start()
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(WARM_UP + rounds):
+    for _ in range(warm_up + rounds):
         for name, pipe in pipes.items():
             pipe.send(True)
             times[name].append(pipe.recv())
     records = {}
     for name, pipe in pipes.items():
         pipe.send(False)
-        records[name] = Record(times[name][WARM_UP:], pipe.recv())
+        records[name] = Record(times[name][warm_up:], pipe.recv())
     return records
 
 

@@ -1,49 +1,117 @@
-"""GLUE's table from runs: each task's best score over seeds, and the plain mean of the tasks.
+"""GLUE's table from runs over seeds: each task's scores in percent, and the plain means over tasks.
 
-python scripts/glue_table.py CoLA=RUNS RTE=RUNS MNLI=RUNS ...   (RUNS: a run or a set of seeds)
+python scripts/glue_table.py [--at best] [--by median] CoLA=RUNS RTE=RUNS MNLI=RUNS ...
+
+RUNS is the save folder of a run or of a set of runs. Of a set of several configurations the best
+one by --by is taken, and named. A mean over tasks is of each column; its deviation and error are
+those of the seeds' own means, where all tasks have equally many.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 
+from toolkit.common.errors import ToolkitError
 from toolkit.metrics.glue_score import EIGHT, NINE, glue_score
-from toolkit.metrics.runs import Run, read_runs
-from toolkit.metrics.summary import summary
-from toolkit.metrics.tables import Table
+from toolkit.metrics.runs import Run, grouped, read_runs
+from toolkit.metrics.summary import Summary, summary
+from toolkit.metrics.tables import Cell, Table
 
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}
+COLUMNS = ("n", "mean", "deviation", "error", "median", "best")
+Scores = dict[str, list[float]]
 
 
-def best(run: Run, subset: str) -> float | None:
-    """The highest score, in percent; None where the run has no such subset."""
-    found = [r for r in run.records if r["event"] == "valid" and r["subset"] == subset]
-    return max((100 * float(r["score"]) for r in found), default=None)
+def score(run: Run, subset: str, at: str) -> float | None:
+    """In percent, of the last validation or of that with the best score on `valid`."""
+    found = [r for r in run.records if r["event"] == "valid" and r.get("score") is not None]
+    first = [r for r in found if r["subset"] == "valid"]
+    if not first:
+        return None
+    chosen = max(first, key=lambda r: float(r["score"])) if at == "best" else first[-1]
+    there = [r for r in found if r["subset"] == subset and r["update"] == chosen["update"]]
+    return 100 * float(there[-1]["score"]) if there else None
 
 
-def scores(task: str, folder: str) -> dict[str, list[float]]:
-    """Column of the table -> the scores of all seeds; MNLI has two columns."""
-    columns = {}
-    for subset, ending in SUBSETS.items():
-        found = [best(run, subset) for run in read_runs([folder])]
-        name = "MNLI-m" if task == "MNLI" and not ending else task + ending
-        columns[name] = [score for score in found if score is not None]
-    return {name: values for name, values in columns.items() if values}
+def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
+    """Column -> the scores of all seeds (MNLI has two); and which of several configurations."""
+    found: dict[str, Scores] = {}
+    for name, runs in grouped(read_runs([folder])).items():
+        for subset, ending in SUBSETS.items():
+            column = "MNLI-m" if task == "MNLI" and not ending else task + ending
+            values = [value for run in runs if (value := score(run, subset, at)) is not None]
+            if values:
+                found.setdefault(name, {})[column] = values
+    if not found:
+        raise ToolkitError(
+            f"a task must have runs with a validation score, but {task}'s in {folder} have none. "
+            f"Train with --task glue and a validation split."
+        )
+    judged = {name: judge(next(iter(it.values())), by) for name, it in found.items()}
+    best = max(judged, key=lambda name: judged[name])
+    return found[best], best if len(found) > 1 else ""
 
 
-def table(given: Sequence[str]) -> Table:
-    columns: dict[str, list[float]] = {}
+def judge(values: Sequence[float], by: str) -> float:
+    found = summary(values)
+    return {"mean": found.mean, "median": found.median, "best": found.maximum}[by]
+
+
+def cells(s: Summary) -> list[Cell]:
+    return [s.n, s.mean, s.deviation, s.error, s.median, s.maximum]
+
+
+def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -> list[Cell]:
+    """The plain mean over tasks of means, medians and bests; the seeds' deviation and error."""
+    found = {name: summary(columns[name]) for name in names}
+    mean, median, best = (
+        glue_score({name: getattr(it, what) for name, it in found.items()}, names)
+        for what in ("mean", "median", "maximum")
+    )
+    counts = {it.n for it in found.values()}
+    if len(counts) > 1:
+        return [None, mean, None, None, median, best]
+    seeds = [glue_score({name: columns[name][i] for name in names}, names) for i in range(*counts)]
+    among = summary(seeds)
+    return [among.n, mean, among.deviation, among.error, median, best]
+
+
+def table(given: Sequence[str], at: str = "last", by: str = "mean") -> Table:
+    columns: Scores = {}
+    settings: dict[str, str] = {}
     for word in given:
-        columns |= scores(*word.split("=", 1))
-    found = {name: summary(values) for name, values in columns.items()}
-    rows = [[name, len(columns[name]), it.mean, it.deviation] for name, it in found.items()]
-    means = {name: it.mean for name, it in found.items()}
-    for told, wanted in (("mean of nine", NINE), ("mean of eight", EIGHT)):
-        if set(wanted) <= means.keys():
-            rows.append([told, None, glue_score(means, wanted), None])
-    return Table(columns=["task", "n", "score", "deviation"], rows=rows)
+        task, _, folder = word.partition("=")
+        if not folder:
+            raise ToolkitError(f"runs must be given as TASK=FOLDER, but are given as {word!r}.")
+        found, setting = scores(task, folder, at, by)
+        columns |= found
+        settings |= dict.fromkeys(found, setting)
+    rows = [[name, *cells(summary(values)), settings[name]] for name, values in columns.items()]
+    for told, names in (("mean of nine", NINE), ("mean of eight", EIGHT)):
+        if set(names) <= columns.keys():
+            rows.append([told, *over_tasks(columns, names), ""])
+    shown = 1 + len(COLUMNS) + any(settings.values())
+    return Table(
+        columns=["task", *COLUMNS, "configuration"][:shown],
+        rows=[row[:shown] for row in rows],
+        together=[name for name in COLUMNS if name != "n"],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", nargs="+", help="TASK=FOLDER, of runs or sets of runs")
+    parser.add_argument("--at", default="last", choices=("last", "best"), help="which validation")
+    parser.add_argument(
+        "--by", default="mean", choices=("mean", "median", "best"), help="which configuration"
+    )
+    asked = parser.parse_args()
+    try:
+        print(table(asked.runs, asked.at, asked.by).markdown(), end="")
+    except ToolkitError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":
-    print(table(sys.argv[1:]).markdown(), end="")
+    main()

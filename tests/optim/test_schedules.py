@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -24,6 +25,21 @@ def test_linear_rises_to_its_peak_and_falls_in_equal_steps():
 
 def test_linear_without_warmup_begins_at_its_peak():
     assert [linear(WarmupConfig(), 4)(n) for n in (1, 2, 3, 4)] == [1, 0.75, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"])
+def test_a_share_of_the_run_may_be_its_warmup(name):
+    built = LR_SCHEDULERS[name]
+    share = built.build(replace(built.config, warmup_share=0.1), 30)
+    updates = built.build(replace(built.config, warmup_updates=3), 30)
+    assert [share(n) for n in range(1, 31)] == [updates(n) for n in range(1, 31)]
+
+
+def test_updates_and_a_share_of_warmup_exclude_each_other():
+    with pytest.raises(ToolkitError, match=r"warmup_updates must be left out .* is 5 beside 0.1"):
+        WarmupConfig(warmup_updates=5, warmup_share=0.1)
+    with pytest.raises(ToolkitError, match=r"warmup_share must lie between 0 and 1, but is 10.0"):
+        WarmupConfig(warmup_share=10.0)
 
 
 def test_polynomial_follows_its_formula():

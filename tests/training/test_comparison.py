@@ -3,7 +3,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.comparison import Outcome, finished, table
+from toolkit.training.comparison import COLUMNS, Outcome, finished, table
 from toolkit.training.grid import Point
 
 CONFIG = {
@@ -29,10 +29,27 @@ OUTCOMES = [
 
 def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
     found = table(OUTCOMES, subset="valid", metric="loss", failed={})
-    assert list(found.columns) == ["arch.fixed", "mean", "deviation", "n", "minimum", "maximum"]
-    assert found.rows == [["true", 4.0, 2.0**0.5, 2, 3.0, 5.0], ["false", 2.0, None, 1, 2.0, 2.0]]
+    assert list(found.columns) == ["arch.fixed", *COLUMNS]
+    first = ["true", 4.0, 2.0**0.5, pytest.approx(1.0), 4.0, 2, 3.0, 5.0]
+    assert found.rows == [first, ["false", 2.0, None, None, 2.0, 1, 2.0, 2.0]]
     assert found.best == 1
     assert table(OUTCOMES[::-1], subset="valid", metric="loss", failed={}).best == 0
+
+
+@pytest.mark.parametrize(("by", "best"), [("mean", 1), ("median", 0), ("best", 2)])
+def test_what_is_marked_may_be_best_by_mean_median_or_best_seed(by, best):
+    losses = {"a": (3.0, 3.0, 9.0), "b": (4.0, 4.0, 4.0), "c": (1.0, 8.0, 9.0)}
+    seeds = [outcome(name, i, loss) for name in losses for i, loss in enumerate(losses[name])]
+    assert table(seeds, subset="valid", metric="loss", failed={}, by=by).best == best
+
+
+def test_the_best_validation_of_each_run_may_be_compared():
+    best = {"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}}
+    one = Outcome(Point({}, 0), {"valid": {"valid": {"loss": 9.0}}, "best": best})
+    found = table([one], subset="valid", metric="loss", failed={}, at="best")
+    assert found.rows[0][1] == 7.0 and found.caption == "loss on valid, best validation"
+    with pytest.raises(ToolkitError, match=r"sweep.at must be last where a run did not write"):
+        table(OUTCOMES, subset="valid", metric="loss", failed={}, at="best")
 
 
 def test_an_accuracy_is_better_when_higher():

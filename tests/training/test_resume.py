@@ -126,7 +126,8 @@ def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     capfd.readouterr()
     Run(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
     told = capfd.readouterr().err
-    assert "missing: encoder.layers.1." in told and "of another shape: " in told
+    assert "begun anew, the checkpoint has none: encoder.layers.1." in told
+    assert "begun anew, of another shape in the checkpoint: " in told
 
 
 def test_the_precision_of_the_first_run_is_kept(config, tmp_path, stopped):

@@ -89,6 +89,8 @@ def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
     valid = [r for r in records(tmp_path / "run") if r["event"] == "valid"]
     top = max(valid, key=lambda r: r["accuracy"])
     assert best == f"checkpoint_e{top['epoch']}_u{top['update']}"
+    figures = result.best.pop("valid")["valid"]
+    assert figures.items() <= top.items() and figures["accuracy"] == top["accuracy"]
     assert result.best == {
         "metric": "accuracy", "value": top["accuracy"], "update": top["update"]
     }  # fmt: skip

@@ -45,10 +45,10 @@ def trained(monkeypatch):
 def test_a_sweep_trains_every_run_and_ends_in_one_table(words, trained, tmp_path, capsys):
     assert sweep(words, SweepConfig(seeds=[0, 2], grid=GRID)) == 0
     assert trained.names == [f"arch.fixed={f},seed={s}" for f in ("true", "false") for s in (0, 2)]
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["loss", "on", "valid"]
-    assert lines[2] == ["true", "*", "2.0000", "1.4142", "2", "1.0000", "3.0000"]
-    assert lines[3] == ["false", "3.0000", "1.4142", "2", "2.0000", "4.0000"]
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "loss on valid"
+    assert lines[2] == "true * 2.0000 1.4142 1.0000 2.0000 2 1.0000 3.0000"
+    assert lines[3] == "false 3.0000 1.4142 1.0000 3.0000 2 2.0000 4.0000"
     found = json.loads((tmp_path / "s" / "sweep.json").read_text())
     assert found["best"] == 0 and [run["seed"] for run in found["runs"]] == [0, 2, 0, 2]
     assert "\\toprule" in (tmp_path / "s" / "sweep.tex").read_text()

@@ -47,7 +47,9 @@ def test_every_subset_is_reported_and_the_first_decides(make_trainer):
     assert [(e, v["subset"], v["update"]) for e, v in watch.sink.records] == [
         ("valid", "valid", 1), ("valid", "test", 1), ("valid", "valid", 2), ("valid", "test", 2)
     ]  # fmt: skip
-    assert watch.best == {"metric": "loss", "value": 2.0, "update": 1} and watch.stale == 1
+    valid = {"valid": {"loss": 2.0}, "test": {"loss": 0.0}}
+    best = {"metric": "loss", "value": 2.0, "update": 1, "valid": valid}
+    assert watch.best == best and watch.stale == 1
 
 
 def test_an_update_is_validated_once(make_trainer):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.options import WHOLE
-from toolkit.config.sections import require
+from toolkit.config.sections import one_of, require
 
 EXAMPLE = "Write it as in --grid arch.fixed=true,false."
 OWN = {
@@ -22,7 +22,7 @@ OWN = {
 class SweepConfig:
     seeds: list[int] = field(default_factory=list)
     """Train once with each of these seeds, separated by commas, each in a folder of its own
-    under the save folder. Ends in a table of mean and standard deviation."""
+    under the save folder. Ends in a table of mean, standard deviation and error, and median."""
     grid: list[str] = field(default_factory=list, metadata=WHOLE)
     """Option and the values to try, as in arch.fixed=true,false; repeat it for every combination.
     Where a value holds commas itself, part the values by semicolons."""
@@ -31,10 +31,17 @@ class SweepConfig:
     as there are GPUs, one without."""
     metric: str = ""
     """Validation figure to compare; empty for that of training.best_metric."""
+    at: str = "last"
+    """last or best. Which validation of each run is compared: its last one, or that of its best
+    checkpoint, by training.best_metric."""
+    by: str = "mean"
+    """mean, median or best: what of its seeds the marked configuration is better in."""
     slurm: bool = False
     """Print a Slurm array script with a task for each unfinished run, and train nothing."""
 
     def __post_init__(self) -> None:
+        one_of("sweep.at", self.at, ("last", "best"))
+        one_of("sweep.by", self.by, ("mean", "median", "best"))
         require(self.jobs >= 0, f"sweep.jobs must not be negative, but is {self.jobs}.")
         twice = sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1})
         require(not twice, f"sweep.seeds must differ, but {twice} come twice. Give each once.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,19 +13,25 @@ class Summary:
     mean: float
     deviation: float | None
     """Standard deviation with n - 1; None for a single value, which has none."""
+    error: float | None
+    """Standard error of the mean, deviation / sqrt(n)."""
+    median: float
     n: int
     minimum: float
     maximum: float
 
 
 def summary(values: Sequence[float]) -> Summary:
-    """Mean, sqrt(sum (x - mean)^2 / (n - 1)), count and range of one or more values."""
+    """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values."""
     n = len(values)
     mean = sum(values) / n
     squares = sum((x - mean) * (x - mean) for x in values)
+    deviation = math.sqrt(squares / (n - 1)) if n > 1 else None
     return Summary(
         mean=mean,
-        deviation=math.sqrt(squares / (n - 1)) if n > 1 else None,
+        deviation=deviation,
+        error=None if deviation is None else deviation / math.sqrt(n),
+        median=statistics.median(values),
         n=n,
         minimum=min(values),
         maximum=max(values),

@@ -35,15 +35,15 @@ class PlateauConfig(WarmupConfig):
 class Plateau:
     """min(1, n / w) shrink^k after k plateaus; a checkpoint remembers k and the best figure."""
 
-    def __init__(self, c: PlateauConfig) -> None:
-        self.c = c
+    def __init__(self, c: PlateauConfig, total_updates: int) -> None:
+        self.c, self.warmup = c, max(1, c.warmup(total_updates))
         self.factor = 1.0
         self.best: float | None = None
         self.stale = 0
         """Validations in a row that were no improvement."""
 
     def __call__(self, update: int) -> float:
-        return self.factor * min(1.0, update / max(1, self.c.warmup_updates))
+        return self.factor * min(1.0, update / self.warmup)
 
     def judge(self, value: float, update: int) -> None:
         """Take note of a validation's figure; lower is better, and NaN never is."""
@@ -65,4 +65,4 @@ class Plateau:
 def plateau(c: PlateauConfig, total_updates: int) -> Plateau:
     """min(1, n / w) shrink^k after k plateaus of the validation figure (fairseq's
     reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau)."""
-    return Plateau(c)
+    return Plateau(c, total_updates)

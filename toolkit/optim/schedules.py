@@ -33,12 +33,25 @@ class Judging(Protocol):
 class WarmupConfig:
     warmup_updates: int = 0
     """Updates over which the learning rate rises linearly to its peak."""
+    warmup_share: float = 0.0
+    """The same as a share of the run's updates, 0 to 1, in place of warmup_updates."""
 
     def __post_init__(self) -> None:
         if self.warmup_updates < 0:
             raise ToolkitError(
                 f"lr_scheduler.warmup_updates must not be negative, but is {self.warmup_updates}."
             )
+        between("warmup_share", self.warmup_share)
+        if self.warmup_share and self.warmup_updates != type(self).warmup_updates:
+            raise ToolkitError(
+                f"lr_scheduler.warmup_updates must be left out where warmup_share is given, but is "
+                f"{self.warmup_updates} beside {self.warmup_share}. Give one."
+            )
+
+    def warmup(self, total_updates: int) -> int:
+        """The updates over which the rate rises."""
+        share = round(self.warmup_share * total_updates)
+        return share if self.warmup_share else self.warmup_updates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +97,13 @@ def linear(c: WarmupConfig, total_updates: int) -> Schedule:
 
     The peak is reached at update w; the last update still moves, by 1 / (total - w) of the peak.
     """
-    return polynomial(PolynomialConfig(warmup_updates=c.warmup_updates), total_updates)
+    return polynomial(PolynomialConfig(warmup_updates=c.warmup(total_updates)), total_updates)
 
 
 @register_lr_scheduler("polynomial", PolynomialConfig())
 def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then end + (1 - end) ((total - n + 1) / (total - w))^power."""
-    w, total = c.warmup_updates, total_updates
+    w, total = c.warmup(total_updates), total_updates
 
     def factor(n: int) -> float:
         if n <= w:
@@ -101,10 +114,16 @@ def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
     return factor
 
 
-@register_lr_scheduler("inverse_sqrt", WarmupConfig(warmup_updates=4000))
+@dataclass(frozen=True, kw_only=True)
+class InverseSqrtConfig(WarmupConfig):
+    warmup_updates: int = 4000
+    """Updates over which the learning rate rises linearly to its peak."""
+
+
+@register_lr_scheduler("inverse_sqrt", InverseSqrtConfig())
 def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
     """min(n / w, sqrt(w / n)), with w at least 1 (Vaswani et al. 2017, eq. 3, scaled to peak 1)."""
-    w = max(1, c.warmup_updates)
+    w = max(1, c.warmup(total_updates))
     return lambda n: min(n / w, math.sqrt(w / n))
 
 
@@ -114,7 +133,7 @@ def cosine(c: CosineConfig, total_updates: int) -> Schedule:
     eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the part of the cycle that is
     over.
     """
-    w, total = c.warmup_updates, total_updates
+    w, total = c.warmup(total_updates), total_updates
 
     def factor(n: int) -> float:
         if n <= w:
@@ -129,5 +148,5 @@ def cosine(c: CosineConfig, total_updates: int) -> Schedule:
 @register_lr_scheduler("fixed", WarmupConfig())
 def fixed(c: WarmupConfig, total_updates: int) -> Schedule:
     """min(1, n / w): warm-up, then the peak for good."""
-    w = max(1, c.warmup_updates)
+    w = max(1, c.warmup(total_updates))
     return lambda n: min(1.0, n / w)

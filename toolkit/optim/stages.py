@@ -36,7 +36,7 @@ def wsd(c: StableConfig, total_updates: int) -> Schedule:
     The peak does not depend on the length of the run: one that is to go on longer goes on from a
     checkpoint before the decay.
     """
-    w, total = c.warmup_updates, total_updates
+    w, total = c.warmup(total_updates), total_updates
     d = round(c.decay_share * total)
 
     def factor(n: int) -> float:

@@ -28,7 +28,7 @@ class Glue(Task):
     Of a number y it is (w . x + b - y)^2 (Devlin et al. 2019, section 4.1 and code).
     """
 
-    answers_in_training = True
+    answers_in_training, perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
 
     def __init__(self, c: GlueConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:

@@ -29,7 +29,14 @@ class Ranking(NamedTuple):
     negatives: Tensor
 
 
-Figure = Ratio | Ranking
+class Perplexity(NamedTuple):
+    """exp(total / weight) of a summed -log p: numerator and denominator add up as a ratio's do."""
+
+    total: Tensor
+    weight: Tensor
+
+
+Figure = Ratio | Ranking | Perplexity
 
 
 class Task(nn.Module, ABC):
@@ -43,6 +50,8 @@ class Task(nn.Module, ABC):
     """Name of the criterion used unless the user names another."""
     answers_in_training: ClassVar[bool] = False
     """Whether validation during training collects `answers` too: for figures that are no means."""
+    perplexity: ClassVar[bool] = True
+    """Whether exp of the first objective's loss is told: how many words it is as good as among."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 

@@ -159,7 +159,14 @@ def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
 
 
 def mismatches(saved: Mapping[str, Tensor | stored.Rows], own: Mapping[str, Tensor]) -> list[str]:
-    """What keeps saved weights from being this learner's: missing, unknown, of another shape."""
+    """What keeps saved weights from being this learner's, in words."""
+    return [f"{kind}: {names}" for kind, names in differences(saved, own).items()]
+
+
+def differences(
+    saved: Mapping[str, Tensor | stored.Rows], own: Mapping[str, Tensor]
+) -> dict[str, str]:
+    """The tensors that are missing, unknown and of another shape."""
     other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
     shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
     found = {
@@ -167,7 +174,7 @@ def mismatches(saved: Mapping[str, Tensor | stored.Rows], own: Mapping[str, Tens
         "unknown": sorted(saved.keys() - own.keys()),
         "of another shape": shapes,
     }
-    return [f"{kind}: {some(names)}" for kind, names in found.items() if names]
+    return {kind: some(names) for kind, names in found.items() if names}
 
 
 def some(names: Sequence[str], most: int = 5) -> str:

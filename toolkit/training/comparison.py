@@ -13,7 +13,9 @@ from toolkit.metrics.runs import RESULT, important
 from toolkit.metrics.summary import Summary, summary
 from toolkit.metrics.tables import Cell, Table
 from toolkit.training.grid import Point
-from toolkit.training.validation import improves
+from toolkit.training.validation import improves, lower_is_better
+
+COLUMNS = ("mean", "deviation", "error", "median", "n", "minimum", "maximum")
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,16 @@ def finished(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | Non
     return result if strict_json.dumps(before) == strict_json.dumps(now) else None
 
 
-def figure(outcome: Outcome, subset: str, metric: str) -> float:
-    """One figure of the last validation."""
-    figures = outcome.result["valid"].get(subset, {})
+def figure(outcome: Outcome, subset: str, metric: str, at: str = "last") -> float:
+    """One figure of the last validation, or of the best one."""
+    best = outcome.result.get("best") or {}
+    if at == "best" and "valid" not in best:
+        raise ToolkitError(
+            f"sweep.at must be last where a run did not write down its best validation, but is "
+            f"best, and {outcome.point.name} did not. Train it with this version."
+        )
+    valid = best["valid"] if at == "best" else outcome.result["valid"]
+    figures = valid.get(subset, {})
     if metric not in figures:
         raise ToolkitError(
             f"sweep.metric must be a figure of the validation on {subset}, but is {metric!r}. "
@@ -48,42 +57,53 @@ def figure(outcome: Outcome, subset: str, metric: str) -> float:
 
 
 def summaries(
-    outcomes: Sequence[Outcome], subset: str, metric: str
+    outcomes: Sequence[Outcome], subset: str, metric: str, at: str = "last"
 ) -> list[tuple[Mapping[str, str], Summary]]:
     """Per configuration, in the order in which they first come, its values and its summary."""
     found: dict[str, tuple[Mapping[str, str], list[float]]] = {}
     for outcome in outcomes:
         row = found.setdefault(outcome.point.configuration, (outcome.point.values, []))
-        row[1].append(figure(outcome, subset, metric))
+        row[1].append(figure(outcome, subset, metric, at))
     return [(values, summary(figures)) for values, figures in found.values()]
 
 
-def table(
-    outcomes: Sequence[Outcome], *, subset: str, metric: str, failed: Mapping[str, int]
-) -> Table:
-    """Mean, deviation (n - 1), n, minimum, maximum; the best mean is marked if there are two.
+def chosen(s: Summary, metric: str, by: str) -> float:
+    """What a configuration is judged by: the mean, the median or the best of its seeds."""
+    if by == "best":
+        return s.minimum if lower_is_better(metric) else s.maximum
+    return s.median if by == "median" else s.mean
 
-    `failed` counts each configuration's runs without result; a column tells them if there are any.
+
+def table(
+    outcomes: Sequence[Outcome],
+    *,
+    subset: str,
+    metric: str,
+    failed: Mapping[str, int],
+    at: str = "last",
+    by: str = "mean",
+) -> Table:
+    """Mean, deviation (n - 1), error of the mean, median, n, minimum, maximum of each row.
+
+    The row best by `by` is marked if there are two. `failed` counts each configuration's runs
+    without result; a column tells them if there are any.
     """
     rows: list[list[Cell]] = []
-    found = summaries(outcomes, subset, metric)
+    found = summaries(outcomes, subset, metric, at)
     best: int | None = None
     for index, (values, s) in enumerate(found):
         key = ",".join(f"{k}={v}" for k, v in values.items())
         lost: list[Cell] = [failed.get(key, 0)] if failed else []
         names: list[Cell] = list(values.values()) or ["all seeds"]
-        rows.append([*names, s.mean, s.deviation, s.n, s.minimum, s.maximum, *lost])
-        if improves(metric, s.mean, None if best is None else found[best][1].mean):
+        rows.append([*names, *(getattr(s, name) for name in COLUMNS), *lost])
+        before = None if best is None else chosen(found[best][1], metric, by)
+        if improves(metric, chosen(s, metric, by), before):
             best = index
     options = list(found[0][0]) or ["runs"]
     return Table(
-        columns=[
-            *options,
-            *("mean", "deviation", "n", "minimum", "maximum"),
-            *(["failed"] if failed else []),
-        ],
+        columns=[*options, *COLUMNS, *(["failed"] if failed else [])],
         rows=rows,
         best=best if len(found) > 1 else None,
-        together=("mean", "deviation", "minimum", "maximum"),
-        caption=f"{metric} on {subset}",
+        together=[name for name in COLUMNS if name != "n"],
+        caption=f"{metric} on {subset}" + (", best validation" if at == "best" else ""),
     )

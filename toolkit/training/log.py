@@ -39,7 +39,8 @@ class Log:
         """All ranks sum up, the first one writes."""
         trainer = self.trainer
         sums = self.meters.read().over_ranks(trainer.world)
-        values: Figures = sums.means(trainer.learner.task.coefficients)
+        task = trainer.learner.task
+        values: Figures = sums.means(task.coefficients, perplexity=task.perplexity)
         busy, waited = self.since_report
         seconds = max(busy + waited, 1e-9)
         values |= {

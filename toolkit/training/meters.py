@@ -52,23 +52,27 @@ class Sums:
         tokens = sum(part["tokens"] for part in parts)
         return Sums(**{**asdict(self), "losses": losses, "tokens": tokens})
 
-    def means(self, coefficients: Mapping[str, float]) -> Figures:
+    def means(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Figures:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping."""
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
         return {
-            **losses_of(means, coefficients),
+            **losses_of(means, coefficients, perplexity=perplexity),
             "gradient_norm": self.norms / taken,
             "clip_rate": self.clipped / taken,
             "skipped_updates": self.skipped,
         }
 
 
-def losses_of(means: Mapping[str, float], coefficients: Mapping[str, float]) -> Figures:
+def losses_of(
+    means: Mapping[str, float], coefficients: Mapping[str, float], *, perplexity: bool = True
+) -> Figures:
     """The weighted loss, its parts, and the perplexity exp(-mean log p) of the first objective."""
     first = next(iter(coefficients))
     found: Figures = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
     found |= {f"{o}_loss": mean for o, mean in means.items()}
+    if not perplexity:
+        return found
     return {**found, "ppl": math.exp(min(means.get(first, math.inf), 700.0))}
 
 

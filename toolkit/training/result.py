@@ -26,7 +26,7 @@ class Result:
     valid: Mapping[str, Figures]
     """Subset -> the last validation's figures."""
     best: Mapping[str, Any] | None
-    """metric, value and update of the best validation."""
+    """metric, value and update of the best validation, and its figures by subset, `valid`."""
     signal: int | None = None
     """Number of the signal that ended the run early; None where it ran to its end."""
 

@@ -21,9 +21,9 @@ from toolkit.training.checkpoint import (
     OPTIMIZER,
     SPARE,
     STATE,
+    differences,
     find,
     load_weights,
-    mismatches,
     read_config,
     read_json,
     read_tensors,
@@ -39,6 +39,13 @@ FIXED = (
     *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
 )
 """What a run keeps from its first update to its last: sections, or single options."""
+
+FATES = {
+    "missing": "begun anew, the checkpoint has none",
+    "of another shape": "begun anew, of another shape in the checkpoint",
+    "unknown": "left behind",
+}
+"""What becomes of weights that do not fit where others start from them."""
 
 Tell = Callable[[str], None]
 
@@ -199,5 +206,5 @@ def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
         )
     learner.load_state_dict(fitting, strict=False)
     tell(f"took {len(fitting)} of {len(own)} tensors from {folder}")
-    for problem in mismatches(saved, own):
-        tell(problem)
+    for kind, names in differences(saved, own).items():
+        tell(f"{FATES[kind]}: {names}")

@@ -126,7 +126,7 @@ def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
     subset = next(iter(names(config.data.valid_subset)), "")
     metric = c.metric or config.training.best_metric
     failed = Counter(run.point.configuration for run in runs if run.outcome is None)
-    found = table(outcomes, subset=subset, metric=metric, failed=failed)
+    found = table(outcomes, subset=subset, metric=metric, failed=failed, at=c.at, by=c.by)
     found.print(Terminal())
     write(found, outcomes, base)
     draw(runs, base, metric)

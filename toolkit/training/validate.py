@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,16 +14,19 @@ from torch import Tensor
 
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
+from toolkit.distributed.shard import is_sharded
 from toolkit.metrics.ranking import area
 from toolkit.optim.precision import Precision
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.batch import Batch
-from toolkit.tasks.task import Learner, Ranking
+from toolkit.tasks.task import Learner, Perplexity, Ranking
 from toolkit.training.device import to_device
 from toolkit.training.meters import losses_of
 from toolkit.training.step import Figures
 
 READ_EVERY = 64
+LARGEST = 700.0
+"""Of a perplexity's logarithm: exp of more is no number."""
 Numbers = npt.NDArray[np.float64]
 
 
@@ -85,7 +89,8 @@ def validate(
     sums = totals.over_ranks(world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
-    found = ratios(sums, learner.task.coefficients)
+    task = learner.task
+    found = ratios(sums, task.coefficients, perplexity=task.perplexity)
     if answers:
         answers.gather(world)
         found |= answers.figures()
@@ -104,27 +109,36 @@ def figures(
         predictions = learner(batch)
         totals = criterion(predictions)
         measured = {**learner.task.measure(predictions), **learner.task.count(predictions, batch)}
-    if answers:
-        answers.hear(batch, predictions)
+        if answers:
+            answers.hear(batch, predictions)
+            if not is_sharded(learner):  # ranks would have to take equally many steps
+                answers.look(learner.encoder, batch)
     found: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
         found |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
     for name, figure in measured.items():
-        if isinstance(figure, Ranking):
+        if isinstance(figure, Perplexity):
+            found |= {f"power {name}": figure.total, f"under {name}": figure.weight}
+        elif isinstance(figure, Ranking):
             found |= {f"above {name}": figure.positives, f"below {name}": figure.negatives}
         else:
             found |= {f"over {name}": figure.total, f"under {name}": figure.weight}
     return found
 
 
-def ratios(sums: Mapping[str, Numbers], coefficients: Mapping[str, float]) -> Figures:
+def ratios(
+    sums: Mapping[str, Numbers], coefficients: Mapping[str, float], *, perplexity: bool
+) -> Figures:
     """The figures themselves; one without anything to count is left out."""
     found: dict[str, float] = {}
     for key, numbers in sums.items():
         kind, _, name = key.partition(" ")
         if kind == "over" and sums[f"under {name}"]:
             found[name] = float(numbers / sums[f"under {name}"])
+        if kind == "power" and sums[f"under {name}"]:
+            found[name] = math.exp(min(float(numbers / sums[f"under {name}"]), LARGEST))
         if kind == "above" and (ranked := area(numbers, sums[f"below {name}"])) is not None:
             found[name] = ranked
     means = {o: found.pop(f"loss {o}") for o in coefficients if f"loss {o}" in found}
-    return {**(losses_of(means, coefficients) if means else {}), **found}
+    losses = losses_of(means, coefficients, perplexity=perplexity) if means else {}
+    return {**losses, **found}

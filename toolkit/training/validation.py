@@ -83,7 +83,8 @@ class Validation:
         if self.schedule:
             self.schedule.judge(value if lower_is_better(self.metric) else -value, update)
         if improves(self.metric, value, self.best["value"] if self.best else None):
-            self.best = {"metric": self.metric, "value": value, "update": update}
+            valid = {subset: dict(figures) for subset, figures in self.latest.items()}
+            self.best = {"metric": self.metric, "value": value, "update": update, "valid": valid}
             self.stale = 0
             return
         self.stale += 1
