@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
@@ -14,6 +14,7 @@ OTHER = "_mismatched"
 PACKED = ("", ".gz", ".xz")
 
 
+@runtime_checkable
 class Named(Protocol):
     """A benchmark's task that knows what its files are called."""
 
