@@ -133,6 +133,16 @@ ARCHITECTURES: dict[str, Builtin] = {
 TASKS: dict[str, Builtin] = {
     "pos_tagging": Builtin("toolkit.tasks.pos_tagging", "a part of speech for every word"),
     "glue": Builtin("toolkit.tasks.glue", "a class or a number for a text or a pair (GLUE)"),
+    "translation": Builtin(
+        "toolkit.tasks.translation", "a sentence from another (Sutskever et al. 2014)"
+    ),
+    "language_modeling": Builtin(
+        "toolkit.tasks.language_modeling", "each symbol of a text from those before it"
+    ),
+    "squad": Builtin("toolkit.tasks.squad", "a part of a passage for a question (SQuAD 1.1, 2.0)"),
+    "multiple_choice": Builtin(
+        "toolkit.tasks.multiple_choice", "one of several options for a passage (RACE, SWAG)"
+    ),
     "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
     "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
     "encode": Builtin("toolkit.tasks.encode", "an encoder without a head, to fine-tune from"),
