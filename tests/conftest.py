@@ -119,6 +119,37 @@ def data(tmp_path_factory):
     return folder / "bin"
 
 
+@pytest.fixture(scope="session")
+def parallel(tmp_path_factory):
+    """A data folder of 37 training and 9 validation pairs: words, and the same ones backwards."""
+    import torch
+
+    from toolkit.config.preprocess import PreprocessConfig
+    from toolkit.data.preprocess import preprocess
+
+    folder = tmp_path_factory.mktemp("parallel")
+    for name, lines in (("train", 37), ("valid", 9)):
+        random = torch.Generator().manual_seed(lines)
+        draws = torch.randint(len(WORDS), (lines, 9), generator=random).tolist()
+        said = [[WORDS[i] for i in row[: 2 + row[0] % 6]] for row in draws]
+        for language, step in (("xx", 1), ("yy", -1)):
+            text = "\n".join(" ".join(words[::step]) for words in said)
+            (folder / f"{name}.{language}").write_text(text + "\n")
+    preprocess(
+        PreprocessConfig(
+            trainpref=str(folder / "train"),
+            validpref=str(folder / "valid"),
+            source_lang="xx",
+            target_lang="yy",
+            tokenizer="words",
+            joined_dictionary=True,
+            destdir=str(folder / "bin"),
+            workers=1,
+        )
+    )
+    return folder / "bin"
+
+
 def small_run(data, save_dir, options):
     """Two epochs of five updates, unless options say otherwise."""
     from toolkit.config.load import compose

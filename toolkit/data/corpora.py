@@ -45,14 +45,14 @@ def pairs(part: Part, tokens_per_sample: int) -> Stretches:
 
 def blocks(part: Part, tokens_per_sample: int) -> Stretches:
     """Consecutive blocks of T - 2 tokens, across items and documents; the last may be shorter."""
-    return _chop(np.array([0]), np.array([part.elements]), tokens_per_sample - 2)
+    return chopped(np.array([0]), np.array([part.elements]), tokens_per_sample - 2)
 
 
 def documents(part: Part, tokens_per_sample: int) -> Stretches:
     """As `blocks`, but starting anew with each document."""
     begins = np.union1d(0, part.offsets[part.document_items])
     ends = np.append(begins[1:], part.elements)
-    return _chop(begins, ends, tokens_per_sample - 2)
+    return chopped(begins, ends, tokens_per_sample - 2)
 
 
 SAMPLES: dict[str, Callable[[Part, int], Stretches]] = {
@@ -62,7 +62,7 @@ SAMPLES: dict[str, Callable[[Part, int], Stretches]] = {
 }
 
 
-def _chop(begins: Numbers, ends: Numbers, size: int) -> Stretches:
+def chopped(begins: Numbers, ends: Numbers, size: int) -> Stretches:
     counts = -(-(ends - begins) // size)
     starts = np.repeat(begins, counts) + ranges(0, counts) * size
     stops = np.minimum(starts + size, np.repeat(ends, counts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -39,10 +40,10 @@ def corpus_scores(
 
 def counted(name: str, lowercase: bool) -> Any:
     """sacreBLEU's object for one score."""
-    from sacrebleu.metrics import BLEU, CHRF, TER  # a second, which only scoring is to cost
+    metrics: Any = importlib.import_module("sacrebleu.metrics")  # a second, for scoring alone
 
     if name == "bleu":
-        return BLEU(lowercase=lowercase)
+        return metrics.BLEU(lowercase=lowercase)
     if name == "chrf":
-        return CHRF(lowercase=lowercase)
-    return TER(case_sensitive=not lowercase)
+        return metrics.CHRF(lowercase=lowercase)
+    return metrics.TER(case_sensitive=not lowercase)

@@ -59,7 +59,7 @@ class EncoderDecoder(nn.Module):
                 f"symbols. Preprocess with --joined-dictionary, or choose another."
             )
         self.width = c.width
-        self.max_positions = c.max_positions if c.positions == "learnt" else None
+        self.max_positions = c.longest
         own, score = c.share_embeddings != "all", c.share_embeddings == "none"
         self.words = nn.Embedding(sizes.tokens, c.width)
         self.own_target_words = nn.Embedding(targets, c.width) if own else None
@@ -152,7 +152,7 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.width = c.width
-        self.max_positions = c.max_positions if c.positions == "learnt" else None
+        self.max_positions = c.longest
         self.words = nn.Embedding(sizes.tokens, c.width)
         self.own_scores = None if tied else nn.Embedding(sizes.tokens, c.width)
         self.decoder = Stack(c, own, cross=False, causal=True)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from toolkit.criteria import Prediction
 from toolkit.distributed import World
 from toolkit.metrics.tables import Table
@@ -19,6 +21,10 @@ class Answers(ABC):
     @abstractmethod
     def hear(self, batch: Any, predictions: Mapping[str, Prediction]) -> None:
         """Those of one batch."""
+
+    def look(self, encoder: nn.Module, batch: Any) -> None:
+        """What the encoder itself makes of a batch, such as what it writes; most need nothing."""
+        return
 
     @abstractmethod
     def gather(self, world: World) -> None:

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.criteria import IGNORED
+from toolkit.data.folder import DataFolder
+from toolkit.tasks.block_examples import BlockExamples
+
+
+@pytest.fixture
+def examples(data):
+    def make(split="valid", fixed_shapes=False, **options):
+        options = {"samples": "blocks", "ends": "items", "tokens_per_sample": 20, **options}
+        return BlockExamples(DataFolder.open(data), split, fixed_shapes=fixed_shapes, **options)
+
+    return make
+
+
+def test_only_symbols_of_the_text_are_asked_for(examples, data):
+    found, column = examples(), DataFolder.open(data).split("valid").column("tokens")
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    assert batch.weights == {"lm": float(column.elements + column.items)}
+    assert batch.tokens == len(batch.targets) == len(batch.places) == found.lengths.sum()
+    assert batch.inputs.tokens.shape[0] == batch.sentences == len(found.lengths)
+
+
+def test_words_are_counted_with_the_ends_of_items(examples, data):
+    batch = examples(tokens_per_sample=500).collate(np.zeros(1, np.int64), None)
+    folder = DataFolder.open(data)
+    column, words = folder.split("valid").column("tokens"), folder.vocabulary
+    [part] = column.parts
+    text = part.take(np.arange(part.elements)[None], np.zeros(1, int), np.array([part.elements]))
+    assert batch.words == sum("▁" in words.symbols[i] for i in text[0]) + column.items
+
+
+def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
+    batch = examples().collate(np.zeros(0, np.int64), None)
+    assert batch.weights == {"lm": 0.0} and (batch.sentences, batch.tokens, batch.words) == (0,) * 3
+    assert (batch.targets == IGNORED).all()
+
+
+def test_places_may_be_filled_up_for_stable_shapes(examples):
+    batch = examples(fixed_shapes=True).collate(np.arange(1), None)
+    assert len(batch.places) == 64 and (batch.targets != IGNORED).sum() == 20
+    assert torch.equal(batch.places[:20], torch.arange(20)) and not batch.places[20:].any()
+
+
+def test_options_change_the_fingerprint(examples):
+    prints = {examples(**o).fingerprint for o in ({}, {"samples": "items"}, {"ends": "documents"})}
+    assert len(prints) == 3

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.data.folder import DataFolder
+from toolkit.data.parallel.split import ParallelSplit
+from toolkit.distributed import World
+from toolkit.tasks import translation_answers
+from toolkit.tasks.translation_answers import TranslationAnswers
+from toolkit.tasks.translation_examples import ParallelExamples
+
+
+class Backwards(torch.nn.Module):
+    """Writes the source from its end, as the text has it."""
+
+    max_positions = None
+
+
+@pytest.fixture
+def split(parallel):
+    return ParallelSplit(DataFolder.open(parallel), "valid")
+
+
+@pytest.fixture
+def asked(split, monkeypatch):
+    """Shows batches to answers whose model is perfect; gives the answers, and what bounds it."""
+    bounds = []
+
+    def best(model, inputs, words, *, beam, most):
+        bounds.extend(most)
+        special = torch.tensor(words.special)
+        return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
+
+    monkeypatch.setattr(translation_answers, "best", best)
+    examples = ParallelExamples(
+        split, tokens_per_sample=0, too_long="error", training=False, fixed_shapes=False
+    )
+
+    def ask(*batches):
+        answers = TranslationAnswers(split, beam=1)
+        for rows in batches:
+            answers.look(Backwards(), examples.collate(np.array(rows, np.int64), None))
+        answers.gather(World())
+        return answers, bounds
+
+    return ask
+
+
+def test_a_perfect_translation_has_every_point(asked, split):
+    answers, bounds = asked([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
+    assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    longest = split.source.lengths[[4, 2, 0]] + 1
+    assert bounds[:3] == (2 * longest + 20).tolist()
+
+
+def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):
+    answers, _ = asked([4, 2, 0], [8, 1, 3], [5, 6, 7])
+    answers.write(tmp_path / "said")
+    assert (tmp_path / "said").read_text().splitlines() == split.references(np.arange(9))
+
+
+def test_the_signature_is_told_to_people_and_programs(asked):
+    answers, _ = asked([0, 1], [2, 3])
+    [table] = answers.tables()
+    assert "tok:13a" in table.text()
+    assert [(kind, it["name"]) for kind, it in answers.events()] == [
+        ("score", "bleu"),
+        ("score", "chrf"),
+    ]
+
+
+def test_a_model_that_could_not_be_asked_has_no_scores(split):
+    answers = TranslationAnswers(split, beam=1)
+    answers.gather(World())
+    assert answers.figures() == {} and answers.tables() == [] == answers.events()

@@ -1,0 +1,127 @@
+"""Runs of the tasks translation and language_modeling as a whole: cut and gone on with, divided."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toolkit import load_checkpoint
+from toolkit.config.load import compose
+from toolkit.config.validate import ValidateConfig
+from toolkit.distributed import World
+from toolkit.metrics.translation_scores import corpus_scores
+from toolkit.training.evaluate import evaluate
+from toolkit.training.run import Run, run
+
+SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
+SEQUENCE = {"arch": "transformer_tiny", "arch.encoder_layers": 1, "arch.decoder_layers": 1}
+KERNELS = {"arch": "dynamicconv_tiny", "arch.encoder_kernels": [3], "arch.decoder_kernels": [3]}
+LANGUAGE = {"arch": "transformer_lm_tiny", "arch.layers": 1, "arch.relative": "t5"}
+TASKS = {
+    "transformer": {"task": "translation", **SEQUENCE},
+    "dynamicconv": {"task": "translation", **KERNELS},
+    "language": {"task": "language_modeling", **LANGUAGE, "task.tokens_per_sample": 16},
+}
+
+
+@pytest.fixture
+def writing(parallel, data, tmp_path):
+    """Makes the configuration of a small run of one of these tasks: five updates an epoch."""
+
+    def make(name, **options):
+        folder = data if name == "language" else parallel
+        return compose(
+            {
+                **TASKS[name],
+                **{f"arch.{key}": value for key, value in SHAPE.items()},
+                "data.folders": [str(folder)],
+                "data.batch_size": 8,
+                "data.num_workers": 0,
+                "training.max_epoch": 2,
+                "training.precision": "fp32",
+                "criterion.label_smoothing": 0.1,
+                "logging.progress": "lines",
+                "logging.log_interval": 7,
+                "optimizer.lr": 0.01,
+                "checkpoint.save_dir": str(tmp_path / "run"),
+                **options,
+            }
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_run_that_is_cut_ends_as_one_that_is_not(writing, tmp_path, end_of, stopped, name):
+    def how(folder):
+        return writing(name, save_dir=str(tmp_path / folder))
+
+    run(how("whole"))
+    stopped(how("cut"), 3)
+    run(how("cut"))
+    assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
+
+
+def trained(config, world=None):
+    """The figures of validation at the end."""
+    training = Run(config, world or World())
+    try:
+        training.fit()
+        return training.validation.latest["valid"]
+    finally:
+        training.close()
+
+
+@pytest.mark.parametrize("name", ["transformer", "language"])
+def test_micro_batches_and_ranks_learn_what_one_process_does(writing, tmp_path, ranks, name):
+    def how(folder, **options):
+        options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
+        return writing(name, batch_size=4, lr=0.001, max_epoch=1, **options)
+
+    alone = trained(how("alone", update_freq=2))
+    for found in ranks(lambda world: trained(how("both"), world)):
+        assert found == pytest.approx(alone, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASKS)
+def test_ranks_that_share_the_tables_learn_so_too(writing, tmp_path, ranks, name):
+    def how(folder, **options):
+        options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
+        return writing(name, batch_size=4, lr=0.001, max_epoch=1, **options)
+
+    alone = trained(how("alone", update_freq=2))
+    for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
+        assert found == pytest.approx({name: alone[name] for name in found}, rel=1e-4)
+        assert "bleu" not in found  # ranks write unequally far, so that they cannot share layers
+
+
+def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, parallel, tmp_path):
+    result = run(writing("transformer", max_epoch=1)).valid["valid"]
+    assert {"nll", "ppl", "bleu", "chrf", "accuracy"} <= result.keys()
+    files = {name: str(tmp_path / name) for name in ("predictions", "json")}
+    config = ValidateConfig(
+        folders=[str(parallel)], path=[str(tmp_path / "run")], precision="fp32", **files
+    )
+    [again] = evaluate(config).values()
+    assert again["valid"] == pytest.approx(result)
+    said = (tmp_path / "predictions").read_text().splitlines()
+    true = (parallel.parent / "valid.yy").read_text().splitlines()
+    scores = {score.name: score.value for score in corpus_scores(said, true)}
+    assert scores == pytest.approx({name: result[name] for name in scores})
+    events = [json.loads(line) for line in (tmp_path / "json").read_text().splitlines()]
+    told = [event for event in events if event["event"] == "score"]
+    assert [event["name"] for event in told] == ["bleu", "chrf"] and "tok:13a" in str(told)
+
+
+def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
+    run(writing("transformer", max_update=1))
+    learner = load_checkpoint(tmp_path / "run")
+    assert learner.codec.languages == "xx-yy" and learner.codec.joined
+    assert learner.codec.target.decode(learner.codec.target.encode("the dogs")) == "the dogs"
+
+
+def test_the_best_checkpoint_may_be_that_of_most_bleu(writing, tmp_path):
+    result = run(writing("transformer", best_metric="bleu"))
+    assert result.best["metric"] == "bleu"

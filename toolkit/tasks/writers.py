@@ -1,0 +1,51 @@
+"""What tasks that write ask of an architecture."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import require
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """A decoder, alone or behind an encoder."""
+
+    decoder_only: bool
+
+    def decode(self, *given: Any, **named: Any) -> Any: ...
+    def scores(self, states: Any) -> Any: ...
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """The config of an architecture that knows how long its sentences may be."""
+
+    @property
+    def longest(self) -> int | None: ...
+
+
+def refuse_others(encoder: nn.Module, task: str, *, decoder_only: bool) -> None:
+    """The task's architectures are those that write, from a source or from nothing."""
+    if isinstance(encoder, Writer) and encoder.decoder_only == decoder_only:
+        return
+    wanted = "a decoder alone" if decoder_only else "an encoder and a decoder"
+    known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
+    raise ToolkitError(
+        f"task {task} must have an architecture of {wanted}, but {type(encoder).__name__} is "
+        f"another. Choose --arch {known}."
+    )
+
+
+def within(tokens: int, arch: Any) -> int:
+    """Tokens of a sentence as asked for, or else as many as the architecture takes; 0: any."""
+    longest = arch.longest if isinstance(arch, Reaching) else None
+    require(
+        not longest or tokens <= longest,
+        f"task.tokens_per_sample must be at most what the architecture reads at once, {longest}, "
+        f"but is {tokens}. Lower it, or raise the architecture's max_positions.",
+    )
+    return tokens or longest or 0
