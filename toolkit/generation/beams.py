@@ -55,13 +55,14 @@ class Beams(NamedTuple):
 
     def go_along(self, going: Numbers, lost: Flags) -> Beams:
         """(N, G, K): these candidates alone; those that are lost are none any more."""
-        found = [np.take_along_axis(part, going[..., None], 2) for part in self[1:]]
-        found[1][..., -1][lost] = -np.inf
-        return Beams(self.sentences, *found)
+        place = going[..., None]
+        totals = np.take_along_axis(self.totals, place, 2)
+        totals[..., -1][lost] = -np.inf
+        return Beams(self.sentences, np.take_along_axis(self.tokens, place, 2), totals)
 
     def take(self, which: Numbers) -> Beams:
         """These sentences alone, in this order."""
-        return Beams(*(part[which] for part in self))
+        return Beams(self.sentences[which], self.tokens[which], self.totals[which])
 
 
 def first(wanted: Flags, count: int) -> Numbers:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Knows what every row has written; at first, one row a sentence."""
 
@@ -50,7 +51,7 @@ class Together:
         self.scorers = scorers
 
     def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        first, *others = (scorer.next(tokens).float().log_softmax(-1) for scorer in self.scorers)
+        first, *others = (precise(scorer.next(tokens)) for scorer in self.scorers)
         for other in others:
             first = torch.logaddexp(first, other)
         return first - math.log(len(self.scorers))
@@ -58,6 +59,11 @@ class Together:
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
         for scorer in self.scorers:
             scorer.reorder(rows, beam)
+
+
+def precise(scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+    """Log-probabilities, in single precision at least."""
+    return scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
 
 
 class Plain:

@@ -15,7 +15,7 @@ from toolkit.generation.beams import Beams, Flags, Numbers, first, remaining, se
 from toolkit.generation.choices import Choose, Draw, Rows, Search
 from toolkit.generation.constraints import Constraints
 from toolkit.generation.hypothesis import Hypothesis, Start, Symbols, scored
-from toolkit.generation.scorer import Scorer
+from toolkit.generation.scorer import Scorer, precise
 
 
 @torch.no_grad()
@@ -62,13 +62,13 @@ class Writing:
         tokens = np.concatenate([first_symbol, self.constraints.prompts], 1)
         while len(self.beams.sentences):
             tokens = self.step(tokens)
-        return [best_first(sum(groups, []))[: self.c.beam] for groups in self.finished]
+        together = ([h for group in groups for h in group] for groups in self.finished)
+        return [best_first(found)[: self.c.beam] for found in together]
 
     def step(self, tokens: Numbers) -> Numbers:
         """One symbol more for every hypothesis; what the model has to read next."""
         beams, wide = self.beams, self.rows // len(self.beams.sentences)
-        scores = self.scorer.next(torch.from_numpy(tokens).to(self.device))
-        scores = scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
+        scores = precise(self.scorer.next(torch.from_numpy(tokens).to(self.device)))
         written = beams.tokens[:, :1] if wide == 1 else beams.tokens
         self.constraints.apply(
             scores, beams.sentences.repeat(wide), written.reshape(self.rows, beams.length)

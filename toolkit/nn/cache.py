@@ -145,8 +145,10 @@ class SourceRead:
         """Rows of one source lie side by side before and after: they change places unread."""
         if self._read is None or moves.sources is None:
             return
+        k, v, padding = self._read
+        hidden = None if padding is None else padding.index_select(0, moves.sources)
         self._read = Read(
-            *(None if part is None else part.index_select(0, moves.sources) for part in self._read)
+            k.index_select(0, moves.sources), v.index_select(0, moves.sources), hidden
         )
 
 

@@ -21,7 +21,10 @@ def add_norm(
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
     if x.device.type == "cpu":
-        return add_norm_on_cpu(x.to(y.dtype), y, weight, bias, eps, rate)
+        x = x.to(y.dtype)
+        if rate or torch.is_grad_enabled():
+            return add_norm_on_cpu(x, y, weight, bias, eps, rate)
+        return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
     return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
 
 

@@ -3,7 +3,8 @@
 Measured by benchmarks/attention_paths.py on a CPU with AVX512_BF16, lengths 64 to 2048: products
 beat torch's scaled_dot_product_attention 2 to 6 times in bf16 training, with and without bias and
 dropout, 1.2 to 1.7 times in fp32 training with dropout, and 2 times in bf16 inference; in fp32
-inference without a bias SDPA is 1.1 to 1.4 times faster. On GPUs SDPA is taken unmeasured.
+inference without a bias SDPA is 1.1 to 1.4 times faster, but for a single query products are some 2
+times. On GPUs SDPA is taken unmeasured.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def attend(
 
 
 def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
-    learning = dropout > 0 or torch.is_grad_enabled()
-    return q.device.type == "cpu" and (learning or bias is not None or q.dtype == torch.bfloat16)
+    learning, single = dropout > 0 or torch.is_grad_enabled(), q.shape[2] == 1
+    half = q.dtype == torch.bfloat16
+    return q.device.type == "cpu" and (learning or single or half or bias is not None)
 
 
 # Bits seen as other integers are beyond the compiler.
@@ -96,6 +98,10 @@ def batched_products(
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """The same on the CPU, as plain products with everything between them in place."""
+    if not torch.is_grad_enabled() and not dropout:
+        if q.dtype == torch.bfloat16:  # products of strided bf16 take several times as long
+            k, v = k.contiguous(), v.contiguous()
+        return product(weights_of(q, k, bias, padding, scale), v, 1.0)
     context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
     return context
 
@@ -107,15 +113,22 @@ def product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
 
 
+def weights_of(
+    q: Tensor, k: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
+) -> Tensor:
+    """softmax(scale q k^T + bias), padding hidden."""
+    scores = product(q, k.mT, scale)
+    if bias is not None:
+        scores += bias
+    return softmax(hide_keys(scores, padding))
+
+
 class _Products(torch.autograd.Function):
     """Plain batched products; everything between them works in place."""
 
     @staticmethod
     def forward(ctx, q, k, v, bias, padding, scale, rate):  # type: ignore[no-untyped-def]
-        scores = product(q, k.mT, scale)
-        if bias is not None:
-            scores += bias
-        weights = softmax(hide_keys(scores, padding))
+        weights = weights_of(q, k, bias, padding, scale)
         kept = keep(weights.shape, rate) if rate else None
         ctx.scale, ctx.up = scale, 1 / (1 - rounded(rate))
         ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[3] else None

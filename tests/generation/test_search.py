@@ -1,0 +1,218 @@
+"""Beam search against all hypotheses there are, and against itself in other batches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.config.search import SearchConfig
+from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.scorer import Plain, Together
+from toolkit.generation.search import search
+
+WORDS, END, NEVER = 4, 0, 3
+EVERY = 400
+"""More hypotheses than there are."""
+SENTENCES = 3
+
+
+@pytest.fixture(scope="module")
+def step():
+    """Scores of the next symbol from the sentence and the last two symbols."""
+    table = torch.randn(7, WORDS + 1, WORDS, WORDS, dtype=torch.float64, generator=seeded(0)) * 2
+
+    def scores(prefixes, sentences):
+        before = prefixes[:, -2] if prefixes.shape[1] > 1 else torch.full((len(prefixes),), WORDS)
+        return table[sentences % 7, before, prefixes[:, -1]]
+
+    return scores
+
+
+def seeded(number):
+    return torch.Generator().manual_seed(number)
+
+
+def starts(count=SENTENCES, **options):
+    return [Start(**{"most": 4, "number": n, **options}) for n in range(count)]
+
+
+def found(step, given, **options):
+    c = SearchConfig(**{"beam": EVERY, **options})
+    return search(Plain(step), given, Symbols(END, (NEVER,)), c)
+
+
+def log_probabilities(step, sentence, tokens):
+    """Of every symbol, by asking for each prefix on its own."""
+    prefix, each = [END], []
+    for token in tokens:
+        scores = step(torch.tensor([prefix]), torch.tensor([sentence]))[0].log_softmax(-1)
+        each.append(float(scores[token]))
+        prefix.append(token)
+    return each
+
+
+def allowed(tokens, start, ngram):
+    runs = [tokens[i : i + ngram] for i in range(len(tokens) - ngram + 1)] if ngram else []
+    return (
+        start.least <= len(tokens) <= start.most
+        and tokens[: len(start.prefix)] == tuple(start.prefix)
+        and len(set(runs)) == len(runs)
+    )
+
+
+def exhaustive(step, sentence, start, lenpen=1.0, ngram=0):
+    """Every hypothesis that the rules allow, best first."""
+    words = [w for w in range(WORDS) if w not in (END, NEVER)]
+    every = itertools.chain.from_iterable(
+        itertools.product(words, repeat=length) for length in range(start.most + 1)
+    )
+    scored = []
+    for tokens in every:
+        if allowed(tokens, start, ngram):
+            total = sum(log_probabilities(step, sentence, (*tokens, END)))
+            scored.append((total / (len(tokens) + 1) ** lenpen, list(tokens)))
+    return sorted(scored, reverse=True)
+
+
+SETTINGS = [
+    ({}, {}),
+    ({"lenpen": 0.0}, {}),
+    ({"lenpen": 2.5}, {}),
+    ({}, {"least": 2}),
+    ({}, {"least": 4}),
+    ({}, {"most": 1}),
+    ({}, {"most": 0}),
+    ({}, {"prefix": (2, 1)}),
+    ({"lenpen": 0.5}, {"prefix": (1,), "least": 2, "most": 3}),
+    ({"no_repeat_ngram_size": 1}, {}),
+    ({"no_repeat_ngram_size": 2}, {"least": 1}),
+]
+
+
+@pytest.mark.parametrize(("options", "rules"), SETTINGS, ids=str)
+def test_a_beam_as_wide_as_all_hypotheses_finds_the_best_ones(step, options, rules):
+    given = starts(**rules)
+    lenpen, ngram = options.get("lenpen", 1.0), options.get("no_repeat_ngram_size", 0)
+    for n, got in enumerate(found(step, given, **options)):
+        want = exhaustive(step, n, given[n], lenpen, ngram)
+        assert [h.tokens for h in got] == [tokens for _, tokens in want]
+        np.testing.assert_allclose([h.score for h in got], [score for score, _ in want])
+        each = log_probabilities(step, n, (*got[0].tokens, END))
+        np.testing.assert_allclose(got[0].log_probabilities, each)
+
+
+def plain_beam(step, sentence, start, beam, lenpen):
+    """The search as loops: 2 K candidates, those among the first K that end are finished."""
+    going, finished = [((), 0.0)], []
+    while going and len(finished) < beam:
+        tried = []
+        for tokens, total in going:
+            scores = step(torch.tensor([[END, *tokens]]), torch.tensor([sentence]))[0]
+            for word, score in enumerate(scores.log_softmax(-1).tolist()):
+                too_short = word == END and len(tokens) < start.least
+                too_long = word != END and len(tokens) >= start.most
+                if not (word == NEVER or too_short or too_long):
+                    tried.append((total + score, (*tokens, word)))
+        tried = sorted(tried, reverse=True)[: 2 * beam]
+        for total, tokens in tried[:beam]:
+            if tokens[-1] == END:
+                finished.append((total / len(tokens) ** lenpen, list(tokens[:-1])))
+        going = [(tokens, total) for total, tokens in tried if tokens[-1] != END][:beam]
+    return sorted(finished, reverse=True)[:beam]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 5])
+@pytest.mark.parametrize("rules", [{}, {"least": 3, "most": 6}, {"most": 9}], ids=str)
+def test_a_narrow_beam_equals_the_plain_loops(step, beam, rules):
+    given = starts(6, **rules)
+    for n, got in enumerate(found(step, given, beam=beam, lenpen=0.7)):
+        want = plain_beam(step, n, given[n], beam, 0.7)
+        assert [h.tokens for h in got] == [tokens for _, tokens in want]
+
+
+def test_one_hypothesis_is_greedy_search(step):
+    for n, (got,) in enumerate(found(step, starts(most=30), beam=1)):
+        tokens = [END]
+        while len(tokens) <= 30:
+            scores = step(torch.tensor([tokens]), torch.tensor([n]))[0]
+            scores[NEVER] = -math.inf
+            tokens.append(int(scores.argmax()))
+            if tokens[-1] == END:
+                break
+        assert got.tokens == [t for t in tokens[1:] if t != END]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1},
+        {"beam": 3},
+        {"beam": 4, "diverse_beam_groups": 2},
+        {"beam": 2, "sampling": True},
+        {"beam": 3, "no_repeat_ngram_size": 2},
+    ],
+    ids=str,
+)
+def test_a_sentence_is_written_alike_alone_and_among_64(step, options):
+    given = [Start(most=1 + n % 9, least=n % 2, number=n) for n in range(64)]
+    together = found(step, given, **options)
+    for n, start in enumerate(given):
+        (alone,) = found(lambda p, s, n=n: step(p, s + n), [start], **options)
+        assert [h.tokens for h in alone] == [h.tokens for h in together[n]]
+
+
+def test_models_that_are_one_change_nothing(step):
+    symbols, c = Symbols(END, (NEVER,)), SearchConfig(beam=3)
+    (alone, *_), (three, *_) = (
+        search(scorer, starts(), symbols, c)
+        for scorer in (Plain(step), Together([Plain(step) for _ in range(3)]))
+    )
+    assert [h.tokens for h in three] == [h.tokens for h in alone]
+    np.testing.assert_allclose([h.score for h in three], [h.score for h in alone])
+
+
+def test_models_together_hold_probable_what_they_do_on_average(step):
+    other = lambda p, s: step(p, s).flip(-1)  # noqa: E731
+    prefixes = torch.tensor([[END], [END]])
+    mean = Together([Plain(step), Plain(other)]).next(prefixes).exp()
+    each = [f(prefixes, torch.arange(2)).softmax(-1) for f in (step, other)]
+    torch.testing.assert_close(mean, sum(each) / 2)
+
+
+def test_groups_avoid_each_other_and_keep_the_models_scores(step):
+    given = starts(most=6)
+    alike = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=0.0)
+    apart = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=50.0)
+    for n, (one, two) in enumerate(zip(alike, apart, strict=True)):
+        assert one[0].tokens == one[1].tokens
+        assert not any(a == b for a, b in zip(two[0].tokens, two[1].tokens, strict=False))
+        for hypothesis in two:
+            each = log_probabilities(step, n, (*hypothesis.tokens, END))
+            assert hypothesis.score == pytest.approx(sum(each) / len(each))
+
+
+def test_the_first_group_is_the_search_of_its_size(step):
+    for got, want in zip(
+        found(step, starts(), beam=6, diverse_beam_groups=3),
+        found(step, starts(), beam=2),
+        strict=True,
+    ):
+        assert all(h.tokens in [g.tokens for g in got] for h in want)
+
+
+def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):
+    (got, *_) = found(step, starts(least=4), beam=2, no_repeat_ngram_size=1)
+    assert sorted(got[0].tokens) == [1, 2]
+
+
+def test_a_prompt_is_read_first_and_is_no_part_of_what_is_written(step):
+    given = [Start(most=4, prompt=(1, 2), number=n) for n in range(2)]
+    after = lambda p, s: step(p, s)  # noqa: E731
+    for n, got in enumerate(found(after, given, beam=2)):
+        first = step(torch.tensor([[END, 1, 2]]), torch.tensor([n]))[0].log_softmax(-1)
+        symbol = (*got[0].tokens, END)[0]
+        assert got[0].log_probabilities[0] == pytest.approx(float(first[symbol]))
