@@ -49,5 +49,8 @@ def learnt(config: PreprocessConfig, texts: Iterable[str], folder: Path) -> Code
 
 
 def in_one_line(text: str) -> str:
-    """White space of any kind as spaces, one for each, so that no character changes its place."""
-    return re.sub(r"\s", " ", text)
+    """White space of any kind as spaces, one for each, so that no character changes its place.
+
+    Halves of characters, which JSON can spell but no tokenizer reads, become replacements.
+    """
+    return re.sub("[\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))
