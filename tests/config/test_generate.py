@@ -11,4 +11,4 @@ def test_a_checkpoint_must_be_named():
 
 def test_counts_must_be_positive():
     with pytest.raises(ToolkitError, match=r"top must be at least 1, but is 0"):
-        GenerateConfig(path="run", top=0)
+        GenerateConfig(path=["run"], top=0)

@@ -48,7 +48,7 @@ def test_every_line_of_standard_input_is_answered_once_in_its_place(path, tmp_pa
 def test_answers_are_those_of_the_learner(path, tmp_path):
     results, text = tmp_path / "answers.jsonl", tmp_path / "text"
     text.write_text("the [MASK] sat\na [MASK] saw how dogs run far\n")
-    generate(GenerateConfig(path=path, input=str(text), top=3, results_path=str(results)))
+    generate(GenerateConfig(path=[path], input=str(text), top=3, results_path=str(results)))
     learner = load_checkpoint(path)
     for line in results.read_text().splitlines():
         answer = json.loads(line)
@@ -59,14 +59,14 @@ def test_answers_are_those_of_the_learner(path, tmp_path):
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
     with pytest.raises(ToolkitError, match=r"no task is called 'mlmm'. Did you mean 'mlm'"):
-        generate(GenerateConfig(path=path, task="mlmm"))
+        generate(GenerateConfig(path=[path], task="mlmm"))
     with pytest.raises(ToolkitError, match=r"--input must be a readable file or -, but .*No such"):
-        generate(GenerateConfig(path=path, input=str(tmp_path / "missing")))
+        generate(GenerateConfig(path=[path], input=str(tmp_path / "missing")))
     (tmp_path / "empty").write_text("")
     missing = tmp_path / "no" / "folder"
     with pytest.raises(ToolkitError, match=r"--results-path must be writable, but .*No such"):
         generate(
-            GenerateConfig(path=path, input=str(tmp_path / "empty"), results_path=str(missing))
+            GenerateConfig(path=[path], input=str(tmp_path / "empty"), results_path=str(missing))
         )
 
 

@@ -12,13 +12,14 @@ from toolkit.config.load import Loaded
 
 COMMAND = Command(
     name="toolkit-generate",
-    summary="Read sentences and let a trained model answer them: a masked language model gives "
-    "the most probable tokens for each [MASK], a masked position model also the most probable "
-    "order of words (--order). It reads lines of standard input or of a file.",
-    example='echo "The [MASK] rose over the hill." | toolkit-generate --task mlm '
-    "--path run/checkpoint_best",
+    summary="Read sentences and let a trained model answer them: a model of translation writes "
+    "each in the other language, a language model writes on, a masked language model gives the "
+    "most probable tokens for each [MASK], a masked position model also the most probable order of "
+    "words (--order). It reads lines of standard input or of a file, or a split of data folders. "
+    "--score SYSTEM REFERENCE compares two files instead.",
+    example="toolkit-generate data-bin --path run/checkpoint_best --gen-subset test --beam 5",
     config=GenerateConfig,
-    common=("path", "task", "input", "top", "results_path"),
+    common=("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path", "score"),
 )
 
 

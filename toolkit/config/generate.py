@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from toolkit.config.sections import DEVICES, one_of, require
+from toolkit.config.options import GREEDY, WHOLE
+from toolkit.config.search import SearchConfig
+from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
+
+ALIGNMENTS = ("none", "hard", "soft")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateConfig:
-    path: str = ""
-    """Checkpoint to use; a save folder means its best one."""
+class GenerateConfig(SearchConfig):
+    POSITIONAL: ClassVar[str] = "folders"
+
+    folders: list[str] = field(default_factory=list)
+    """Folders of toolkit-preprocess whose split --gen-subset is translated or written on, in place
+    of --input."""
+    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    """Checkpoint to use; a save folder means its best one. Of several that write, the mean of their
+    probabilities counts."""
+    weights: str = "auto"
+    """auto, trained or average. auto is the moving average where the run kept one
+    (--training.ema-decay); trained is the weights themselves."""
     task: str = ""
     """Task of the checkpoint, such as mlm. If given, a checkpoint of another one is refused."""
     input: str = "-"
-    """File of text, one sentence a line with [MASK] where a token is missing; - reads stdin."""
+    """File of text, one sentence a line: to translate, to write on, or with [MASK] where a token is
+    missing; - reads stdin."""
+    gen_subset: str = "test"
+    """Splits of the folders to go through, separated by commas."""
     order: bool = False
     """Put words in order instead: of each line those in {braces}, or all where none is, go where
     a model trained by the task mpm would have them."""
     top: int = 5
     """Tokens to give for each [MASK], or positions for each word, most probable first."""
+    prefix_size: int = 0
+    """Symbols of each reference that its hypothesis must begin with; of a text in a folder, those
+    of each item that are written on, 0 for all."""
+    prefixes: bool = False
+    """Each line of the input has, behind a tab, text that its hypothesis must begin with."""
+    score_reference: bool = False
+    """Write nothing, but tell how probable the references are: those of the folder, what stands
+    behind a tab in each line of the input, or the lines themselves for a language model."""
+    print_alignment: str = "none"
+    """none, hard (the source's token that each symbol looked at most, as pairs counted from 0) or
+    soft (in JSON, all shares); of the last layer, the mean of its heads."""
+    score: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    """Two files, translations and references, line by line: tell BLEU, chrF and TER, and stop."""
     results_path: str | None = None
-    """File to write the answers to as JSON lines, besides showing them."""
+    """File to write the answers to as JSON lines, besides showing them; what was written is put
+    beside it as aligned text too, in a file that ends in .txt."""
     json: str | None = None
     """File to write answers and counts to as JSON lines; - for standard output, on which nothing
     else is then written."""
@@ -31,12 +62,46 @@ class GenerateConfig:
     max_tokens: int = 4096
     """Most tokens that go through the model together, padding included; a longer line is
     answered with a note."""
+    batch_size: int = 64
+    """Most sentences that are written together."""
+    precision: str = "auto"
+    """auto, fp32, bf16 or fp16, of models that write. auto is bf16 where the hardware is fast at
+    it, else fp32."""
     device: str = "auto"
     """auto, cpu or cuda. auto is cuda where there is one."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score:
+            require(
+                len(self.score) == 2,
+                f"--score must name two files, translations and references, but names "
+                f"{len(self.score)}. Write --score SYSTEM REFERENCE.",
+            )
+            return
         require(bool(self.path), "--path must name a checkpoint, but is missing. Give its folder.")
-        for name in ("top", "buffer_size", "max_tokens"):
+        for name in ("top", "buffer_size", "max_tokens", "batch_size"):
             value = getattr(self, name)
             require(value > 0, f"{name} must be at least 1, but is {value}.")
+        require(self.prefix_size >= 0, f"prefix_size must not be negative: {self.prefix_size}.")
         one_of("device", self.device, DEVICES)
+        one_of("precision", self.precision, PRECISIONS)
+        one_of("print_alignment", self.print_alignment, ALIGNMENTS)
+        require(
+            not (self.folders and (self.prefixes or self.input != "-")),
+            "--input and --prefixes must be left out where folders are given, but are not. Choose "
+            "one source of text.",
+        )
+        require(
+            not (self.score_reference and (self.prefixes or self.prefix_size)),
+            "--score-reference must be without prefixes, for a reference is the whole, but is "
+            "with one. Leave one of them out.",
+        )
+        self.refuse_long_prefixes()
+
+    def refuse_long_prefixes(self) -> None:
+        require(
+            self.max_len_a > 0 or self.prefix_size <= self.max_len_b,
+            f"prefix_size must be at most max_len_b, but is {self.prefix_size}, and max_len_b "
+            f"{self.max_len_b}. Raise --max-len-b.",
+        )

@@ -45,13 +45,12 @@ def best(
     `vocabulary` is the target's; `most` bounds the symbols of each.
     """
     bounds = [most] * len(inputs.tokens) if isinstance(most, int) else most
-    starts = [Start(room(model, bound), least=1) for bound in bounds]
+    starts = [Start(room(model.max_positions, bound), least=1) for bound in bounds]
     c = SearchConfig(beam=beam, lenpen=lenpen)
     found = written([model], inputs, starts, Symbols.of(vocabulary), c)
     return [hypotheses[0].tokens for hypotheses in found]
 
 
-def room(model: Any, most: int, prompt: int = 0) -> int:
-    """Symbols that the model has places for, behind the one before the first and the prompt."""
-    limit = model.max_positions
-    return most if limit is None else min(most, limit - 1 - prompt)
+def room(longest: int | None, most: int, prompt: int = 0) -> int:
+    """Symbols for which there are places, behind the one before the first and the prompt."""
+    return most if longest is None else min(most, longest - 1 - prompt)

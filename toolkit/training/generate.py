@@ -5,31 +5,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any, BinaryIO
 
-import torch
 from rich.console import Console as Terminal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.generate import GenerateConfig
+from toolkit.config.search import SearchConfig
+from toolkit.distributed import launch
 from toolkit.generation.fill_mask import Answer, Filled, answers
 from toolkit.generation.output import Events, JsonLines, People, TabSeparated, Writer
 from toolkit.metrics.output import STDOUT, Output
 from toolkit.metrics.progress import Work
 from toolkit.tasks.fill_mask import MASK, encode
 from toolkit.tasks.fill_order import coded, refuse
-from toolkit.tasks.task import Learner
+from toolkit.tasks.sentences import writes
+from toolkit.tasks.task import Learner, Task
 from toolkit.training.checkpoint import load_checkpoint
+from toolkit.training.score import score
+from toolkit.training.write import write as write_sentences
 
 
 def generate(c: GenerateConfig) -> None:
-    """Answer every line of the input once and in order; on stderr, how many had no answer."""
-    learner, begun = loaded(c), perf_counter()
-    with opened(c.input) as lines, Output(c.json) as output, written(c, output, learner) as writers:
+    """Answer every line of the input, or item of the folders, once and in order."""
+    with launch(c.device) as world, Output(c.json if world.first else None) as output:
+        if c.score:
+            if world.first:
+                score(c.score, output)
+            return
+        learners = [loaded(path, c) for path in c.path]
+        if writes(learners[0]):
+            refuse_of_masks(c)
+            write_sentences(c, learners, world, output)
+        elif world.first:
+            refuse_of_sentences(c, learners[0])
+            fill(c, learners[0].to(world.device), output)
+
+
+def fill(c: GenerateConfig, learner: Learner, output: Output) -> None:
+    """Masks and orders; on stderr, how many lines had no answer."""
+    begun = perf_counter()
+    with opened(c.input) as lines, written(c, output, learner) as writers:
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,
@@ -48,6 +69,35 @@ def generate(c: GenerateConfig) -> None:
         print(
             f"{noted} of {total} lines had nothing to fill in; their notes say why.",
             file=sys.stderr,
+        )
+
+
+def refuse_of_masks(c: GenerateConfig) -> None:
+    if c.order:
+        raise ToolkitError(
+            "--order must be with a model that learnt to order words, such as by mpm, but this one "
+            "writes sentences. Leave it out."
+        )
+
+
+def refuse_of_sentences(c: GenerateConfig, learner: Learner) -> None:
+    """What only models that write can do, and tasks that answer nothing here."""
+    task = type(learner.task)
+    if task.fill_mask is Task.fill_mask:
+        raise ToolkitError(
+            f"toolkit-generate must have a checkpoint that fills masks or writes sentences, but "
+            f"{c.path[0]} was trained with {task.__name__}. Take one of mlm, mpm, rtd, translation "
+            f"or language_modeling, or run toolkit-validate."
+        )
+    usual = GenerateConfig(path=c.path)
+    own = [field.name for field in fields(SearchConfig)]
+    own += ["folders", "gen_subset", "prefixes", "prefix_size", "score_reference"]
+    other = [name for name in [*own, "print_alignment"] if getattr(c, name) != getattr(usual, name)]
+    if other or len(c.path) > 1:
+        what = "several checkpoints" if not other else "--" + other[0].replace("_", "-")
+        raise ToolkitError(
+            f"{what} must be with models that write, by translation or language_modeling, but this "
+            f"one was trained with {task.__name__}. Leave it out."
         )
 
 
@@ -73,16 +123,15 @@ def ordered(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled
     return [Filled(gaps, sentence) for sentence, gaps in found]
 
 
-def loaded(c: GenerateConfig) -> Learner:
-    learner = load_checkpoint(c.path)
+def loaded(path: str, c: GenerateConfig) -> Learner:
+    learner = load_checkpoint(path, weights=c.weights)
     kind = TASKS[c.task].build if c.task else type(learner.task)
     if isinstance(kind, type) and not isinstance(learner.task, kind):
         raise ToolkitError(
-            f"--task must be the task of the checkpoint, but is {c.task!r} and {c.path} was "
+            f"--task must be the task of the checkpoint, but is {c.task!r} and {path} was "
             f"trained with {type(learner.task).__name__}. Leave --task out."
         )
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if c.device == "auto" else c.device
-    return learner.to(device)
+    return learner
 
 
 def measure_by(learner: Learner) -> Callable[[str], int]:

@@ -1,0 +1,70 @@
+"""What is to be answered: lines of text or items of a split, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from toolkit.common.errors import ToolkitError
+
+
+class Item(NamedTuple):
+    """One sentence to be answered."""
+
+    number: int
+    """Of its line or its item, from 1."""
+    text: str
+    source: list[int] = []  # noqa: RUF012
+    """Tokens that are read: the source, or the prompt of a language model."""
+    target: list[int] = []  # noqa: RUF012
+    """Tokens that what is written begins with, or all there are where references are scored."""
+    reference: str | None = None
+    note: str = ""
+    """Why it cannot be answered; empty where it can."""
+
+
+Coded = tuple[list[int], list[int]]
+Code = Callable[[str], Coded]
+"""Source and target tokens of a line; a ToolkitError says why it cannot be answered."""
+
+
+def read_line(number: int, line: bytes, code: Code) -> Item:
+    """A line as an item, with a note where it is no text or has no answer."""
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+        return Item(number, text, note=f"not UTF-8 at byte {error.start + 1}")
+    try:
+        source, target = code(text)
+    except ToolkitError as error:
+        return Item(number, text, note=str(error))
+    return Item(number, text, source, target)
+
+
+def batches(
+    items: Iterable[Item], *, max_tokens: int, batch_size: int, alike: bool
+) -> Iterator[list[Item]]:
+    """Neighbours in length together, longest first, so many tokens with padding and so many items.
+
+    `alike`, sources of one length alone go together, as prompts must.
+    """
+    batch: list[Item] = []
+    for item in sorted(items, key=length, reverse=True):
+        width = max(length(batch[0]), 1) if batch else 1
+        full = len(batch) >= batch_size or width * (len(batch) + 1) > max_tokens
+        if batch and (full or (alike and len(item.source) != len(batch[0].source))):
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def length(item: Item) -> int:
+    return len(item.source) + 1
+
+
+def share(found: Sequence[list[Item]], rank: int, ranks: int) -> list[list[Item]]:
+    """This rank's batches."""
+    return list(found[rank::ranks])
