@@ -57,6 +57,13 @@ def test_one_configuration_shows_training_and_validation(drawn):
     assert "<!-- train -->" in text and "<!-- valid -->" in text and "<!-- Both -->" in text
 
 
+def test_a_figure_that_was_validated_once_and_not_in_training_is_a_point(tmp_path):
+    output = tmp_path / "curve.svg"
+    what = ["curve", save(tmp_path / "run", {1: 4.0})]
+    curve(PlotConfig(what=what, output=str(output), metric=["accuracy"]))
+    assert "<!-- valid -->" in output.read_text()
+
+
 def test_the_numbers_of_a_curve_are_json_lines(tmp_path, capsys):
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
     output = str(tmp_path / "x.png")
@@ -64,6 +71,12 @@ def test_the_numbers_of_a_curve_are_json_lines(tmp_path, capsys):
     said = capsys.readouterr()
     record = json.loads(said.out)
     assert record["metric"] == "loss" and record["mean"] == [3.0, 2.0] and said.err == f"{output}\n"
+
+
+def test_a_figure_that_only_one_validation_has_is_drawn_all_the_same(tmp_path):
+    folder, output = save(tmp_path / "a", {1: 4.0}), tmp_path / "curve.svg"
+    curve(PlotConfig(what=["curve", folder], output=str(output), metric=["accuracy"]))
+    assert "<!-- accuracy" in output.read_text()
 
 
 def test_a_figure_that_was_not_logged_is_answered_with_those_that_were(drawn):

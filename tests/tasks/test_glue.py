@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,11 +10,16 @@ import torch
 
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.load import compose
+from toolkit.config.run import Chosen
 from toolkit.config.validate import ValidateConfig
 from toolkit.data.labelled.split import LabelledSplit
+from toolkit.models.inputs import Sizes
+from toolkit.optim.rules import OptimizerConfig, groups
 from toolkit.tasks.glue_config import GlueConfig
 from toolkit.tasks.glue_examples import LabelledExamples
+from toolkit.training.build import build_learner
 from toolkit.training.evaluate import evaluate
 from toolkit.training.run import run
 
@@ -49,6 +55,33 @@ def test_the_pooled_head_has_the_weights_that_converted_models_bring():
     assert learner.task.pooler.weight.shape == (width, width)
 
 
+@pytest.mark.parametrize("head", ["plain", "pooled"])
+def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
+    folder = glue()
+    sizes, found = Sizes(tokens=len(folder.vocabulary), labels=2), examples(folder)
+    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    learner = build_learner(arch, Chosen("glue", GlueConfig(head=head)), sizes).eval()
+    batch, columns = found.collate(np.arange(3), None), learner.encoder.columns
+    states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
+    x = torch.cat([states[:, columns.words], states[:, columns.positions]], -1)
+    assert x.shape[1] == arch.config.word_width + arch.config.position_width
+    pooler, output = learner.task.pooler, learner.task.head.output
+    x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x
+    wanted = x @ output.weight.T + output.bias
+    torch.testing.assert_close(learner(batch)["label"].logits, wanted, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
+def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
+    learner = build_model(arch, vocabulary_size=40, labels=2, task="glue", layers=3)
+    c = OptimizerConfig(lr=1.0, layer_rate_decay=0.5)
+    rates = {n: g["lr"] for g in groups(learner.named_parameters(), c) for n, _ in g["params"]}
+    for name, rate in rates.items():
+        layer = re.search(r"^encoder\.layers\.(\d)", name)
+        inside = 0.5 ** (3 - int(layer[1])) if layer else 0.5**4
+        assert rate == (1.0 if name.startswith("task.") else inside), name
+
+
 def test_data_without_classes_is_refused():
     with pytest.raises(ToolkitError, match=r"must know how many classes there are, but the data"):
         build_model("bert_tiny", vocabulary_size=40, task="glue")
@@ -75,11 +108,15 @@ def test_a_run_learns_classes_and_writes_its_answers(glue, tmp_path):
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1])["examples"] == 2
 
 
-def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path):
+def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, capfd):
     first = glue()
     run(options(first, tmp_path / "first", max_epoch=1))
+    capfd.readouterr()
     second = glue("STS-B", codec_from=str(first.path))
     more = {"finetune_from": str(tmp_path / "first"), "data.valid_subset": "train"}
     result = run(options(second, tmp_path / "second", **more, max_epoch=3))
     assert {"pearson", "spearman", "score"} < set(result.valid["train"])
+    assert not {"ppl", "accuracy"} & {*result.valid["train"], *result.train}
+    told = capfd.readouterr().err
+    assert "of another shape in the checkpoint: task.head.output.weight (2, 128) for (1, 1" in told
     assert load_checkpoint(tmp_path / "second").codec.labels.task == "STS-B"

@@ -77,8 +77,11 @@ def subsets(groups: Mapping[str, Sequence[Run]], c: PlotConfig, metric: str) -> 
     """What to draw: as asked, else valid, and train too where it would not be confusing."""
     if c.subset:
         return [c.subset]
-    validated = [curve_of(group, "valid", metric).updates for group in groups.values()]
-    if max(map(len, validated)) < 2:  # a point is no curve
+    trained, validated = (
+        max(len(curve_of(group, subset, metric).updates) for group in groups.values())
+        for subset in ("train", "valid")
+    )
+    if trained and validated < 2:  # a point is no curve
         return ["train"]
     return ["train", "valid"] if len(groups) == 1 else ["valid"]
 

@@ -1,0 +1,101 @@
+"""The recipes of the papers, and the tables of examples/glue from runs made by hand."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from toolkit.config.load import load
+from toolkit.config.preprocess import PreprocessConfig
+from toolkit.config.train import TRAIN
+from toolkit.data.preprocess import preprocess
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS = [*EXAMPLES.glob("*/glue.sh"), *EXAMPLES.glob("glue/*.sh")]
+
+
+def recipe(path):
+    return load(["data", "--config", str(EXAMPLES / path), "--arch", "bert_tiny"], TRAIN).config
+
+
+@pytest.mark.parametrize(
+    ("paper", "head", "rate", "decay", "layers"),
+    [
+        ("composite_bert", "pooled", 3e-4, 0.0, 1.0),
+        ("taco", "plain", 2e-5, 0.01, 1.0),
+        ("convbert", "plain", 3e-4, 0.01, 0.8),
+    ],
+)
+def test_fine_tuning_is_as_the_papers_tables_say(paper, head, rate, decay, layers):
+    c = recipe(f"{paper}/glue.yaml")
+    assert (c.task.config.head, c.data.batch_size, c.training.max_epoch) == (head, 32, 3)
+    adam = c.optimizer.config
+    assert (adam.lr, adam.weight_decay, adam.layer_rate_decay) == (rate, decay, layers)
+    assert (adam.beta1, adam.beta2, adam.eps) == (0.9, 0.999, 1e-6)
+    assert adam.bias_correction == (paper != "convbert")
+    assert (c.lr_scheduler.name, c.lr_scheduler.config.warmup_share) == ("linear", 0.1)
+    assert c.training.best_metric == "score" and c.arch.config.dropout == 0.1
+
+
+def test_pre_training_is_as_the_papers_tables_say():
+    small, base = recipe("composite_bert/small.yaml"), recipe("taco/base.yaml")
+    assert (small.optimizer.config.lr, small.data.batch_size) == (3e-4, 128)
+    assert (small.training.max_update, small.lr_scheduler.config.warmup_updates) == (125000, 10000)
+    assert base.data.batch_size * base.training.global_batches == 1200
+    assert (base.training.max_update, base.optimizer.config.lr) == (500000, 1e-4)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: "/".join(path.parts[-2:]))
+def test_the_scripts_are_shell(script):
+    assert subprocess.run(["bash", "-n", script], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name != "tasks.sh"])
+def test_a_script_without_its_folders_says_how_it_is_called(script):
+    found = subprocess.run(["bash", script], capture_output=True, text=True)
+    name = "/".join(script.parts[-3:])
+    assert found.returncode == 2 and name in found.stderr and "RUNS" in found.stderr
+
+
+def run_of(folder, seed, score):
+    joint = "," if folder.name.startswith("arch") else "/"
+    place = Path(f"{folder}{joint}seed={seed}")
+    place.mkdir(parents=True)
+    valid = {"event": "valid", "subset": "valid", "update": 1, "loss": 2.0, "epoch": 1}
+    scored = {**valid, "score": score, "matthews": score}
+    (place / "metrics.jsonl").write_text(json.dumps(scored) + "\n")
+
+
+@pytest.fixture
+def films(tmp_path):
+    """A binarized task of six texts to train on, four of them good."""
+    rows = ["a\t1", "b\t1", "c\t1", "d\t1", "e\t0", "f\t0"]
+    (tmp_path / "t.tsv").write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
+    files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / "t.tsv"))
+    where = str(tmp_path / "data" / "films")
+    preprocess(PreprocessConfig(format="tsv", **files, vocab_size=24, destdir=where))
+    return tmp_path / "data"
+
+
+def test_the_table_has_the_majority_beside_the_runs(films, tmp_path):
+    for seed, score in enumerate((0.8, 0.9)):
+        run_of(tmp_path / "composite" / "films", seed, score)
+    table = runpy.run_path(str(EXAMPLES / "glue" / "table.py"))["table"]
+    found = table(films, [tmp_path / "composite", tmp_path / "scratch"])
+    assert list(found.columns) == ["task", "figures", "majority", "composite", "scratch"]
+    assert found.rows == [["films", "accuracy", "66.7", "85.0 ± 7.1", "-"]]
+
+
+def test_positions_are_compared_by_mean_and_error(tmp_path):
+    for name, scores in (("composite", (0.3, 0.5)), ("absolute", (0.1, 0.1))):
+        run_of(tmp_path / "pretrained" / f"arch=table1_{name}", 0, 0.0)
+        for seed, score in enumerate(scores):
+            run_of(tmp_path / name / "CoLA", seed, score)
+    table = runpy.run_path(str(EXAMPLES / "glue" / "positions.py"))["table"]
+    composite, absolute, difference = table(tmp_path).rows
+    assert composite[1:4] == [2.0, 2, pytest.approx(40)] and absolute[3] == pytest.approx(10)
+    assert difference[3] == pytest.approx(30) and difference[5] == pytest.approx(10)
