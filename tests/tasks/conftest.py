@@ -1,5 +1,7 @@
 """A little tagged treebank, for the tests of the tasks on it."""
 
+import json
+
 import pytest
 
 from toolkit.config.preprocess import PreprocessConfig
@@ -59,6 +61,63 @@ def glue(tmp_path):
         given = {"format": "glue", "glue_task": task, "trainpref": str(tables), "vocab_size": 30}
         where = {"destdir": str(tmp_path / f"{task}-data"), "overwrite": True}
         preprocess(PreprocessConfig(**{**given, **where, **options}))
+        return DataFolder.open(where["destdir"])
+
+    return make
+
+
+TOWN = "The old mill was built in 1905 by Anna Bell. Later a cook, Jose, came to the mill."
+
+
+def asked(number, question, *answers, **more):
+    found = [{"text": text, "answer_start": TOWN.find(text)} for text in answers]
+    return {"id": f"q{number}", "question": question, "answers": found, **more}
+
+
+ASKED = [
+    asked(1, "Who built the mill?", "Anna Bell", "Anna"),
+    asked(2, "When was it built?", "1905"),
+    asked(3, "Who cooks?", "Jose"),
+]
+NOTHING = [asked(4, "Who painted the cook?", is_impossible=True)]
+SWAG = "sent1,sent2,ending0,ending1,ending2,label\n" + (
+    "the cat sat,it,saw dogs,ran,far far away,1\ndogs run,they,sat,on a mat,run,2\n" * 4
+)
+RACE = {
+    "article": "the cat sat on a mat and saw dogs",
+    "questions": ["who sat", "the cat saw _"],
+    "options": [["dogs", "the cat"], ["dogs", "cats"]],
+    "answers": ["B", "A"],
+}
+
+
+@pytest.fixture
+def questions(tmp_path):
+    """A folder of questions, with answers to choose (race, swag) or to find (squad)."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    def make(form="squad", asked=ASKED, context=TOWN, version="1.1", bare=(), **options):
+        paragraphs = [{"context": context, "qas": list(asked)}]
+        squad = json.dumps({"version": version, "data": [{"paragraphs": paragraphs}]})
+        files = {
+            "squad": ("town.json", squad),
+            "swag": ("swag.csv", SWAG),
+            "race": ("high/1.txt", json.dumps(RACE)),
+        }
+        path = write(*files[form])
+        if form == "race":
+            path += "," + write("middle/2.txt", json.dumps(RACE))
+        given = {"format": form, "trainpref": path, "validpref": path, "tokenizer": "words"}
+        if bare:
+            held = {"version": version, "data": [{"paragraphs": [{"context": TOWN, "qas": bare}]}]}
+            given["testpref"] = write("test.json", json.dumps(held))
+        where = {"destdir": str(tmp_path / f"{form}-data"), "overwrite": True, "workers": 1}
+        preprocess(PreprocessConfig(**{**given, **where, "malformed": "skip", **options}))
         return DataFolder.open(where["destdir"])
 
     return make

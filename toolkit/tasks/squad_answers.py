@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,28 +21,12 @@ from toolkit.metrics.reading import best_of, best_threshold
 from toolkit.metrics.tables import Table
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.squad_examples import BEGIN, END, WindowBatch, WindowExamples
-from toolkit.tasks.squad_files import write_answers
+from toolkit.tasks.squad_files import Given, write_answers
 from toolkit.tasks.squad_search import best_spans
 
 TUNED_ON = "valid"
 """The split that says how doubtful an answer must be to be none."""
 Scores = npt.NDArray[np.float64]
-
-
-class Given(NamedTuple):
-    """What is answered to one question."""
-
-    texts: list[str]
-    """The best answers, no text twice; none where the passage has no token."""
-    scores: list[float]
-    doubt: float
-    """Score of no answer less that of the best one; infinite where there is none."""
-
-    def text(self, threshold: float | None) -> str:
-        """The best, or nothing where it is too doubtful."""
-        if not self.texts or (threshold is not None and self.doubt > threshold):
-            return ""
-        return self.texts[0]
 
 
 class SquadAnswers(Answers):
@@ -113,10 +97,10 @@ class SquadAnswers(Answers):
         order = np.argsort(-scores, kind="stable")
         order = order[np.isfinite(scores[order])][: self.scores.shape[1]]
         read, found = self.split.read(question), dict[str, float]()
-        for place in order:
-            first, last = self.tokens[windows].reshape(-1, 2)[place]
+        spans = self.tokens[windows].reshape(-1, 2)[order].tolist()
+        for (first, last), score in zip(spans, scores[order].tolist(), strict=True):
             begin, end = characters_of(read.begins, read.ends, first, last)
-            found.setdefault(read.text[begin:end], float(scores[place]))
+            found.setdefault(read.text[begin:end], score)
         best = np.float32(next(iter(found.values()), -np.inf))
         return Given(list(found), list(found.values()), float(self.none[windows].min() - best))
 

@@ -6,25 +6,31 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
 
 
-class Answered(Protocol):
-    @property
-    def texts(self) -> list[str]: ...
-    @property
-    def scores(self) -> list[float]: ...
-    @property
-    def doubt(self) -> float: ...
-    def text(self, threshold: float | None) -> str: ...
+class Given(NamedTuple):
+    """What is answered to one question."""
+
+    texts: list[str]
+    """The best answers, no text twice; none where the passage has no token."""
+    scores: list[float]
+    doubt: float
+    """Score of no answer less that of the best one; infinite where there is none."""
+
+    def text(self, threshold: float | None) -> str:
+        """The best, or nothing where it is too doubtful."""
+        if not self.texts or (threshold is not None and self.doubt > threshold):
+            return ""
+        return self.texts[0]
 
 
 def write_answers(
-    path: Path, names: Sequence[str], given: Sequence[Answered], threshold: float | None
+    path: Path, names: Sequence[str], given: Sequence[Given], threshold: float | None
 ) -> None:
     """To a file the answers; into a folder also the n-best, and the doubts where there are any."""
     answers = {n: it.text(threshold) for n, it in zip(names, given, strict=True)}
@@ -48,7 +54,7 @@ def write(path: Path, held: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(held, ensure_ascii=False, indent=1) + "\n", "utf-8", "replace")
 
 
-def nbest(it: Answered) -> list[dict[str, Any]]:
+def nbest(it: Given) -> list[dict[str, Any]]:
     """Each text with its share of the probability of them all: a softmax over their scores."""
     top = max(it.scores, default=0.0)
     odds = [math.exp(score - top) for score in it.scores]
