@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from toolkit.models.heads import DetectionHead, Pooler, SentenceHead
+from toolkit.models.heads import DetectionHead, OptionHead, Pooler, SentenceHead, SpanHead
 
 
 def test_detection_is_one_number_for_each_place():
@@ -21,3 +21,12 @@ def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
     expected = pooled @ head.output.weight.T + head.output.bias
     torch.testing.assert_close(head(pooler(states)), expected)
     assert not torch.equal(head.train()(states), head(states))
+
+
+def test_heads_that_rank_are_fp32_where_states_are_not():
+    torch.manual_seed(0)
+    spans, options, states = SpanHead(6), OptionHead(6, dropout=0.0), torch.randn(2, 5, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores, single = spans(states), options(states[0])
+    torch.testing.assert_close(scores, states @ spans.weight.T + spans.bias)
+    torch.testing.assert_close(single, states[0] @ options.output.weight[0] + options.output.bias)

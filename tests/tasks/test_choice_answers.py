@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.criteria import Classes
+from toolkit.data.reading.split import ChoiceSplit
+from toolkit.distributed import World
+from toolkit.tasks.choice_answers import ChoiceAnswers
+from toolkit.tasks.choice_config import MultipleChoiceConfig
+from toolkit.tasks.choice_examples import ChoiceExamples
+
+
+@pytest.fixture
+def answered(questions):
+    """Answers given batch by batch in another order."""
+
+    def call(form, given):
+        split = ChoiceSplit(questions(form), "valid")
+        examples = ChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), split, training=False)
+        answers = ChoiceAnswers(split)
+        everything = np.arange(len(split))
+        for ids in (everything[2:], everything[:2], everything[:0]):
+            batch = examples.collate(ids, None)
+            scores = torch.zeros(batch.rows.shape)
+            for row, question in enumerate(ids.tolist()):
+                scores[row, given[question]] = 1.0
+            answers.hear(batch, {"choice": Classes(scores, batch.targets)})
+        answers.gather(World())
+        return answers
+
+    return call
+
+
+def test_parts_have_figures_of_their_own(answered):
+    found = answered("race", [1, 0, 0, 0]).figures()
+    assert found == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
+
+
+def test_one_part_has_none(answered):
+    assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).figures() == {"accuracy": 5 / 8}
+
+
+def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
+    answered("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert found == {"high/1.txt": {"1": "B", "2": "A"}, "middle/2.txt": {"1": "A", "2": "B"}}
+
+
+def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
+    answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
