@@ -194,9 +194,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="epochs timed for each contestant")
     parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
     asked = parser.parse_args()
-    found = "\n\n".join(measured(task, asked) for task in asked.tasks.split(","))
-    text = f"{machine()}; {asked.vocab_size:,} symbols\n\n{found}\n"
-    print(text)
+    text = f"{machine()}; {asked.vocab_size:,} symbols\n"
+    print(text, flush=True)
+    for task in asked.tasks.split(","):
+        found = measured(task, asked)
+        print(found, flush=True)
+        text += f"\n{found}\n"
     if asked.report:
         day = datetime.date.today().isoformat()
         path = Path(__file__).parent / "reports" / f"{day}-glue-speed.md"
