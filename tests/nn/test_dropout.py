@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from toolkit.nn.dropout import LEVELS, Dropout, keep, random_bits, rounded
+from toolkit.nn import dropout
+from toolkit.nn.dropout import LEVELS, Dropout, drawn, keep, rounded
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -24,12 +25,33 @@ def test_a_rate_is_rounded_to_what_15_bits_can_draw():
 
 def test_the_15_bits_of_every_number_are_uniform():
     torch.manual_seed(0)
-    lanes = random_bits(4 * 400_000).view(torch.int16).view(-1, 4).T.long()
+    words = torch.cat(list(drawn(torch.empty(400_000, dtype=torch.int64))))
+    lanes = words.view(torch.int16).view(-1, 4).T.long()
     for lane in [*(lanes & 0xFF), *((lanes >> 7) & 0xFF)]:
         counts = lane.bincount(minlength=256).double()
         expected = len(lane) / 256
         chi_square = ((counts - expected) ** 2 / expected).sum()
         assert 160 < chi_square < 370  # 255 degrees of freedom: mean 255, deviation 22.6
+
+
+def test_every_word_is_splitmix_of_its_number_whatever_the_blocks_are(monkeypatch):
+    monkeypatch.setattr(dropout, "BLOCK", 4)
+    dropout.counter.cache_clear()
+    torch.manual_seed(0)
+    seed, mask = int(torch.empty((), dtype=torch.int64).random_(-(2**63), None)), 2**64 - 1
+    torch.manual_seed(0)
+    words = torch.cat(list(drawn(torch.empty(11, dtype=torch.int64)))).tolist()
+    dropout.counter.cache_clear()
+    for i, word in enumerate(words):
+        z = (seed + (i + 1) * 0x9E3779B97F4A7C15) & mask
+        z = (z ^ shifted(z, 30)) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ shifted(z, 27)) * 0x94D049BB133111EB & mask
+        assert word & mask == z ^ shifted(z, 31)
+
+
+def shifted(word, places):
+    """To the right, the sign kept, as torch does it."""
+    return ((word - 2**64 if word >> 63 else word) >> places) & (2**64 - 1)
 
 
 def test_neighbours_and_successive_masks_are_independent():

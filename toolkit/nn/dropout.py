@@ -10,6 +10,7 @@ restores, so recomputed layers drop the same units.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import torch
@@ -20,6 +21,10 @@ from torch.nn import functional as F
 
 LEVELS = 2**15
 """A rate is rounded to a multiple of 1 / LEVELS; the scale is that of the rounded rate."""
+
+GOLDEN = 0x9E3779B97F4A7C15
+BLOCK = 2**18
+"""Words made at a time: they stay in the cache meanwhile."""
 
 SAME_SIZE = {
     torch.bfloat16: torch.int16,
@@ -65,9 +70,12 @@ def rounded(rate: float) -> float:
 
 def keep(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
     """All bits set with probability 1 - rounded(rate), none otherwise; on the CPU."""
-    bits = random_bits(shape.numel()).view(torch.int16)[: shape.numel()].view(shape)
     kept = LEVELS - round(rate * LEVELS)  # of the LEVELS values that the 15 low bits take
-    return bits.bitwise_and_(LEVELS - 1).sub_(kept).bitwise_right_shift_(15)  # the sign, spread
+    words = torch.empty(-(-shape.numel() // 4), dtype=torch.int64)
+    for block in drawn(words):
+        bits = block.view(torch.int16)
+        bits.bitwise_and_(LEVELS - 1).sub_(kept).bitwise_right_shift_(15)  # the sign, spread
+    return words.view(torch.int16)[: shape.numel()].view(shape)
 
 
 def masked(x: Float[Tensor, "*shape"], kept: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -76,32 +84,35 @@ def masked(x: Float[Tensor, "*shape"], kept: Int[Tensor, "*shape"]) -> Float[Ten
     return x.view(integer).bitwise_and(kept.to(integer)).view(x.dtype)
 
 
-def random_bits(count: int) -> Int[Tensor, " words"]:
-    """16 bits for each of `count` numbers, the highest of every 64 unset, from one seed drawn."""
+def drawn(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
+    """Its blocks one by one, filled with random bits, the highest of every word unset.
+
+    From one seed; word i is the finaliser of seed + (i + 1) golden, whatever the blocks are.
+    """
     seed = torch.empty((), dtype=torch.int64).random_(-(2**63), None)
-    z = torch.add(counter(-(-count // 4)), seed)
-    shifted = torch.bitwise_right_shift(z, 30)
-    z.bitwise_xor_(shifted).mul_(_signed(0xBF58476D1CE4E5B9))
-    torch.bitwise_right_shift(z, 27, out=shifted)
-    z.bitwise_xor_(shifted).mul_(_signed(0x94D049BB133111EB))
-    torch.bitwise_right_shift(z, 31, out=shifted)
-    return z.bitwise_xor_(shifted)
-
-
-def counter(words: int) -> Int[Tensor, " words"]:
-    """golden, 2 golden, 3 golden, ... modulo 2^64."""
-    return _counter((words - 1).bit_length())[:words]
+    scratch = torch.empty(min(BLOCK, len(words)), dtype=torch.int64)
+    for first in range(0, len(words), BLOCK):
+        z = words[first : first + BLOCK]
+        shifted = scratch[: len(z)]
+        torch.add(counter()[: len(z)], seed + _signed(GOLDEN * first), out=z)
+        torch.bitwise_right_shift(z, 30, out=shifted)
+        z.bitwise_xor_(shifted).mul_(_signed(0xBF58476D1CE4E5B9))
+        torch.bitwise_right_shift(z, 27, out=shifted)
+        z.bitwise_xor_(shifted).mul_(_signed(0x94D049BB133111EB))
+        torch.bitwise_right_shift(z, 31, out=shifted)
+        yield z.bitwise_xor_(shifted)
 
 
 @cache
-def _counter(size: int) -> Int[Tensor, " words"]:
-    """Kept by powers of two: all together at most twice the longest."""
+def counter() -> Int[Tensor, " words"]:
+    """golden, 2 golden, 3 golden, ... modulo 2^64, for one block."""
     with torch.inference_mode(False):
-        return torch.arange(1, 2**size + 1).mul_(_signed(0x9E3779B97F4A7C15))
+        return torch.arange(1, BLOCK + 1).mul_(_signed(GOLDEN))
 
 
 def _signed(word: int) -> int:
-    return word - 2**64
+    """The same 64 bits as a number that torch takes."""
+    return (word + 2**63) % 2**64 - 2**63
 
 
 class _Dropout(torch.autograd.Function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -17,12 +17,16 @@ class Moved(NamedTuple):
     """Sentences at the front that have none."""
     first: int
     """The position at which place 0 stands where it is not moved."""
-    in_order: Float[Tensor, "B S"]
-    """1 where a place is not moved, else 0."""
     places: Int[Tensor, "b N"]
-    """Of the other sentences; some only fill up and do stand at their own position."""
-    asked: Float[Tensor, "b N P"]
-    """1 where a moved place stands at position p, else 0; 0 too for those that fill up."""
+    """Of the other sentences: moved ones, all that stand at `positions`, and more to fill up."""
+    positions: Int[Tensor, "b C"]
+    """Those that moved places stand at or have left, and more to fill up; each once."""
+    stands: Float[Tensor, "b N C"]
+    """1 where such a place stands at such a position, else 0."""
+
+    def all_of(self, ids: Int[Tensor, "B S"]) -> bool:
+        """Whether no place is left to stand at its own position."""
+        return self.places.shape == ids.shape
 
 
 def moved(ids: Int[Tensor, "B S"], first: int, positions: int, plain: int, *, every: bool) -> Moved:
@@ -30,13 +34,21 @@ def moved(ids: Int[Tensor, "B S"], first: int, positions: int, plain: int, *, ev
 
     How many there are is a question to the device, which a GPU should not be asked.
     """
-    places = torch.arange(ids.shape[1], device=ids.device)
-    astray = (ids != places + first) | every
-    n = len(places) if every else int(astray.sum(1).max())
-    chosen = astray[plain:].int().argsort(dim=1, descending=True, stable=True)[:, :n]
-    stands = ids[plain:].gather(1, chosen)[..., None] == torch.arange(positions, device=ids.device)
-    asked = stands & astray[plain:].gather(1, chosen)[..., None]
-    return Moved(plain, first, (~astray).float(), chosen, asked.float())
+    others, length = ids[plain:], ids.shape[1]
+    astray = (others != torch.arange(length, device=ids.device) + first) | every
+    left = torch.nn.functional.pad(astray, (first, positions - first - length))
+    taken = torch.zeros_like(left, dtype=ids.dtype).scatter_add_(1, others, astray.to(ids.dtype))
+    touched = first_of((taken > 0) | left, every=every)
+    there = torch.zeros_like(left).scatter_(1, touched, value=True).gather(1, others)
+    places = first_of(astray | there, every=every)
+    stands = others.gather(1, places)[..., None] == touched[:, None]
+    return Moved(plain, first, places, touched, stands.float())
+
+
+def first_of(wanted: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor, "b N"]:
+    """Which are wanted, as many in each row: the most of any, filled up by others."""
+    most = wanted.shape[1] if every else int(wanted.sum(1).max())
+    return wanted.int().argsort(dim=1, descending=True, stable=True)[:, :most]
 
 
 def laid_by_ids(
@@ -55,15 +67,15 @@ def laid_by_ids(
 class _Laid(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, ids, m):  # type: ignore[no-untyped-def]
-        ctx.ids, ctx.moved, ctx.taps = ids, m, taps.shape[-1]
-        taps, around, length = taps.contiguous(), taps.shape[-1] // 2, ids.shape[1]
+        taps, around, length = side_by_side(taps), taps.shape[-1] // 2, ids.shape[1]
+        ctx.ids, ctx.moved, ctx.layout = ids, m, (taps.shape, taps.stride())
         others = ids[m.plain :]
         offsets = others.gather(1, m.places)[:, None] - others[..., None]  # (b, S, N)
         index = (offsets + around)[:, None].expand(-1, taps.shape[1], -1, -1)
         columns = taps[m.plain :].gather(-1, index)
-        if m.places.shape[1] == length:
+        if m.all_of(ids):
             return columns
-        laid = windows(taps.flatten(), ctx.taps, taps.shape[:3], around - ids + m.first, length)
+        laid = windows(taps, around - ids + m.first, length)
         for sentence, places, column in zip(laid[m.plain :], m.places, columns, strict=True):
             sentence.index_copy_(-1, places, column)
         return laid
@@ -71,32 +83,58 @@ class _Laid(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        m, around, positions = ctx.moved, ctx.taps // 2, ctx.moved.asked.shape[2]
-        rows = gradient.shape[:3]
-        flat, by_position = apart(gradient, positions, around)
-        in_order = m.in_order[:, None, None].to(gradient.dtype)
-        at_home = by_position.narrow(-1, m.first, gradient.shape[-1])
-        torch.mul(gradient, in_order, out=at_home)
-        index = m.places[:, None, None].expand(-1, *rows[1:], -1)
+        m, taps = ctx.moved, gradient.new_empty_strided(*ctx.layout).zero_()
+        by_position = unskewed(taps, m.first)
+        others = by_position[m.plain :]
+        if not m.all_of(ctx.ids):
+            by_position.narrow(-1, m.first, gradient.shape[-1]).copy_(gradient)
+        index = m.places[:, None, None].expand(-1, *gradient.shape[1:3], -1)
         columns = gradient[m.plain :].gather(-1, index).flatten(1, 2)
-        by_position[m.plain :] += (columns @ m.asked.to(gradient.dtype)).unflatten(1, rows[1:])
-        return windows(flat, around + positions, rows, ctx.ids, ctx.taps), None, None
+        added = (columns @ m.stands.to(gradient.dtype)).unflatten(1, gradient.shape[1:3])
+        for sentence, at, column in zip(others, m.positions, added, strict=True):
+            sentence.index_copy_(-1, at, column)
+        if m.places.numel():
+            turn_rows(taps[m.plain :], others, ctx.ids[m.plain :], m.places)
+        return taps, None, None
 
 
-def apart(
-    like: Float[Tensor, "B H S T"], width: int, around: int
-) -> tuple[Float[Tensor, " n"], Float[Tensor, "B H S w"]]:
-    """Rows of zeros in memory, `around` further ones before each and after the last; the rows."""
-    rows = like.shape[:3].numel()
-    flat = like.new_zeros(rows * (around + width) + around)
-    strided = flat[around:].as_strided((rows, width), (around + width, 1), around)
-    return flat, strided.unflatten(0, like.shape[:3])
+def unskewed(taps: Float[Tensor, "B H S R"], first: int) -> Float[Tensor, "B H S P"]:
+    """A view of the taps by position, of rows that stand at `first`, `first` + 1, ..."""
+    around = taps.shape[-1] // 2
+    strides, start = (*taps.stride()[:2], 2 * around, 1), taps.storage_offset() + around - first
+    return taps.as_strided((*taps.shape[:-1], around + 1), strides, start)
+
+
+def turn_rows(
+    taps: Float[Tensor, "b H S R"],
+    by_position: Float[Tensor, "b H S P"],
+    ids: Int[Tensor, "b S"],
+    places: Int[Tensor, "b N"],
+) -> None:
+    """Lay the rows of moved places anew, each for the position at which it stands."""
+    around, positions = taps.shape[-1] // 2, by_position.shape[-1]
+    index = places[:, None, :, None].expand(-1, taps.shape[1], -1, positions)
+    among_zeros = torch.nn.functional.pad(by_position.gather(2, index), (around, around))
+    turned = windows(among_zeros, ids.gather(1, places), taps.shape[-1])
+    for sentence, at, row in zip(taps, places, turned, strict=True):
+        sentence.index_copy_(1, at, row)
+
+
+def side_by_side(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S R"]:
+    """The same, the rows of a head one after the other; heads and sentences lie as they do."""
+    apart = taps.stride()[-2:] != (taps.shape[-1], 1) or 0 in taps.stride()
+    return taps.contiguous() if apart else taps
 
 
 def windows(
-    flat: Float[Tensor, " n"], pitch: int, rows: torch.Size, starts: Int[Tensor, "B S"], width: int
+    rows: Float[Tensor, "B H S n"], starts: Int[Tensor, "B S"], width: int
 ) -> Float[Tensor, "B H S w"]:
-    """flat[start of row (b, h, i) + starts[b, i] ...][:width], rows begin `pitch` apart."""
-    every = flat.as_strided((flat.numel() - width + 1, width), (1, 1))
-    begins = torch.arange(rows.numel(), device=flat.device).view(rows) * pitch
-    return every.index_select(0, (begins + starts[:, None]).flatten()).view(*rows, width)
+    """rows[b, h, i, starts[b, i] :][:width]."""
+    strides, device = rows.stride(), rows.device
+    last = sum((n - 1) * stride for n, stride in zip(rows.shape, strides, strict=True))
+    every = rows.as_strided((last + 2 - width, width), (1, 1))
+    begins = starts[:, None]
+    for axis, stride in enumerate(strides[:3]):
+        shape = [-1 if axis == a else 1 for a in range(3)]
+        begins = begins + stride * torch.arange(rows.shape[axis], device=device).view(shape)
+    return every.index_select(0, begins.flatten()).view(*rows.shape[:3], width)
