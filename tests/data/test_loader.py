@@ -33,6 +33,15 @@ def global_order(epoch=1, **options):
     return [update[0] for update in served(loader(**options).updates(epoch))]
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_examples_of_an_evaluations_batch_can_be_had_once_more(ranks):
+    for rank in range(ranks):
+        some = loader(rank=rank, ranks=ranks)
+        for number, (ids, *_) in enumerate(some.evaluation()):
+            assert some.evaluated(number).tolist() == ids
+            assert some.collated(some.evaluated(number))[:2] == (ids, None)
+
+
 @pytest.mark.parametrize("ranks, update_freq", [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
 def test_an_update_takes_consecutive_micro_batches_whatever_the_ranks(ranks, update_freq):
     order, together = global_order(), ranks * update_freq

@@ -2,13 +2,15 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 from tests.data.fairseq_files import write_folder
 from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import DataConfig
 from toolkit.data.folder import DataFolder
 from toolkit.data.shards import Corpora
 from toolkit.distributed import World
-from toolkit.training.data import TrainingData, names, sizes_of, split_of
+from toolkit.training.data import TrainingData, bounds, names, sizes_of, split_of
 from toolkit.training.limits import total_updates
 from toolkit.training.run import Run, run
 from toolkit.training.step import Place
@@ -45,6 +47,22 @@ def training(config, *arguments, rank=0, ranks=1, **options):
 
 def served(data, epoch, **options):
     return [b.inputs.tokens.tolist() for update in data.updates(epoch, **options) for b in update]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "training", "wanted"),
+    [
+        ({}, "cpu", False, (None, 32)),
+        ({}, "cuda", True, (None, 32)),
+        ({"batch_size": 8}, "cuda", False, (20_000, None)),
+        ({"max_tokens": 512}, "cpu", False, (512, None)),
+        ({"max_tokens": 512, "batch_size_valid": 4}, "cuda", False, (None, 4)),
+        ({"batch_size": 8, "max_tokens_valid": 99}, "cpu", False, (99, None)),
+        ({"batch_size": 8, "max_tokens_valid": 99}, "cpu", True, (None, 8)),
+    ],
+)
+def test_evaluation_has_bounds_of_its_own_and_larger_ones_on_a_gpu(given, kind, training, wanted):
+    assert bounds(DataConfig(**given), 20_000, torch.device(kind), training=training) == wanted
 
 
 def flat(learner):

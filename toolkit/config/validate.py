@@ -38,7 +38,8 @@ class ValidateConfig:
     max_tokens: int | None = None
     """Most tokens in one batch, padding included."""
     batch_size: int | None = None
-    """Most examples in one batch. Without this and max_tokens, 32."""
+    """Most examples in one batch. Without this and max_tokens, 32 on a CPU, and 16,384 tokens on a
+    GPU; batches that do not fit into memory are halved."""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16. auto is bf16 where the hardware is fast at it, else fp32."""
     device: str = "auto"

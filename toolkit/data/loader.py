@@ -92,6 +92,15 @@ class Loader:
         plan = self._planner.in_order()
         yield from self._serve(lambda: self._share(plan, 0, len(plan), None))
 
+    def evaluated(self, number: int) -> Numbers:
+        """The examples of the batch that `evaluation` gave this rank as its number-th, from 0."""
+        plan, place = self._planner.in_order(), self._rank + number * self._ranks
+        return plan.batch(place) if place < len(plan) else np.zeros(0, np.int64)
+
+    def collated(self, ids: Numbers) -> Any:
+        """Some examples as a batch of an evaluation."""
+        return self._server.collate(ids, None)
+
     def ids(self, epoch: int, micro_batch: int) -> Numbers:
         """The examples of one of the epoch's micro-batches; none behind its end."""
         plan = self._plan(epoch)

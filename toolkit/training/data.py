@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
@@ -23,6 +24,8 @@ from toolkit.distributed import World
 from toolkit.models.inputs import Sizes
 
 Numbers = npt.NDArray[np.int64]
+EVALUATED_TOKENS = 16_384
+"""In one batch of an evaluation on a GPU, where nothing is kept for a backward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +62,12 @@ def loader_of(
     name: str,
     mixture: Mixture | None = None,
 ) -> Loader:
+    longest = int(examples.lengths.max(initial=0))
+    max_tokens, batch_size = bounds(c, longest, world.device, training=training)
     return Loader(
         examples,
-        max_tokens=c.max_tokens,
-        batch_size=c.batch_size or (None if c.max_tokens else 32),
+        max_tokens=max_tokens,
+        batch_size=batch_size,
         seed=seed,
         rank=world.rank,
         ranks=world.size,
@@ -73,6 +78,17 @@ def loader_of(
         mixture=mixture,
         name=name,
     )
+
+
+def bounds(
+    c: DataConfig, longest: int, device: torch.device, *, training: bool
+) -> tuple[int | None, int | None]:
+    """Most tokens and most examples in one batch."""
+    if not training and (c.max_tokens_valid or c.batch_size_valid):
+        return c.max_tokens_valid, c.batch_size_valid
+    if not training and device.type == "cuda":
+        return max(EVALUATED_TOKENS, longest), None
+    return c.max_tokens, c.batch_size or (None if c.max_tokens else 32)
 
 
 def examples_of(

@@ -48,7 +48,9 @@ def figures_of(
             f"checkpoint."
         )
     data = DataConfig(
-        max_tokens=config.max_tokens, batch_size=config.batch_size, num_workers=config.num_workers
+        max_tokens_valid=config.max_tokens,
+        batch_size_valid=config.batch_size,
+        num_workers=config.num_workers,
     )
     found = {}
     for name in names(config.valid_subset):

@@ -21,6 +21,7 @@ from toolkit.tasks.answers import Answers
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner, Perplexity, Ranking
 from toolkit.training.device import to_device
+from toolkit.training.fitting import in_parts
 from toolkit.training.meters import losses_of
 from toolkit.training.step import Figures
 
@@ -81,11 +82,18 @@ def validate(
     """
     learner.eval()
     totals = Totals()
+
+    def see(batch: Batch) -> None:
+        moved = to_device(batch, world.device)
+        totals.add(figures(learner, criterion, moved, precision, answers))
+        told(batch.sentences)
+
     with torch.no_grad():
-        for batch in loader.evaluation():
-            moved = to_device(batch, world.device)
-            totals.add(figures(learner, criterion, moved, precision, answers))
-            told(batch.sentences)
+        for number, batch in enumerate(loader.evaluation()):
+            if is_sharded(learner):  # all ranks must compute equally many batches
+                see(batch)
+            else:
+                in_parts(loader, number, batch, see)
     sums = totals.over_ranks(world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"

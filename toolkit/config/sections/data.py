@@ -24,6 +24,11 @@ class DataConfig:
     """Most tokens in one micro-batch, padding included."""
     batch_size: int | None = None
     """Most examples in one micro-batch. Without this and max_tokens, 32."""
+    max_tokens_valid: int | None = None
+    """Most tokens in one batch of validation, padding included. Without this and batch_size_valid,
+    16,384 on a GPU and as in training on a CPU; batches that do not fit into memory are halved."""
+    batch_size_valid: int | None = None
+    """Most examples in one batch of validation."""
     evaluation_seed: int = 0
     """Seed of what validation draws, such as which tokens it hides. It is apart from the seed of
     training, so that runs of different seeds are measured on the same examples."""
@@ -34,7 +39,7 @@ class DataConfig:
     reading. 0 waits for ever."""
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "batch_size"):
+        for name in ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"):
             value = getattr(self, name)
             require(
                 value is None or value > 0,
