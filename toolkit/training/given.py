@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import BinaryIO
@@ -39,7 +39,7 @@ def given_items(
         yield read(lines, sentences, world, c.buffer_size), 1 if typed else c.buffer_size, None
 
 
-def read(lines: BinaryIO, sentences: Sentences, world: World, size: int) -> Iterator[Item]:
+def read(lines: Iterable[bytes], sentences: Sentences, world: World, size: int) -> Iterator[Item]:
     """Items of lines, which the first rank reads for all."""
     if world.size == 1:
         for number, line in enumerate(lines, 1):

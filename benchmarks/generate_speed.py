@@ -1,0 +1,215 @@
+"""Writing sentences, by toolkit-generate's search and by Hugging Face's `generate`.
+
+    python benchmarks/generate_speed.py [--shape iwslt] [--beam 1 5] [--batch 1 32]
+        [--precision fp32 bf16] [--sentences 64] [--rounds 3] [--text-order] [--report]
+
+(needs the extra `hf`.) Both have the same random weights, in the shape of a Marian model: the
+`iwslt` one is `transformer_iwslt` (6 + 6 layers, 512, 4 heads, 1024), `tiny` is `transformer_tiny`
+(4 + 4, 128, 4, 256), `base` is `transformer`; 10,000 joined symbols. What random weights write has
+no end, so both are told where each sentence ends: sources and targets have the lengths of Multi30k
+(14.6 and 15.0 pieces on average, standard deviation 5.7, correlation 0.85). Sentences are sorted by
+the source's length and then put into batches, the same for both; with --text-order they are not,
+which is how `generate` is called by those who do not sort. Beams stop when as many hypotheses have
+ended (`early_stopping=True`). Seconds are the processor's, the contestants take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import statistics
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from race import Record, Update, machine, race
+from torch import Tensor
+
+WORDS, PAD, END = 10_000, 0, 1
+SHAPES = {
+    "tiny": ("transformer_tiny", 4, 128, 4, 256),
+    "iwslt": ("transformer_iwslt", 6, 512, 4, 1024),
+    "base": ("transformer", 6, 512, 8, 2048),
+}
+"""Architecture, layers, width, heads, inner width."""
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def lengths(count: int, *, text_order: bool) -> tuple[Tensor, Tensor]:
+    """Of sources and targets, ends left out."""
+    drawn = torch.randn(2, count, generator=torch.Generator().manual_seed(0))
+    source = (14.6 + 5.7 * drawn[0]).round().clamp(4, 40).long()
+    related = 0.85 * drawn[0] + (1 - 0.85**2) ** 0.5 * drawn[1]
+    target = (15.0 + 5.7 * related).round().clamp(3, 45).long()
+    if text_order:
+        return source, target
+    order = source.argsort(stable=True)
+    return source[order], target[order]
+
+
+def given(count: int, batch: int, *, text_order: bool) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Batches: sources, their padding, and how long what is written is."""
+    source, target = lengths(count, text_order=text_order)
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(2, WORDS, (count, int(source.max()) + 1), generator=generator)
+    places = torch.arange(tokens.shape[1])
+    tokens[places == source[:, None]], tokens[places > source[:, None]] = END, PAD
+    found = []
+    for rows in torch.arange(count).split(batch):
+        width = int(source[rows].max()) + 1
+        part = tokens[rows, :width]
+        found.append((part, part == PAD, target[rows]))
+    return found
+
+
+def hugging_faces_model(shape: str) -> Any:
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    _, layers, width, heads, inner = SHAPES[shape]
+    sides = {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (("layers", layers), ("attention_heads", heads), ("ffn_dim", inner))
+    }
+    torch.manual_seed(0)
+    return transformers.MarianMTModel(
+        transformers.MarianConfig(
+            vocab_size=WORDS,
+            d_model=width,
+            activation_function="relu",
+            scale_embedding=True,
+            max_position_embeddings=128,
+            pad_token_id=PAD,
+            eos_token_id=END,
+            decoder_start_token_id=END,
+            forced_eos_token_id=None,
+            bad_words_ids=[[PAD]],
+            **sides,
+        )
+    ).eval()
+
+
+def hugging_faces(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
+    import transformers
+
+    class Ends(transformers.LogitsProcessor):
+        """A sentence ends where it should."""
+
+        def __init__(self, target: Tensor) -> None:
+            self.target = target.repeat_interleave(beam)
+
+        def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+            due = self.target == input_ids.shape[1] - 1
+            kept = scores[:, END].clone()
+            scores[:, END] = -torch.inf
+            scores[due] = -torch.inf
+            scores[due, END] = kept[due]
+            return scores
+
+    model = hugging_faces_model(shape).to(DTYPES[precision])
+
+    def translate() -> None:
+        for tokens, padding, target in batches:
+            model.generate(
+                input_ids=tokens,
+                attention_mask=(~padding).long(),
+                num_beams=beam,
+                max_new_tokens=int(target.max()) + 1,
+                early_stopping=beam > 1,
+                logits_processor=transformers.LogitsProcessorList([Ends(target)]),
+            )
+
+    return translate
+
+
+def ours(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
+    from toolkit.common.memory import keep_freed_memory
+
+    keep_freed_memory()
+    from toolkit.common.registry import ARCHITECTURES
+    from toolkit.config.search import SearchConfig
+    from toolkit.generation.hypothesis import Start, Symbols
+    from toolkit.generation.writing import written
+    from toolkit.models.inputs import Inputs, Sizes
+
+    entry = ARCHITECTURES[SHAPES[shape][0]]
+    config = dataclasses.replace(entry.config, share_embeddings="all")
+    model = entry.build(config, Sizes(tokens=WORDS)).eval().to(DTYPES[precision])
+    c, symbols = SearchConfig(beam=beam), Symbols(END, (PAD,))
+
+    def translate() -> None:
+        for tokens, padding, target in batches:
+            starts = [Start(most, least=most) for most in target.tolist()]
+            inputs = Inputs(tokens, padding=padding if padding.any() else None)
+            written([model], inputs, starts, symbols, c)
+
+    return translate
+
+
+def table(records: dict[tuple[Any, ...], Record], sentences: int, symbols: int) -> str:
+    lines = [
+        "| batch | beam | precision | ours sentences/s | tokens/s | peak MiB "
+        "| Hugging Face sentences/s | tokens/s | peak MiB | times as fast |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for (who, batch, beam, precision), record in records.items():
+        if who == "ours":
+            pair = record, records["theirs", batch, beam, precision]
+            medians = [statistics.median(it.seconds) for it in pair]
+            cells = [
+                f"{sentences / seconds:,.1f} | {symbols / seconds:,.0f} | {it.peak_mib:,.0f}"
+                for it, seconds in zip(pair, medians, strict=True)
+            ]
+            ratio = medians[1] / medians[0]
+            lines.append(f"| {batch} | {beam} | {precision} | {' | '.join(cells)} | {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+def contestants(asked: Any) -> dict[tuple[Any, ...], Any]:
+    found: dict[tuple[Any, ...], Any] = {}
+    for precision in asked.precision:
+        for batch in asked.batch:
+            batches = given(asked.sentences, batch, text_order=asked.text_order)
+            for beam in asked.beam:
+                for who, make in (("ours", ours), ("theirs", hugging_faces)):
+                    found[who, batch, beam, precision] = partial(
+                        make, asked.shape, beam, batches, precision
+                    )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, default="iwslt")
+    parser.add_argument("--beam", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--precision", nargs="+", choices=DTYPES, default=list(DTYPES))
+    parser.add_argument("--sentences", type=int, default=64, help="of every contestant and round")
+    parser.add_argument("--rounds", type=int, default=3, help="timings of each contestant")
+    parser.add_argument("--text-order", action="store_true", help="batches of unsorted sentences")
+    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
+    asked = parser.parse_args()
+    every, records = contestants(asked), {}
+    pairs = list(every)
+    for first in range(0, len(pairs), 2):  # two processes at a time: models take memory
+        pair = {key: every[key] for key in pairs[first : first + 2]}
+        records |= race(pair, asked.rounds, warm_up=1, clock=time.process_time)
+    symbols = int(lengths(asked.sentences, text_order=True)[1].sum()) + asked.sentences
+    order = "in the text's order" if asked.text_order else "sorted by length"
+    found = table(records, asked.sentences, symbols)
+    text = f"{machine()}; {asked.shape}, {asked.sentences} sentences {order}\n\n{found}\n"
+    print(text)
+    if asked.report:
+        day = datetime.date.today().isoformat()
+        name = f"{day}-generate-speed-{asked.shape}{'-text-order' * asked.text_order}.md"
+        path = Path(__file__).parent / "reports" / name
+        path.write_text(f"# Speed of writing, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
+        print(f"Written to {path}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""With the same weights, hypotheses are those of Hugging Face's `generate`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.models import test_transformer, test_transformer_lm
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.search import SearchConfig
+from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.writing import written
+from toolkit.models.inputs import Inputs, Sizes
+
+COUNT, WORDS, MOST = 200, 50, 14
+PAD, END = 0, 1
+
+
+def ends(most):
+    """Our maximum, as a processor of theirs: behind so many symbols there is the end."""
+    transformers = pytest.importorskip("transformers")
+
+    class Ends(transformers.LogitsProcessor):
+        def __call__(self, ids, scores):
+            if ids.shape[1] == most:
+                kept = scores[:, END].clone()
+                scores[:] = -torch.inf
+                scores[:, END] = kept
+            return scores
+
+    return transformers.LogitsProcessorList([Ends()])
+
+
+def cut(rows, begin):
+    """Without what stood there before, the end and what is behind it."""
+    found = [row[begin:] for row in rows.tolist()]
+    return [row[: row.index(END)] if END in row else row for row in found]
+
+
+def options(beam, begin, lenpen=1.0):
+    return {
+        "num_beams": beam,
+        "num_return_sequences": min(beam, 2),
+        "max_new_tokens": MOST + 1,
+        "early_stopping": beam > 1,
+        "length_penalty": lenpen,
+        "pad_token_id": PAD,
+        "eos_token_id": END,
+        "logits_processor": ends(MOST + begin),
+    }
+
+
+def marian():
+    """Theirs with random weights, large enough for hypotheses to differ, and ours with them."""
+    hf, entry = test_transformer.theirs("Marian"), ARCHITECTURES["transformer"]
+    hf.model.shared.weight.data[END] *= 2.0  # a score that is often the largest
+    hf.generation_config.forced_eos_token_id = None
+    hf.config.decoder_start_token_id = hf.generation_config.decoder_start_token_id = END
+    hf.generation_config.bad_words_ids = [[PAD]]
+    shape = {**test_transformer.SHAPE, **test_transformer.LAYERS}
+    model = entry.build(dataclasses.replace(entry.config, **shape), Sizes(tokens=WORDS)).eval()
+    test_transformer.copied(model, hf.model)
+    return hf, model
+
+
+@pytest.mark.parametrize(("beam", "lenpen"), [(1, 1.0), (5, 1.0), (4, 0.6)])
+@torch.no_grad()
+def test_translations_are_those_of_marian(beam, lenpen):
+    hf, model = marian()
+    tokens, lengths = torch.randint(2, WORDS, (COUNT, 9)), torch.randint(1, 10, (COUNT,))
+    padding = torch.arange(9) >= lengths[:, None]
+    tokens[padding] = PAD
+    theirs = hf.generate(tokens, attention_mask=(~padding).long(), **options(beam, 1, lenpen))
+    c = SearchConfig(beam=beam, lenpen=lenpen)
+    starts = [Start(MOST)] * COUNT
+    found = written([model], Inputs(tokens, padding=padding), starts, Symbols(END, (PAD,)), c)
+    ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
+    assert ours == cut(theirs, 1)
+    assert len({len(tokens) for tokens in ours}) > 4, "lengths should differ, or little is shown"
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@torch.no_grad()
+def test_what_is_written_on_is_that_of_gpt2(beam):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    shape = {"vocab_size": WORDS, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 20}
+    config = transformers.GPT2Config(**shape, activation_function="relu", initializer_range=0.3)
+    hf, entry = (
+        transformers.GPT2LMHeadModel(config).eval(),
+        ARCHITECTURES["transformer_lm_gpt2"],
+    )
+    own = {**test_transformer_lm.SHAPE, "activation": "relu"}
+    model = entry.build(dataclasses.replace(entry.config, **own), Sizes(tokens=WORDS)).eval()
+    inner = hf.transformer
+    test_transformer_lm.copied(model, inner.wte, inner.wpe, inner)
+    model.decoder.norm.load_state_dict(inner.ln_f.state_dict())
+    prompts = torch.randint(2, WORDS, (COUNT, 4))
+    given = torch.cat([torch.full((COUNT, 1), END), prompts], 1)
+    theirs = hf.generate(given, attention_mask=torch.ones_like(given), **options(beam, 5))
+    starts = [Start(MOST, prompt=prompt) for prompt in prompts.tolist()]
+    found = written([model], None, starts, Symbols(END), SearchConfig(beam=beam))
+    ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
+    assert ours == cut(theirs, 5)
