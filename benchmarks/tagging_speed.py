@@ -1,19 +1,24 @@
 """Words a second of conv_san, learning and tagging, on a folder that toolkit-preprocess made.
 
-    OMP_NUM_THREADS=1 python benchmarks/tagging_speed.py DATA [--rounds 5] [--fp32]
+    OMP_NUM_THREADS=1 python benchmarks/tagging_speed.py DATA [--rounds 5] [--fp32] [--busy]
+        [--models conv_san_add,conv_san_conv2d] [--report]
 
 Learning is the trainer's own `step`, RMSprop and batches of 32 sentences at 60 places, on the first
 batches of an epoch; tagging is an evaluation of the part `valid`. The models take turns. Words are
-those of the text, without padding. What a whole experiment takes, examples/conv_san/collect.py
-tells from its runs.
+those of the text, without padding. On a busy machine --busy counts the processor's seconds in place
+of the clock's. An update's operations are those of its matrix products. What a whole experiment
+takes, examples/conv_san/collect.py tells from its runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import time
 from dataclasses import replace
+from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,18 +26,20 @@ from race import Update, race
 
 from toolkit.common.memory import keep_freed_memory
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, LR_SCHEDULERS, OPTIMIZERS, TASKS
-from toolkit.config.run import Chosen
+from toolkit.config.run import Chosen, RunConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.folder import DataFolder
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
 from toolkit.training.build import build_learner
 from toolkit.training.data import Split, sizes_of, split_of
+from toolkit.training.flops import counted
 from toolkit.training.trainer import Trainer
 from toolkit.training.validate import validate
 
-MODELS = ("add", "pr", "temp", "conv1d", "conv2d")
+MODELS = [f"conv_san_ud_{name}" for name in ("add", "pr", "temp", "conv1d", "conv2d")]
 BATCHES = 8
+REPORTS = Path(__file__).parent / "reports"
 CPU = World(device=torch.device("cpu"))
 
 
@@ -88,32 +95,69 @@ def tagging(data: str, model: str, precision: str) -> Update:
     )
 
 
+def operations(data: str, model: str) -> float:
+    """Of the products of an update, forwards and backwards, the mean over the batches."""
+    arch = Chosen(model, ARCHITECTURES[model].config)
+    sizes, task = sizes_of(DataFolder.open(data)), task_of(arch.config)
+    run = RunConfig(
+        arch=arch,
+        task=task,
+        criterion=Chosen("cross_entropy", CRITERIA["cross_entropy"].config),
+        optimizer=Chosen("rmsprop", OPTIMIZERS["rmsprop"].config),
+        lr_scheduler=Chosen("fixed", LR_SCHEDULERS["fixed"].config),
+        data=DataConfig(folders=[data], batch_size=32, num_workers=0),
+    )
+    given = batches(data, arch.config)
+    parts = [both for batch in given for both in counted(run, sizes, batch).values()]
+    return sum(map(sum, parts)) / len(given)
+
+
+def table(asked: argparse.Namespace, precision: str) -> str:
+    """What was measured, as Markdown."""
+    data, models = asked.data, asked.models.split(",")
+    arch = ARCHITECTURES[models[0]].config
+    learnt = sum(batch.tokens for batch in batches(data, arch))
+    tagged = sum(batch.tokens for batch in split(data, "valid", arch).loader.evaluation())
+    ways = {
+        (model, what): partial(make, data, model, precision)
+        for model in models
+        for what, make in (("learning", learning), ("tagging", tagging))
+    }
+    clock = time.process_time if asked.busy else time.perf_counter
+    records = race(ways, asked.rounds, warm_up=1, clock=clock)
+    seconds = {key: statistics.median(record.seconds) for key, record in records.items()}
+    lines = [
+        f"{precision}, {torch.get_num_threads()} thread(s), {learnt} words in {BATCHES} updates "
+        f"and {tagged} to tag, seconds of the {'processor' if asked.busy else 'clock'}.\n",
+        "| model | ms an update | GFLOP | GFLOP/s | words/s learning | words/s tagging |",
+        "|---|---|---|---|---|---|",
+    ]
+    for model in models:
+        learns, tags = seconds[model, "learning"] / BATCHES, seconds[model, "tagging"]
+        work = operations(data, model) / 1e9
+        lines.append(
+            f"| {model} | {1e3 * learns:.0f} | {work:.1f} | {work / learns:.0f} "
+            f"| {learnt / BATCHES / learns:,.0f} | {tagged / tags:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="folder of tagged text")
     parser.add_argument("--rounds", type=int, default=5, help="timings of each model")
+    parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
     parser.add_argument("--fp32", action="store_true", help="single precision, in place of bf16")
+    parser.add_argument("--busy", action="store_true", help="count the processor's seconds")
+    parser.add_argument("--report", action="store_true", help="add the table to today's report")
     asked = parser.parse_args()
-    precision = "fp32" if asked.fp32 else "bf16"
-    arch = ARCHITECTURES["conv_san_ud"].config
-    learnt = sum(batch.tokens for batch in batches(asked.data, arch))
-    tagged = sum(batch.tokens for batch in split(asked.data, "valid", arch).loader.evaluation())
-    print(f"{precision}, {torch.get_num_threads()} thread(s), {learnt} and {tagged} words")
-    print("| model | ms an update | words/s learning | words/s tagging |\n|---|---|---|---|")
-    ways = {
-        (model, what): partial(make, asked.data, f"conv_san_ud_{model}", precision)
-        for model in MODELS
-        for what, make in (("learning", learning), ("tagging", tagging))
-    }
-    seconds = {
-        key: statistics.median(record.seconds) for key, record in race(ways, asked.rounds).items()
-    }
-    for model in MODELS:
-        learns, tags = seconds[model, "learning"], seconds[model, "tagging"]
-        print(
-            f"| {model} | {1e3 * learns / BATCHES:.0f} | {learnt / learns:,.0f} "
-            f"| {tagged / tags:,.0f} |"
-        )
+    found = table(asked, "fp32" if asked.fp32 else "bf16")
+    print(found)
+    if asked.report:
+        path = REPORTS / f"{date.today()}-tagging-speed.md"
+        with path.open("a", encoding="utf-8") as report:
+            report.write(f"{found}\n\n")
+        print(f"added to {path}")
 
 
 if __name__ == "__main__":

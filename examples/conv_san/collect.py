@@ -99,9 +99,12 @@ def cells(runs: list[Run], figure: str) -> dict[str, dict[str, Cell]]:
 
 
 def macro(of_treebanks: dict[str, dict[str, Cell]], model: str) -> Cell | None:
-    """Mean over the treebanks that have the model, and the mean of their deviations."""
+    """Mean over the treebanks and the mean of their deviations; None where one has no such run.
+
+    Means over different treebanks could not be compared.
+    """
     found = [models[model] for models in of_treebanks.values() if model in models]
-    if not found:
+    if not found or len(found) < len(of_treebanks):
         return None
     mean, deviation = (statistics.mean(column) for column in list(zip(*found, strict=True))[:2])
     return Cell(mean, deviation, min(cell.seeds for cell in found))
@@ -149,11 +152,12 @@ def by_model(runs: list[Run], models: list[str], paper: dict[str, Any]) -> None:
 
     The paper's are those over its 47 treebanks.
     """
-    rows: list[list[Any]] = [["model", *FIGURES, *(f"{name}, paper" for name in FIGURES)]]
+    of_others = [f"{name}, paper" for name in FIGURES] if paper else []
+    rows: list[list[Any]] = [["model", *FIGURES, *of_others]]
     for model in models:
         ours = [macro(cells(runs, figure), model) or "-" for figure in FIGURES]
-        theirs = [Cell(*paper[model][figure], 3) for figure in FIGURES] if model in paper else []
-        rows.append([short(model), *ours, *(theirs or ["-"] * len(FIGURES))])
+        theirs = [Cell(*paper[model][figure], 3) for figure in FIGURES] if paper else []
+        rows.append([short(model), *ours, *theirs])
     table(rows)
 
 
@@ -207,7 +211,11 @@ def main() -> None:
     models = [model for model in paper if any(run.model == model for run in runs)]
     if not of_penn:
         by_treebank(runs, models)
-    by_model(runs, models, paper)
+    complete = runs_of(given.runs)
+    by_model(complete or runs, models, paper)
+    if complete and len(complete) < len(runs):
+        print(f"The same over all {len({run.treebank for run in runs})} treebanks:\n")
+        by_model(runs, models, {})
     speed(runs)
     if given.copy:
         copy(given.runs, given.copy)

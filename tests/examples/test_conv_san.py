@@ -57,6 +57,15 @@ def test_reduced_treebanks_are_not_compared_with_the_paper(tmp_path):
     assert "| mean of the paper's (1) | 91.00 ±1.41 / 89.42 |" in found
 
 
+def test_a_model_that_lacks_a_treebank_has_no_mean_over_all(tmp_path):
+    treebank(tmp_path / "ud" / "English-GUM")
+    write_run(tmp_path / "reduced" / "Czech-CAC", MODELS[0], 0, [0.5, 0.7])
+    found = run("collect.py", tmp_path / "ud", "--reduced", tmp_path / "reduced").stdout
+    assert "| mean (2) | 80.50 | - |  |" in found
+    complete, every = found.split("The same over all 2 treebanks")
+    assert "| conv2d | 91.00 ±1.41 |" in complete and "| conv2d | - | - | - |" in every
+
+
 def test_interrupted_runs_do_not_count(tmp_path):
     write_run(tmp_path / "English-GUM", MODELS[0], 0, [0.5, 0.9], signal=15)
     found = run("collect.py", tmp_path)
