@@ -76,7 +76,8 @@ class SquadAnswers(Answers):
 
     def gather(self, world: World) -> None:
         windows = np.flatnonzero(self.heard)
-        parts = (self.scores, self.tokens, self.none) if world.size > 1 else ()
+        parts: list[npt.NDArray[Any]] = [self.scores, self.tokens, self.none]
+        parts = parts if world.size > 1 else []
         mine = json.dumps([windows.tolist(), *(part[windows].tolist() for part in parts)])
         for text in world.gather(mine):
             places, *values = json.loads(text)

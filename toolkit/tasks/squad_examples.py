@@ -104,7 +104,7 @@ def targets_of(spans: Numbers, windows: Windows, firsts: Numbers) -> Numbers:
     """Places of the first and last token of each window's answer; 0 where it has not all of it."""
     begins = windows.begins[:, None]
     span = spans[windows.questions]
-    inside = ((span >= begins) & (span < begins + windows.lengths[:, None])).all(1)
+    inside = (span >= begins) & (span < begins + windows.lengths[:, None])
     places = span - begins + firsts[windows.questions][:, None]
-    found = np.where(inside[:, None], places, 0)
+    found = np.where(inside.all(1, keepdims=True), places, 0)
     return np.where(span == -2, IGNORED, found)

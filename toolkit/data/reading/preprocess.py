@@ -153,7 +153,9 @@ def write_split(
         for name, (values, lengths) in chunk.columns.items():
             writers[name].add(values, lengths, firsts)
     problems = [problem for source in sources for problem in source.problems]
-    columns = {n: {"dtype": w.dtype, "parts": [w.finish()]} for n, w in writers.items()}
+    columns: dict[str, Any] = {
+        n: {"dtype": w.dtype, "parts": [w.finish()]} for n, w in writers.items()
+    }
     return {
         "questions": columns[CONTEXT]["parts"][0]["items"],
         **{name: counts[name] for name in ("passages", "none", "unlabelled", "options", "answers")},
