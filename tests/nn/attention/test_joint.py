@@ -19,11 +19,6 @@ def mixed(**options):
     return MixedMaps(*terms, 0.0, **heads, below=True, **options)
 
 
-def test_the_product_is_the_1x1_convolution():
-    maps, given = mixed(), torch.randn(BATCH, 2 * (WORDS + POSITIONS), LENGTH, LENGTH)
-    torch.testing.assert_close(maps.mixed(given), maps.mix(given))
-
-
 def test_channels_are_words_then_positions_then_the_maps_below():
     maps, words, positions = mixed(), projected(WORDS), projected(POSITIONS)
     below = torch.randn(BATCH, WORDS + POSITIONS, LENGTH, LENGTH)

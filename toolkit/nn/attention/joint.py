@@ -10,8 +10,10 @@ from operator import add
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from toolkit.nn.attention.fused import HIDDEN
+from toolkit.nn.attention.mixing import mixed
 from toolkit.nn.attention.projected import Projected
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.dropout import Dropout
@@ -77,18 +79,12 @@ class MixedMaps(JointMaps):
         maps = [term(words) for term in self.word_terms]
         maps += [term(positions) for term in self.position_terms]
         maps += [] if below is None else [below]
-        return self.slope(self.mixed(torch.cat(maps, 1)))
-
-    def mixed(self, maps: Float[Tensor, "B C S T"]) -> Float[Tensor, "B H S T"]:
-        """The 1x1 convolution as one product a sentence, three times as fast on a CPU."""
-        weight, bias = self.mix.weight.flatten(1), self.mix.bias
+        weight, bias, kind = self.mix.weight, self.mix.bias, maps[0].dtype
         assert bias is not None, "the convolution has one"
-        together = torch.baddbmm(
-            bias[None, :, None].to(maps.dtype),
-            weight.to(maps.dtype).expand(len(maps), -1, -1),
-            maps.flatten(2),
-        )
-        return together.unflatten(-1, maps.shape[2:])
+        if maps[0].device.type == "cpu":
+            return mixed(maps, weight.flatten(1), bias, self.slope.weight)
+        together = torch.cat(maps, 1)
+        return self.slope(F.conv2d(together, weight.to(kind), bias.to(kind)))
 
 
 class SummedMaps(JointMaps):
