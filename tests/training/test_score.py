@@ -1,0 +1,45 @@
+import json
+import math
+
+import pytest
+
+from toolkit.cli.generate import main
+
+
+def files(tmp_path, *contents):
+    paths = [tmp_path / f"{n}.txt" for n in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    return [str(path) for path in paths]
+
+
+TEXT = b"a dog runs over the green field\nthe cat sleeps on the old red mat\n"
+
+
+def test_two_files_are_scored_with_signatures(tmp_path, capsys):
+    both = files(tmp_path, TEXT, TEXT.replace(b"\n", b"\r\n"))
+    assert main(["--score", *both, "--json", str(tmp_path / "out.jsonl")]) == 0
+    bleu, chrf, ter = capsys.readouterr().out.splitlines()
+    assert bleu.startswith("BLEU 100.00") and "tok:13a" in bleu
+    assert chrf.startswith("chrF2 100.00") and ter.startswith("TER 0.00")
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    values = {r["name"]: r["value"] for r in records}
+    assert all(map(math.isclose, values.values(), (100, 100, 0)))
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ((TEXT, TEXT[:32]), "must name files of as many lines, but"),
+        ((b"", b""), "must name files with lines"),
+        ((b"\xff\n", b"a\n"), "must name UTF-8 files, but"),
+    ],
+)
+def test_files_that_cannot_be_compared_are_refused(tmp_path, capsys, contents, message):
+    assert main(["--score", *files(tmp_path, *contents)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_file_is_named(tmp_path, capsys):
+    assert main(["--score", str(tmp_path / "no"), str(tmp_path / "none")]) == 2
+    assert "must name readable files, but" in capsys.readouterr().err
