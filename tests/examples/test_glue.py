@@ -15,7 +15,11 @@ from toolkit.config.train import TRAIN
 from toolkit.data.preprocess import preprocess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = [*EXAMPLES.glob("*/glue.sh"), *EXAMPLES.glob("glue/*.sh")]
+SCRIPTS = [
+    *EXAMPLES.glob("*/glue.sh"),
+    *EXAMPLES.glob("glue/*.sh"),
+    EXAMPLES / "taco" / "reading.sh",
+]
 
 
 def recipe(path):
@@ -39,6 +43,20 @@ def test_fine_tuning_is_as_the_papers_tables_say(paper, head, rate, decay, layer
     assert adam.bias_correction == (paper != "convbert")
     assert (c.lr_scheduler.name, c.lr_scheduler.config.warmup_share) == ("linear", 0.1)
     assert c.training.best_metric == "score" and c.arch.config.dropout == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "batch", "rate", "epochs", "decay"),
+    [
+        ("squad", "squad", 32, 2e-5, 2, 0.01),
+        ("race", "multiple_choice", 16, 1e-5, 6, 0.1),
+        ("swag", "multiple_choice", 32, 2e-5, 4, 0.01),
+    ],
+)
+def test_reading_is_fine_tuned_as_tacos_table_says(name, task, batch, rate, epochs, decay):
+    c = recipe(f"taco/{name}.yaml")
+    assert (c.task.name, c.data.batch_size, c.training.max_epoch) == (task, batch, epochs)
+    assert (c.optimizer.config.lr, c.optimizer.config.weight_decay) == (rate, decay)
 
 
 def test_pre_training_is_as_the_papers_tables_say():
