@@ -1,0 +1,66 @@
+"""The table of examples/translation, on translations made by hand; and the recipes."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli import train
+from toolkit.config.load import load
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TRUE = ["Ein Hund bellt in der Nacht.", "Die Katze sitzt auf der Matte."]
+
+
+def written(run: Path, name: str, said: list[str]) -> None:
+    run.mkdir(parents=True, exist_ok=True)
+    rows = [{"hypotheses": [{"text": s}], "reference": t} for s, t in zip(said, TRUE, strict=True)]
+    (run / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    """Runs the script on a folder; gives the lines that it prints."""
+
+    def tell(folder):
+        monkeypatch.setattr(sys, "argv", ["scores.py", str(folder)])
+        runpy.run_path(str(EXAMPLES / "translation" / "scores.py"), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return tell
+
+
+def test_scores_of_all_seeds_are_told_in_both_countings(tmp_path, told):
+    written(tmp_path / "arch=lightconv_tiny,seed=1", "best", TRUE)
+    written(tmp_path / "arch=lightconv_tiny,seed=2", "best", [text.lower() for text in TRUE])
+    written(tmp_path / "arch=lightconv_tiny,seed=1", "averaged-10", TRUE)
+    _, best, averaged, *signatures = told(tmp_path)
+    assert best.startswith("lightconv_tiny  best checkpoint") and "100.00 100.00" in best
+    assert "last 10 averaged" in averaged and averaged.split()[-1] == "100.00"
+    assert any("BLEU, lower case: " in line and "case:lc" in line for line in signatures)
+    assert float(best.split()[-1]) < 100
+
+
+def test_a_folder_without_translations_is_told(tmp_path, told):
+    with pytest.raises(SystemExit, match=r"must hold translations of multi30k.sh"):
+        told(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "parameters"),
+    [
+        ("translation/multi30k.yaml", ["--arch", "dynamicconv_tiny"], {"share_embeddings": "all"}),
+        (
+            "language_modeling/novels.yaml",
+            ["--arch.positions", "none", "--arch.relative", "t5"],
+            {"layers": 4, "relative": "t5"},
+        ),
+    ],
+)
+def test_recipes_are_understood(recipe, options, parameters):
+    found = load(["data", "--config", str(EXAMPLES / recipe), *options], train.COMMAND)
+    assert {name: getattr(found.config.arch.config, name) for name in parameters} == parameters
