@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -117,3 +118,28 @@ def test_questions_without_known_answers_have_no_figures(answered):
         lambda q, t: float(t == 3), lambda q, t: float(t == 3), split="test", bare=bare
     )
     assert answers.figures() == {} and answers.given[0].texts
+
+
+class Together(World):
+    """One of two processes: what they say is kept, and everyone hears it."""
+
+    said: ClassVar[list[str]] = []
+
+    def gather(self, text):
+        self.said.append(text)
+        return self.said
+
+
+def test_ranks_have_the_answers_of_all(answered):
+    whole = answered(at(0), at(1))
+    halves = [SquadAnswers(whole.examples, torch.zeros(())) for _ in range(2)]
+    count = len(whole.heard)
+    for half, own in zip(halves, (slice(0, count, 2), slice(1, count, 2)), strict=True):
+        for name in ("scores", "tokens", "none", "heard"):
+            getattr(half, name)[own] = getattr(whole, name)[own]
+    first, second = halves
+    with pytest.raises(AssertionError, match="every window is in one batch"):
+        first.gather(Together(size=2))
+    second.gather(Together(size=2))
+    assert [it.texts for it in second.given] == [it.texts for it in whole.given]
+    assert second.figures() == whole.figures()

@@ -147,12 +147,17 @@ def choices_chunk(passages: Sequence[Passage], codec: Codec) -> Chunk:
 
 
 CHUNKS = {"squad": (squad_chunk, OF_SQUAD), "choices": (choices_chunk, OF_CHOICES)}
-_codecs: dict[Path, Codec] = {}  # in a worker: those it has loaded
+_codecs: dict[Path, Codec] = {}  # the one in use; in a worker that was not forked, loaded
+
+
+def use(codec: Codec, folder: Path) -> None:
+    """What `chunk_of` reads with from now on, here and in workers that are forked from here."""
+    _codecs.clear()
+    _codecs[folder] = codec
 
 
 def chunk_of(passages: Sequence[Passage], kind: str, folder: Path) -> Chunk:
-    """In a worker, with the codec that the folder holds."""
+    """With the codec that the folder holds."""
     if folder not in _codecs:
-        _codecs.clear()
-        _codecs[folder] = Codec.load(folder)
+        use(Codec.load(folder), folder)
     return CHUNKS[kind][0](passages, _codecs[folder])

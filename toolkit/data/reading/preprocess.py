@@ -25,7 +25,7 @@ from toolkit.data.destination import destination
 from toolkit.data.learnt import codec_of_texts
 from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
 from toolkit.data.reading import report
-from toolkit.data.reading.columns import CHUNKS, CONTEXT, VOCABULARY, Chunk, chunk_of
+from toolkit.data.reading.columns import CHUNKS, CONTEXT, VOCABULARY, Chunk, chunk_of, use
 from toolkit.data.reading.files import reading_files
 from toolkit.data.reading.passages import Passage, Source
 from toolkit.data.reading.race import read_race
@@ -46,11 +46,10 @@ def kind_of(config: PreprocessConfig) -> str:
 
 def preprocess_reading(config: PreprocessConfig) -> None:
     """Read every split, learn or take the vocabulary, write the columns, and meta.json last."""
-    begun, kind = time.perf_counter(), kind_of(config)
+    begun = time.perf_counter()
     with (
         Output(config.json) as output,
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
-        Workers(config.workers or cores(), config) as pool,
     ):
         read = {
             split: [read_source(path, split, config) for path in paths]
@@ -60,13 +59,7 @@ def preprocess_reading(config: PreprocessConfig) -> None:
         try:
             codec = codec_of_texts(config, texts_of(read), folder, given_codec(config))
             codec.save(folder)
-            make = partial(chunk_of, kind=kind, folder=folder)
-            misses: dict[str, list[Miss]] = {}
-            written = {}
-            for split, sources in read.items():
-                chunks = pool.each(make, list(shares(sources)))
-                misses[split] = [miss for chunk in chunks for miss in chunk.misses]
-                written[split] = write_split(split, sources, chunks, codec, folder, kind)
+            written, misses = write_splits(read, codec, folder, config)
             meta = meta_of(config, codec, folder, written)
             write_meta(folder / META_FILE, meta)
         except OSError as error:
@@ -99,7 +92,8 @@ def refuse_problems(read: Sources, config: PreprocessConfig) -> None:
         if lost and source.passages and not answered:
             raise ToolkitError(f"{lost[0]}{more(lost)} Correct it.")
         if source.problems and (config.malformed == "error" or not source.passages):
-            advice = "Correct it, or give --malformed skip."
+            skip = "" if config.malformed == "skip" else ", or give --malformed skip"
+            advice = f"Correct it{skip}."
             raise ToolkitError(f"{source.problems[0]}{more(source.problems)} {advice}")
 
 
@@ -128,6 +122,24 @@ def shares(sources: Sequence[Source]) -> Iterator[list[Passage]]:
     for source in sources:
         for begin in range(0, len(source.passages), MANY):
             yield list(source.passages[begin : begin + MANY])
+
+
+def write_splits(
+    read: Sources, codec: Codec, folder: Path, config: PreprocessConfig
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[Miss]]]:
+    """Split -> its entry in meta.json, and the answers that are not given back."""
+    work = {split: list(shares(sources)) for split, sources in read.items()}
+    workers = min(config.workers or cores(), max(map(len, work.values())))
+    kind = kind_of(config)
+    make = partial(chunk_of, kind=kind, folder=folder)
+    written, misses = {}, {}
+    use(codec, folder)
+    with Workers(workers, config) as pool:
+        for split, passages in work.items():
+            chunks = pool.each(make, passages)
+            misses[split] = [miss for chunk in chunks for miss in chunk.misses]
+            written[split] = write_split(split, read[split], chunks, codec, folder, kind)
+    return written, misses
 
 
 def write_split(
