@@ -73,7 +73,9 @@ def test_a_blank_context_is_told_with_its_questions(read):
     found = read(held)
     assert "the context must hold text, but is blank, and 2 questions are" in str(found.problems[0])
     assert [it.name for p in found.passages for it in p.asked] == ["q1"]
+    assert found.problems[0].lost == 2
     kept = read(held, judged=True)
+    assert len(kept.problems) == 1
     assert [it.name for p in kept.passages for it in p.asked] == ["q2", "q3", "q1"]
 
 

@@ -65,6 +65,8 @@ class Problem(NamedTuple):
     what: str
     kept: bool = False
     """Whether the question stays all the same, since it is only to be judged."""
+    lost: int = 1
+    """How many questions are left out for it, as far as is known."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.where}: {self.what}"

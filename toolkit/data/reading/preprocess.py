@@ -172,7 +172,7 @@ def write_split(
         "questions": columns[CONTEXT]["parts"][0]["items"],
         **{name: counts[name] for name in ("passages", "none", "unlabelled", "options", "answers")},
         "recovered": counts["answers"] - sum(len(chunk.misses) for chunk in chunks),
-        "malformed": sum(not problem.kept for problem in problems),
+        "malformed": sum(problem.lost for problem in problems if not problem.kept),
         "mended": sum(problem.kept for problem in problems),
         "none_allowed": int(any(source.none_allowed for source in sources)),
         "files": [source.path.name for source in sources],

@@ -78,7 +78,8 @@ def passage_of(path: Path, max_bytes: int, wanted: bool, problems: list[Problem]
             f"{len(article.encode())}. Shorten it, or raise --max-line-bytes."
         )
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
-        problems.append(Problem(path, "1", unequal(questions, options, answers)))
+        what = unequal(questions, options, answers)
+        problems.append(Problem(path, "1", what, lost=len(questions)))
         return None
     group = path.parent.name
     choices, places = list[Choice](), list[int]()

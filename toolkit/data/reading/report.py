@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.data.reading.passages import Source
@@ -73,8 +73,8 @@ def notes(split: str, sources: Sequence[Source], misses: Sequence[Miss], output:
 
 
 def some(split: str, what: str, things: Sequence[object], output: Output) -> None:
-    first: Iterable[object] = things[:SHOWN]
-    for thing in first:
-        told(output.terminal, f"{what} {thing}")
-    if len(things) > SHOWN:
-        told(output.terminal, f"and {len(things) - SHOWN:,} more of {split} {what.rstrip(':')}")
+    lines = list(dict.fromkeys(map(str, things)))  # an answer that several gave is told once
+    for line in lines[:SHOWN]:
+        told(output.terminal, f"{what} {line}")
+    if len(lines) > SHOWN:
+        told(output.terminal, f"and {len(lines) - SHOWN:,} more of {split} {what.rstrip(':')}")

@@ -97,14 +97,14 @@ class Reader:
         self.silent += not questions
         if questions and not context.strip():
             what = f"the context must hold text, but is blank, {asked(questions)}."
-            self.wrong(place, what, kept=self.judged)
+            self.wrong(place, what, kept=self.judged, lost=len(questions))
             questions = questions if self.judged else []
         found = [self.question(place, n, q, context) for n, q in enumerate(questions, 1)]
         if kept := [question for question in found if question is not None]:
             yield Passage(context, asked=kept)
 
-    def wrong(self, where: Place | str, what: str, *, kept: bool = False) -> None:
-        self.problems.append(Problem(self.path, str(where), what, kept))
+    def wrong(self, where: Place | str, what: str, *, kept: bool = False, lost: int = 1) -> None:
+        self.problems.append(Problem(self.path, str(where), what, kept, lost))
 
     def question(self, place: Place, number: int, held: Any, context: str) -> Asked | None:
         name = held.get("id") if isinstance(held, dict) else None
@@ -151,7 +151,8 @@ class Reader:
         what = mismatch(answer, context)
         if not self.judged:
             raise ValueError(what)
-        self.wrong(where, what, kept=True)
+        if context.strip():  # a blank one is told once
+            self.wrong(where, what, kept=True)
         return Answer(text, NOWHERE)
 
 
