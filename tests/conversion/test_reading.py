@@ -1,0 +1,75 @@
+"""The heads of the tasks squad and multiple_choice are those of Transformers' models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+import torch
+
+from toolkit.common.registry import TASKS
+from toolkit.config.run import Chosen
+from toolkit.data.codec import Codec
+from toolkit.models.inputs import Inputs
+from toolkit.tasks.choice_examples import ChoiceBatch
+from toolkit.tasks.squad_examples import WindowBatch
+from toolkit.training.build import build_learner
+from toolkit.training.checkpoint import read_config
+from toolkit.training.resume import finetune
+
+from .conftest import PIECES, SHAPE
+
+NOTHING = {"weights": {}, "sentences": 0, "tokens": 0}
+
+
+@pytest.fixture
+def tuned(saved, converted):
+    """A model of theirs, and a learner of ours for a task that starts from it."""
+
+    def make(name, task):
+        model, folder = saved(name)
+        ours = converted(folder)
+        run, sizes = read_config(ours)
+        learner = build_learner(run.arch, Chosen(task, TASKS[task].config), sizes).eval()
+        finetune(str(ours), learner, Codec.load(ours), lambda text: None)
+        return model, learner
+
+    return make
+
+
+def batch(rows):
+    """Random texts of different lengths, as ours and as theirs."""
+    draw, width = np.random.default_rng(1), SHAPE["max_position_embeddings"]
+    tokens = torch.from_numpy(draw.integers(5, len(PIECES), (rows, width)))
+    lengths = torch.from_numpy(draw.integers(6, width + 1, rows))[:, None]
+    padding = torch.arange(width) >= lengths
+    segments = (torch.arange(width) >= 4).long().expand(rows, width) * ~padding
+    theirs = {"input_ids": tokens, "token_type_ids": segments, "attention_mask": (~padding).long()}
+    return Inputs(tokens, None, segments, padding), theirs
+
+
+def test_places_of_an_answer_score_as_in_their_question_answering(tuned):
+    model, learner = tuned("BertForQuestionAnswering", "squad")
+    learner.task.head.load_state_dict(model.qa_outputs.state_dict())
+    inputs, theirs = batch(3)
+    zeros = torch.zeros(3, dtype=torch.long)
+    given = WindowBatch(inputs, zeros, zeros, ~inputs.padding, zeros, zeros, **NOTHING)
+    with torch.no_grad():
+        found, want = learner(given), model(**theirs)
+    for name, wanted in (("begin", want.start_logits), ("end", want.end_logits)):
+        got, kept = found[name].logits, ~inputs.padding
+        torch.testing.assert_close(got[kept], wanted[kept], atol=1e-5, rtol=1e-5)
+
+
+def test_options_score_as_in_their_multiple_choice(tuned):
+    model, learner = tuned("BertForMultipleChoice", "multiple_choice")
+    learner.task.head.output.load_state_dict(model.classifier.state_dict())
+    inputs, theirs = batch(6)
+    width, zeros = inputs.tokens.shape[1], torch.zeros(2, dtype=torch.long)
+    rows = torch.arange(6).view(2, 3)
+    given = ChoiceBatch(inputs, torch.arange(6) * width, rows, zeros, zeros, **NOTHING)
+    with torch.no_grad():
+        [found] = learner(given).values()
+        want = model(**{name: part.view(2, 3, width) for name, part in theirs.items()}).logits
+    torch.testing.assert_close(found.logits, want, atol=1e-5, rtol=1e-5)
