@@ -18,12 +18,14 @@ toolkit-train "$data" --config "$here/multi30k.yaml" --seeds "${SEEDS:-1,2}" --s
   --sweep.metric bleu --save-dir "$runs" --max-update "${UPDATES:-7000}"
 
 translate() { # checkpoint, where to
-  [ -f "$2.jsonl" ] || toolkit-generate "$data" --path "$1" --gen-subset test --beam 5 \
-    --results-path "$2.partial" --json "$2.json" && mv "$2.partial" "$2.jsonl"
+  if [ ! -f "$2.done" ]; then
+    toolkit-generate "$data" --path "$1" --gen-subset test --beam 5 --results-path "$2.jsonl" > "$2.de"
+    touch "$2.done"
+  fi
 }
 for run in "$runs"/arch=*; do
-  [ -d "$run/averaged" ] || toolkit-average "$run" --last 10 --among epochs --output "$run/averaged"
-  translate "$run" "$run/best" > /dev/null
-  translate "$run/averaged" "$run/averaged-10" > /dev/null
+  [ -d "$run/averaged" ] || toolkit-average "$run" --last "${AVERAGE:-10}" --among epochs --output "$run/averaged"
+  translate "$run" "$run/best"
+  translate "$run/averaged" "$run/averaged-10"
 done
 python "$here/scores.py" "$runs"

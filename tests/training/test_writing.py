@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 from toolkit import load_checkpoint
+from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.config.validate import ValidateConfig
+from toolkit.data.codec import Codec
+from toolkit.data.preprocess import preprocess
 from toolkit.distributed import World
 from toolkit.metrics.translation_scores import corpus_scores
+from toolkit.models.inputs import Sizes
 from toolkit.training.evaluate import evaluate
+from toolkit.training.flops import flops_of
 from toolkit.training.run import Run, run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
@@ -120,6 +127,40 @@ def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
     learner = load_checkpoint(tmp_path / "run")
     assert learner.codec.languages == "xx-yy" and learner.codec.joined
     assert learner.codec.target.decode(learner.codec.target.encode("the dogs")) == "the dogs"
+
+
+def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, tmp_path):
+    run(writing("transformer", max_update=1))
+    text, options = parallel.parent / "train", {"tokenizer": "words", "workers": 1}
+    for language, source in (("xx", "xx"), ("yy", "xx")):
+        shutil.copy(f"{text}.{source}", tmp_path / f"train.{language}")
+    (tmp_path / "train.yy").write_text((tmp_path / "train.yy").read_text().replace("cat", "cow"))
+    preprocess(
+        PreprocessConfig(
+            trainpref=str(tmp_path / "train"),
+            source_lang="xx",
+            target_lang="yy",
+            srcdict=fairseq_dictionary(parallel, tmp_path),
+            destdir=str(tmp_path / "other"),
+            **options,
+        )
+    )
+    tuned = {"data.folders": [str(tmp_path / "other")], "save_dir": str(tmp_path / "tuned")}
+    with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from, but"):
+        run(writing("transformer", valid_subset="", finetune_from=str(tmp_path / "run"), **tuned))
+
+
+def fairseq_dictionary(folder, where):
+    """The words of a folder as fairseq lists them."""
+    symbols = Codec.load(folder).vocabulary.symbols[4:-1]
+    (where / "words.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
+    return str(where / "words.txt")
+
+
+def test_operations_of_a_translation_are_counted_on_its_data(writing, parallel):
+    config = writing("transformer", max_tokens=64)
+    found = flops_of(config, Sizes(tokens=17, targets=17))
+    assert found.tokens == 8 and found.sentences == 8 and found.update > 0
 
 
 def test_the_best_checkpoint_may_be_that_of_most_bleu(writing, tmp_path):

@@ -53,6 +53,7 @@ class LanguageModeling(Task):
     """-log p(w_t | w_1 .. w_{t-1}), t over all places of a text, ends of its items included."""
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    writes = True
 
     def __init__(
         self, c: LanguageModelingConfig, encoder: Any, sizes: Sizes, make_encoder: Any

@@ -52,6 +52,8 @@ class Task(nn.Module, ABC):
     """Whether validation during training collects `answers` too: for figures that are no means."""
     perplexity: ClassVar[bool] = True
     """Whether exp of the first objective's loss is told: how many words it is as good as among."""
+    writes: ClassVar[bool] = False
+    """Whether its architectures are those that write, with a decoder."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 

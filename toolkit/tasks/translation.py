@@ -55,6 +55,7 @@ class Translation(Task):
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     answers_in_training = True
+    writes = True
 
     def __init__(self, c: TranslationConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
         super().__init__()

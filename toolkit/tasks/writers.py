@@ -49,3 +49,12 @@ def within(tokens: int, arch: Any) -> int:
         f"but is {tokens}. Lower it, or raise the architecture's max_positions.",
     )
     return tokens or longest or 0
+
+
+def refuse_writers(encoder: nn.Module, task: str, *, writes: bool) -> None:
+    """All other tasks read the states of an encoder alone."""
+    if isinstance(encoder, Writer) and not writes:
+        raise ToolkitError(
+            f"task {task} must have an architecture that reads alone, but {type(encoder).__name__} "
+            f"writes. Choose another, or --task translation or language_modeling."
+        )

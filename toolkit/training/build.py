@@ -13,6 +13,7 @@ from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import Chosen
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.task import Learner
+from toolkit.tasks.writers import refuse_writers
 
 
 def build_model(
@@ -86,8 +87,9 @@ def build_encoder(arch: Chosen, sizes: Sizes) -> nn.Module:
 def build_learner(arch: Chosen, task: Chosen, sizes: Sizes) -> Learner:
     """An encoder and its task; the task may ask for further encoders of the same kind."""
     make_encoder = EncoderMaker(arch, sizes)
-    encoder = make_encoder()
-    return Learner(encoder, TASKS[task.name].build(task.config, encoder, sizes, make_encoder))
+    encoder, build = make_encoder(), TASKS[task.name].build
+    refuse_writers(encoder, task.name, writes=getattr(build, "writes", False))
+    return Learner(encoder, build(task.config, encoder, sizes, make_encoder))
 
 
 def overridden(config: Any, changes: dict[str, Any], owner: str) -> Any:

@@ -151,4 +151,6 @@ def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
 def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
     codec = Codec.load(folder)
     words = codec.vocabulary
-    return f"{sizes['tokens']:,} symbols, {codec.kind}, fingerprint {words.fingerprint[:16]}"
+    written = f" to read, {sizes['targets']:,} to write" if sizes.get("targets") else ""
+    found = f"{sizes['tokens']:,} symbols{written}"
+    return f"{found}, {codec.kind}, fingerprint {words.fingerprint[:16]}"

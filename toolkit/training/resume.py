@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.codec import Codec
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.distributed import World
 from toolkit.tasks.task import Learner
 from toolkit.training import manifest, optimizer_state, shares, stored
@@ -186,11 +187,17 @@ def restore(
             observer.restore(saved.state["observers"][name])
 
 
+def words_of(codec: Codec) -> list[str]:
+    """Fingerprints of the vocabulary that is read and, where there is one, of what is written."""
+    written = [codec.target] if isinstance(codec, ParallelCodec) else []
+    return [it.vocabulary.fingerprint for it in (codec, *written)]
+
+
 def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
     """Take the weights that fit from a checkpoint, and say which others there are."""
     folder = find(Path(path))
-    before = Codec.load(folder).vocabulary.fingerprint
-    if before != codec.vocabulary.fingerprint:
+    before = words_of(Codec.load(folder))
+    if any(mine != other for mine, other in zip(words_of(codec), before, strict=False)):
         raise ToolkitError(
             f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
             f"Run toolkit-preprocess with --codec-from that folder."

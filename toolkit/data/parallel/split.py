@@ -41,8 +41,8 @@ class ParallelSplit:
 
 
 def codec_of(folder: DataFolder) -> ParallelCodec:
-    codec = folder.codec
-    if folder.kind != KIND or not isinstance(codec, ParallelCodec):
+    codec = folder.codec if folder.kind == KIND else None
+    if not isinstance(codec, ParallelCodec):
         raise ToolkitError(
             f"task translation must have a folder of parallel text, but {folder.name} is of kind "
             f"{folder.kind}. Run toolkit-preprocess with --source-lang and --target-lang."
