@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import pytest
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+
+
+@pytest.mark.parametrize("arch", ["transformer_tiny", "transformer_lm_tiny"])
+def test_tasks_that_read_states_have_no_architectures_that_write(arch):
+    with pytest.raises(ToolkitError, match=r"task mlm must have an architecture that reads alone"):
+        build_model(arch, vocabulary_size=17, task="mlm")
