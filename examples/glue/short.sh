@@ -3,23 +3,23 @@
 # GLUE_DATA: the benchmark's folder; tasks that it does not hold are left out. TEXT: files or folders of plain text
 # to pre-train on, 10 MB or more; none where TEXT_DATA (short/text) is binarized already.
 # 1. pre-trains two encoders of 2.9 million parameters, with composite attention and with absolute positions, for
-#    UPDATES (8000) updates of 32 blocks of 128 tokens each;
+#    UPDATES (16000) updates of 32 blocks of 128 tokens each;
 # 2. fine-tunes the first, and the same net from scratch, on seven tasks with SEEDS (0,1,2): table.md;
 # 3. fine-tunes both encoders on CoLA with POSITION_SEEDS (0,1,2,3,4): positions.md.
-# Everything is in RUNS (short), JOBS runs at a time (2), one thread each. Stop it whenever you like: it goes on
-# where it was. EXTRA: further options of every fine-tuning, such as "--max-update 3".
+# About two hours on two idle cores. Everything is in RUNS (short), JOBS runs at a time (2), one thread each. Stop it
+# whenever you like: it goes on where it was. EXTRA: further options of every fine-tuning, such as "--max-update 3".
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 . "$here/tasks.sh"
 [ $# -gt 0 ] || usage "the folder of GLUE is needed"
 GLUE="$1" runs="${RUNS:-short}" && shift
 DATA="$runs/data" CODEC="${TEXT_DATA:-$runs/text}" plugin="$here/../composite_bert"
-seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-8000}"
+seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-16000}"
 export OMP_NUM_THREADS=1
 
 if [ ! -f "$CODEC/meta.json" ]; then
   [ $# -gt 0 ] || usage "text to pre-train on is needed"
-  toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --units sentences --lowercase --vocab-size 8000 \
+  toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --units sentences --lowercase --vocab-size "${VOCABULARY:-8000}" \
     --valid-share 0.01 --destdir "$CODEC"
 fi
 toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.samples blocks --seeds 0 --sweep.jobs "${JOBS:-2}" \

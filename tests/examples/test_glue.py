@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,38 @@ def test_a_script_without_its_folders_says_how_it_is_called(script):
     found = subprocess.run(["bash", script], capture_output=True, text=True)
     name = "/".join(script.parts[-3:])
     assert found.returncode == 2 and name in found.stderr and "RUNS" in found.stderr
+
+
+@pytest.fixture
+def commands(tmp_path):
+    """An environment in which the commands are this toolkit's."""
+    (folder := tmp_path / "bin").mkdir()
+    for name in ("toolkit-train", "toolkit-preprocess", "python"):
+        module = f" -m toolkit.cli.{name.partition('-')[2]}" if "-" in name else ""
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n')
+        (folder / name).chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)}
+
+
+@pytest.mark.slow
+def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(commands, tmp_path):
+    rows = [f"s{i}\t{i % 2}\t\tthe {'cat' if i % 2 else 'dog'} sat here" for i in range(40)]
+    (tmp_path / "glue" / "CoLA").mkdir(parents=True)
+    for name in ("train", "dev"):
+        (tmp_path / "glue" / "CoLA" / f"{name}.tsv").write_text("\n".join(rows) + "\n")
+    text = [f"The {w} of page {i} sat on the mat, and so it was." for i in range(800) for w in "ab"]
+    (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
+    script = ["bash", EXAMPLES / "glue" / "short.sh", tmp_path / "glue", tmp_path / "text.txt"]
+    asked = {"UPDATES": "1", "SEEDS": "0", "POSITION_SEEDS": "0", "EXTRA": "--max-update 2"}
+    given = {"cwd": tmp_path, "env": {**commands, **asked, "VOCABULARY": "60"}, "text": True}
+    found = subprocess.run(script, **given, capture_output=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "no " + str(tmp_path / "glue" / "QQP") in found.stderr
+    assert "| CoLA | matthews | 0.0 |" in (tmp_path / "short" / "table.md").read_text()
+    assert "| difference |" in (tmp_path / "short" / "positions.md").read_text()
+    again = subprocess.run(script, **given, capture_output=True)
+    assert again.returncode == 0 and "started" not in again.stdout + again.stderr
 
 
 def run_of(folder, seed, score):
