@@ -10,10 +10,12 @@ those of the seeds' own means, where all tasks have equally many.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.glue_score import EIGHT, NINE, glue_score
+from toolkit.metrics.records import Record
 from toolkit.metrics.runs import Run, grouped, read_runs
 from toolkit.metrics.summary import Summary, summary
 from toolkit.metrics.tables import Cell, Table
@@ -29,9 +31,15 @@ def score(run: Run, subset: str, at: str) -> float | None:
     first = [r for r in found if r["subset"] == "valid"]
     if not first:
         return None
-    chosen = max(first, key=lambda r: float(r["score"])) if at == "best" else first[-1]
+    chosen = max(first, key=percent) if at == "best" else first[-1]
     there = [r for r in found if r["subset"] == subset and r["update"] == chosen["update"]]
-    return 100 * float(there[-1]["score"]) if there else None
+    return percent(there[-1]) if there else None
+
+
+def percent(record: Record) -> float:
+    """The score; correlations of constant answers, which are no numbers, count as 0."""
+    value = float(record["score"])
+    return 0.0 if math.isnan(value) else 100 * value
 
 
 def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:

@@ -50,6 +50,12 @@ def test_mismatched_scores_are_those_of_the_update_that_the_matched_ones_chose(t
     ]  # fmt: skip
 
 
+def test_correlations_of_constant_answers_count_as_nothing(tmp_path):
+    write(tmp_path, 0, [0.2, "NaN"])
+    assert table([f"STS-B={tmp_path}"]).rows[0][2] == 0
+    assert table([f"STS-B={tmp_path}"], "best").rows[0][2] == pytest.approx(20)
+
+
 def test_of_several_configurations_the_best_is_taken_and_named(tmp_path):
     for lr, scores in ((1.0, (0.5, 0.5, 0.9)), (2.0, (0.6, 0.6, 0.6))):
         for seed, score in enumerate(scores):
