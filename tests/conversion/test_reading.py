@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-
 import torch
 
 from toolkit.common.registry import TASKS

@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
+from toolkit.data.folder import DataFolder
+from toolkit.data.preprocess import preprocess
 from toolkit.data.reading.spans import characters_of
 from toolkit.data.reading.split import SquadSplit
 from toolkit.tasks.squad_config import SquadConfig
@@ -98,3 +101,33 @@ def test_copies_of_an_example_are_that_example_and_options_change_it(questions):
         examples(folder, **o).fingerprint for o in ({}, {"stride": 5}, {"question_tokens": 3})
     }
     assert len(prints) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_token(
+    real_data, tmp_path
+):
+    pytest.importorskip("tokenizers")
+    files = {f"{s}pref": str(real_data / f"squad/v1.1/{n}-v1.1.json") for s, n in PARTS.items()}
+    where = {"destdir": str(tmp_path / "data"), "workers": 1}
+    pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}
+    preprocess(PreprocessConfig(format="squad", **files, **where, **pieces))
+    for split in PARTS:
+        data = DataFolder.open(tmp_path / "data")
+        found = examples(data, split, tokens_per_sample=384, stride=128)
+        texts = {}
+        for ids in np.array_split(np.arange(len(found.lengths)), 300):
+            batch = found.collate(ids, None)
+            for row in (batch.begins > 0).nonzero()[:, 0].tolist():
+                question = int(found.windows.questions[ids[row]])
+                texts.setdefault(question, set()).add(read_back(found, batch, row))
+        wanted = [record["answers"][0].strip() for record in found.split.records]
+        assert sorted(texts) == list(range(len(wanted)))
+        read = [texts[question] for question in range(len(wanted))]
+        pairs = list(zip(wanted, read, strict=True))
+        assert all(len(found) == 1 and text in min(found) for text, found in pairs)
+        assert np.mean([found == {text} for text, found in pairs]) > 0.99
+
+
+PARTS = {"train": "train", "valid": "dev"}

@@ -48,11 +48,9 @@ class SquadAnswers(Answers):
             return
         (begin, _), (end, _) = predictions[BEGIN], predictions[END]
         may_begin = torch.from_numpy(self.own(batch)).to(begin.device)
-        may_end = batch.allowed.clone()
-        may_end[:, 0] = False
         c = self.examples.config
         scores, *places = best_spans(
-            begin, end, may_begin, may_end, longest=c.answer_tokens, count=c.nbest
+            begin, end, may_begin, batch.allowed, longest=c.answer_tokens, count=c.nbest
         )
         found = scores.shape[1]
         self.scores[numbers, :found] = scores.cpu().numpy()
