@@ -47,3 +47,9 @@ def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(tasks, tmp_p
     (tmp_path / "4.txt").write_bytes(b"\xff\n")
     with pytest.raises(ToolkitError, match=r"4.txt"), Workers(2, CONFIG) as workers:
         workers.binarize(tasks, tmp_path, lambda *_: None)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_made_of_items_comes_in_their_order(number):
+    with Workers(number, PreprocessConfig(trainpref="x")) as pool:
+        assert pool.each(len, ["a" * n for n in (5, 1, 4)]) == [5, 1, 4]
