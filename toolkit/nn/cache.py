@@ -17,6 +17,15 @@ LEAST = 32
 """Places that a cache of keys and values has room for at first; doubled whenever they are used."""
 
 
+def kept_as(x: Tensor) -> Tensor:
+    """In the format that a cache keeps: on a CPU fp32 for bf16.
+
+    Attention of few queries is a small part of a step, and products of bf16 there make a plan for
+    every new shape and copy what is not in one piece, at several times the cost.
+    """
+    return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
+
+
 class Moves(NamedTuple):
     """How rows go on: row m from what was row rows[m]."""
 
@@ -78,7 +87,8 @@ class KeysAndValues(Kept):
         if self._room and self.length <= len(self._room[0]):
             return
         size = max(LEAST, 1 << (self.length - 1).bit_length())
-        rooms = [like.new_empty(size, *like.shape[:2], like.shape[3]) for _ in range(2)]
+        kind, shape = kept_as(like[:0]), (size, *like.shape[:2], like.shape[3])
+        rooms = [kind.new_empty(shape) for _ in range(2)]
         for room, old in zip(rooms, self._room, strict=False):
             room[: len(old)] = old[:, : self.rows]
         self._room = rooms

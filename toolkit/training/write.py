@@ -82,11 +82,9 @@ class Tally:
         rate, symbols = self.count / max(seconds, 1e-9), self.symbols / max(seconds, 1e-9)
         found = {"lines": self.count, "noted": self.noted, "seconds": seconds}
         output.write("end", {**found, "lines_per_second": rate, "symbols_per_second": symbols})
-        print(
-            f"{self.count} sentences in {seconds:.1f} s: {rate:.1f} sentences/s, {symbols:.0f} "
-            f"symbols/s.",
-            file=sys.stderr,
-        )
+        if c.folders or c.input != "-" or not sys.stdin.isatty():
+            speed = f"{rate:.1f} sentences/s, {symbols:.0f} symbols/s"
+            print(f"{self.count} sentences in {seconds:.1f} s: {speed}.", file=sys.stderr)
         if self.noted:
             print(f"{self.noted} had no answer; their notes say why.", file=sys.stderr)
         if c.score_reference:

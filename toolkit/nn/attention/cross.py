@@ -11,7 +11,7 @@ from toolkit.nn.attention.maps import SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets
 from toolkit.nn.attention.projected import Places, Projected
 from toolkit.nn.attention.projections import by_head
-from toolkit.nn.cache import Read, SourceRead
+from toolkit.nn.cache import Read, SourceRead, kept_as
 
 
 class Source(NamedTuple):
@@ -56,7 +56,11 @@ class CrossAttention(nn.Module):
             k, v = by_head(self.source(source.states), 2 * self.heads).chunk(2, 1)
             return Read(k, v, source.padding)
 
-        k, v, padding = read() if kept is None else kept.of(read)
+        def in_one_piece() -> Read:
+            k, v, padding = read()
+            return Read(kept_as(k).contiguous(), kept_as(v).contiguous(), padding)
+
+        k, v, padding = read() if kept is None else kept.of(in_one_piece)
         q, beam = by_head(self.query(x), self.heads), len(x) // len(k)
         if beam > 1:
             q = q.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)

@@ -70,6 +70,8 @@ def attend(
         )
     if causal:
         bias = look_left(bias, q, k)
+    if by_products and not dropout and not torch.is_grad_enabled():
+        return plain_products(q, k, v, bias, padding, scale)
     if by_products:
         return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
@@ -98,10 +100,6 @@ def batched_products(
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """The same on the CPU, as plain products with everything between them in place."""
-    if not torch.is_grad_enabled() and not dropout:
-        if q.dtype == torch.bfloat16:  # products of strided bf16 take several times as long
-            k, v = k.contiguous(), v.contiguous()
-        return product(weights_of(q, k, bias, padding, scale), v, 1.0)
     context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
     return context
 
@@ -111,6 +109,14 @@ def product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     left, right = a.flatten(0, 1), b.flatten(0, 1)
     out = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
     return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
+
+
+def plain_products(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
+) -> Tensor:
+    """The same where nothing is learnt: no more than the numbers, in the format of the keys."""
+    weights = weights_of(q.to(k.dtype), k, bias, padding, scale)
+    return product(weights, v, 1.0).to(q.dtype)
 
 
 def weights_of(

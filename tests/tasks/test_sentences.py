@@ -1,0 +1,91 @@
+"""What models that write are asked, before they write."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.config.generate import GenerateConfig
+from toolkit.config.run import Chosen
+from toolkit.data.vocabulary import Vocabulary
+from toolkit.models.inputs import Sizes
+from toolkit.tasks.sentences import Sentences, shown, writes
+from toolkit.training.build import build_learner
+
+WORDS = Vocabulary(
+    ["<pad>", "[CLS]", "[SEP]", "[MASK]", "<unk>", *"abcde"], pad=0, cls=1, sep=2, mask=3, unk=4
+)
+
+
+class Letters:
+    """A letter is a token."""
+
+    vocabulary, fingerprint = WORDS, "letters"
+
+    def encode(self, text):
+        return [WORDS.symbols.index(letter) for letter in text if letter.strip()]
+
+    def decode(self, ids):
+        return "".join(WORDS.symbols[i] for i in ids)
+
+
+Letters.target = Letters()
+
+
+def sentences(arch="transformer_tiny", task="translation", **options):
+    entry = ARCHITECTURES[arch]
+    config = dataclasses.replace(entry.config, positions="learnt", max_positions=6)
+    sizes = Sizes(tokens=len(WORDS), targets=len(WORDS))
+    learner = build_learner(Chosen(arch, config), Chosen(task, TASKS[task].config), sizes).eval()
+    learner.codec = Letters()
+    assert writes(learner)
+    return Sentences([learner], GenerateConfig(**{"path": ["run"], "beam": 2, **options}))
+
+
+def test_a_line_is_coded_with_what_it_must_begin_with():
+    assert sentences().code("abc") == ([5, 6, 7], [])
+    assert sentences(prefixes=True).code("abc\tde") == ([5, 6, 7], [8, 9])
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "message"),
+    [
+        ({}, " ", "empty"),
+        ({}, "abcdea", "7 tokens, more than the model's 6 places"),
+        ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
+        ({"prefixes": True}, "abc", "no tab"),
+        ({"prefixes": True, "max_len_b": 1}, "abc\tde", "a prefix of 2 tokens, more than the max"),
+        ({"prefixes": True}, "abc\tabcdea", "a prefix of 6 tokens, more than the maximum of 5"),
+        ({"score_reference": True}, "abc\tabcdea", "7 tokens to tell, more than the model's 6"),
+    ],
+)
+def test_a_line_without_an_answer_says_why(options, line, message):
+    with pytest.raises(ToolkitError, match=message):
+        sentences(**options).code(line)
+
+
+def test_a_language_model_writes_no_further_than_its_places_reach():
+    model = sentences("transformer_lm_tiny", "language_modeling")
+    assert model.most(2) == 3 and model.code("abc") == ([5, 6, 7], [])
+    told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
+    assert told.code("abc") == ([], [5, 6, 7])
+
+
+def test_a_beam_is_no_wider_than_the_vocabulary():
+    with pytest.raises(ToolkitError, match=r"beam must be at most the symbols .* 7, but is 8"):
+        sentences(beam=8)
+
+
+def test_a_language_model_has_no_source_to_align_to():
+    with pytest.raises(ToolkitError, match="--print-alignment must be with a model that reads"):
+        sentences("transformer_lm_tiny", "language_modeling", print_alignment="hard")
+
+
+def test_hard_alignments_are_the_largest_shares():
+    shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
+    assert shown(shares, hard=True) == [[1, 0], [0, 1]]
+    assert shown(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
