@@ -34,6 +34,15 @@ def test_other_words_to_write_are_another_fingerprint(codec):
     assert joined.target is joined.inner and joined.fingerprint != codec.fingerprint
 
 
+def test_a_target_that_is_one_of_two_languages_itself_is_refused(codec, tmp_path):
+    codec.save(tmp_path)
+    (tmp_path / "target" / "target").mkdir()
+    ENGLISH.save(tmp_path / "target" / "target")
+    (tmp_path / "target" / "codec.json").write_text((tmp_path / "codec.json").read_text())
+    with pytest.raises(ToolkitError, match=r"target must hold a codec of text alone"):
+        Codec.load(tmp_path)
+
+
 def test_a_target_that_is_gone_is_told(codec, tmp_path):
     codec.save(tmp_path)
     (tmp_path / "target" / "dict.txt").unlink()

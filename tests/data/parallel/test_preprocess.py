@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
 from toolkit.data.folder import DataFolder
 from toolkit.data.inspect import describe
 from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.parallel.split import ParallelSplit
+from toolkit.data.preprocess import preprocess
 
 from .conftest import TRAIN, VALID
 
@@ -102,3 +104,17 @@ def test_text_with_nothing_in_it_is_refused(folder):
 def test_other_kinds_of_data_are_refused(folder, data):
     with pytest.raises(ToolkitError, match=r"task translation must have a folder of parallel text"):
         ParallelSplit(DataFolder.open(data), "train")
+
+
+@pytest.mark.realdata
+def test_multi30k_is_read_line_by_line(real_data, tmp_path):
+    raw = real_data / "multi30k" / "task1" / "raw"
+    if not raw.is_dir():
+        pytest.skip(f"no Multi30k at {raw}")
+    how = {"source_lang": "en", "target_lang": "de", "tokenizer": "words", "workers": 1}
+    files = {"trainpref": str(raw / "val"), "testpref": str(raw / "test_2016_flickr")}
+    preprocess(PreprocessConfig(**how, **files, destdir=str(tmp_path / "data")))
+    data = DataFolder.open(tmp_path / "data")
+    assert [data.split(name).items for name in ("train", "test")] == [1014, 1000]
+    [said] = ParallelSplit(data, "test").references(np.array([0]))
+    assert said == "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."

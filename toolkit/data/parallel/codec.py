@@ -57,5 +57,7 @@ class ParallelCodec(WrappedCodec):
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
     ) -> ParallelCodec:
         target = None if settings["joined"] is True else Codec.load(folder / TARGET)
+        if isinstance(target, WrappedCodec):
+            raise ValueError(f"{TARGET} must hold a codec of text alone")
         languages = {name: str(settings[name]) for name in ("source_lang", "target_lang")}
         return cls(inner_of(folder, settings, symbols), target, **languages)
