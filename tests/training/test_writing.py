@@ -59,7 +59,12 @@ def writing(parallel, data, tmp_path):
     return make
 
 
-@pytest.mark.parametrize("name", TASKS)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name", ["transformer", "language", pytest.param("dynamicconv", marks=SLOW)]
+)
 def test_a_run_that_is_cut_ends_as_one_that_is_not(writing, tmp_path, end_of, stopped, name):
     def how(folder):
         return writing(name, save_dir=str(tmp_path / folder))
@@ -80,7 +85,7 @@ def trained(config, world=None):
         training.close()
 
 
-@pytest.mark.parametrize("name", ["transformer", "language"])
+@pytest.mark.parametrize("name", ["transformer", pytest.param("language", marks=SLOW)])
 def test_micro_batches_and_ranks_learn_what_one_process_does(writing, tmp_path, ranks, name):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
@@ -91,7 +96,7 @@ def test_micro_batches_and_ranks_learn_what_one_process_does(writing, tmp_path, 
         assert found == pytest.approx(alone, rel=1e-4)
 
 
-@pytest.mark.slow
+@SLOW
 @pytest.mark.parametrize("name", TASKS)
 def test_ranks_that_share_the_tables_learn_so_too(writing, tmp_path, ranks, name):
     def how(folder, **options):
