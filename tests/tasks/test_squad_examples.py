@@ -109,25 +109,19 @@ def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_tok
     real_data, tmp_path
 ):
     pytest.importorskip("tokenizers")
-    files = {f"{s}pref": str(real_data / f"squad/v1.1/{n}-v1.1.json") for s, n in PARTS.items()}
     where = {"destdir": str(tmp_path / "data"), "workers": 1}
     pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}
-    preprocess(PreprocessConfig(format="squad", **files, **where, **pieces))
-    for split in PARTS:
-        data = DataFolder.open(tmp_path / "data")
-        found = examples(data, split, tokens_per_sample=384, stride=128)
-        texts = {}
-        for ids in np.array_split(np.arange(len(found.lengths)), 300):
-            batch = found.collate(ids, None)
-            for row in (batch.begins > 0).nonzero()[:, 0].tolist():
-                question = int(found.windows.questions[ids[row]])
-                texts.setdefault(question, set()).add(read_back(found, batch, row))
-        wanted = [record["answers"][0].strip() for record in found.split.records]
-        assert sorted(texts) == list(range(len(wanted)))
-        read = [texts[question] for question in range(len(wanted))]
-        pairs = list(zip(wanted, read, strict=True))
-        assert all(len(found) == 1 and text in min(found) for text, found in pairs)
-        assert np.mean([found == {text} for text, found in pairs]) > 0.99
-
-
-PARTS = {"train": "train", "valid": "dev"}
+    real = str(real_data / "squad/v1.1/dev-v1.1.json")
+    preprocess(PreprocessConfig(format="squad", trainpref=real, **where, **pieces))
+    found = examples(DataFolder.open(tmp_path / "data"), tokens_per_sample=384, stride=128)
+    texts = {}
+    for ids in np.array_split(np.arange(len(found.lengths)), 150):
+        batch = found.collate(ids, None)
+        for row in (batch.begins > 0).nonzero()[:, 0].tolist():
+            question = int(found.windows.questions[ids[row]])
+            texts.setdefault(question, set()).add(read_back(found, batch, row))
+    wanted = [record["answers"][0].strip() for record in found.split.records]
+    read = [texts[question] for question in range(len(wanted))]
+    pairs = list(zip(wanted, read, strict=True))
+    assert all(len(several) == 1 and text in min(several) for text, several in pairs)
+    assert np.mean([several == {text} for text, several in pairs]) > 0.99

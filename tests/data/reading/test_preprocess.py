@@ -7,7 +7,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.preprocess import preprocess
+from toolkit.data.reading.files import reading_files
+from toolkit.data.reading.preprocess import read_source
 from toolkit.data.reading.split import SquadSplit
 
 from .conftest import FOUNDER, RACE, SQUAD, SWAG, asked, squad
@@ -115,14 +116,13 @@ def test_pieces_are_learnt_from_passages_and_questions(folder):
          {"train": (4, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
     ],
 )  # fmt: skip
-def test_real_files_have_as_many_questions_as_are_published(
-    real_data, tmp_path, form, given, counts
-):
+def test_real_files_have_as_many_questions_as_are_published(real_data, form, given, counts):
     options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
-    where = {"destdir": str(tmp_path / "data"), "json": str(tmp_path / "told"), "workers": 1}
-    preprocess(PreprocessConfig(format=form, tokenizer="words", **where, **options))
-    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    found = {e["split"]: e for e in events if e["event"] == "split"}
-    names = ("questions", "none", "unlabelled", "answers")
-    assert {s: tuple(e[n] for n in names) for s, e in found.items()} == counts
-    assert not any(e["malformed"] for e in found.values())
+    config = PreprocessConfig(format=form, **options)
+    for split, [path] in reading_files(config).items():
+        source = read_source(path, split, config)
+        asked = [it for passage in source.passages for it in passage.asked]
+        chosen = [it for passage in source.passages for it in passage.choices]
+        unknown = [not it.known for it in asked] + [it.answer is None for it in chosen]
+        found = (sum(it.none for it in asked), sum(unknown), sum(len(it.answers) for it in asked))
+        assert (len(asked) + len(chosen), *found) == counts[split] and not source.problems

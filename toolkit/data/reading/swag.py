@@ -127,23 +127,23 @@ def passage(fields: Fields, layout: Layout, number: int, wanted: bool) -> Passag
         raise ValueError(
             f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."
         )
-
-    def read(at: int | None) -> str:
-        return "" if at is None else fields[at].strip()
-
-    endings = [read(at) for at in layout.endings]
+    endings = [fields[at].strip() for at in layout.endings]
     if layout.gold:
         endings = [endings[0], *filter(None, endings[1:])]
     if not all(endings) or len(endings) < 2:
         raise ValueError("every ending must be text, but one is blank.")
-    begun = read(layout.second)
-    answer = 0 if layout.gold else answer_of(read(layout.label), len(endings), wanted)
+    begun = read(fields, layout.second)
+    answer = 0 if layout.gold else answer_of(read(fields, layout.label), len(endings), wanted)
     if layout.gold:  # not always the first, which a model could learn
         answer = number % len(endings)
         endings = [*endings[1 : answer + 1], endings[0], *endings[answer + 1 :]]
     options = tuple(f"{begun} {ending}".strip() for ending in endings)
-    found = Choice(str(number), options, answer, read(layout.group))
-    return Passage(read(layout.first), choices=(found,))
+    found = Choice(str(number), options, answer, read(fields, layout.group))
+    return Passage(read(fields, layout.first), choices=(found,))
+
+
+def read(fields: Fields, at: int | None) -> str:
+    return "" if at is None else fields[at].strip()
 
 
 def answer_of(label: str, endings: int, wanted: bool) -> int | None:
