@@ -6,10 +6,14 @@ import pytest
 
 from toolkit.cli.generate import main
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.generate import GenerateConfig
 from toolkit.config.load import compose
+from toolkit.config.run import Chosen
+from toolkit.models.inputs import Sizes
+from toolkit.training.build import build_learner
 from toolkit.training.checkpoint import load_checkpoint
-from toolkit.training.generate import generate
+from toolkit.training.generate import generate, refuse_of_sentences
 from toolkit.training.run import run
 
 LINES = b"the [MASK] sat\n\nno gap\n[MASK] and [MASK]\xff\n[MASK]" + b" a" * 5000 + b"\nthe [MASK]"
@@ -94,3 +98,12 @@ def test_words_are_put_in_order_by_a_model_that_learnt_it(data, tmp_path, stdin,
     assert sorted(last["sentence"].split()) == ["cat", "the"]
     assert capsys.readouterr().out.splitlines()[0].split("\t")[1] == first["sentence"]
     assert one["line"] == 3
+
+
+def test_a_checkpoint_of_a_task_that_answers_nothing_here_is_refused():
+    arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
+    chosen = Chosen("bert_tiny", arch.config), Chosen("encode", task.config)
+    learner = build_learner(*chosen, Sizes(tokens=9))
+    message = r"must have a checkpoint that fills masks or writes sentences, but run was trained"
+    with pytest.raises(ToolkitError, match=message):
+        refuse_of_sentences(GenerateConfig(path=["run"]), learner)

@@ -93,6 +93,7 @@ def without_numbers(records):
     return [[h["text"] for h in record["hypotheses"]] for record in records]
 
 
+@pytest.mark.slow
 def test_lines_read_one_by_one_are_answered_as_those_read_together(answered):
     content = "\n".join(ENGLISH[:5]).encode()
     options = ("--beam", "3", "--nbest", "3", "--max-len-b", "6")
@@ -116,6 +117,7 @@ def test_a_split_is_answered_with_its_references_and_scored(answered, folder, tm
     assert len(text[3].split("\t")[1].split()) == len(first["log_probabilities"])
 
 
+@pytest.mark.slow
 def test_one_model_twice_writes_what_it_writes_alone_and_two_models_something_else(answered):
     content = "\n".join(ENGLISH[:5]).encode()
     alone, twice, both = (
@@ -152,6 +154,7 @@ def test_hypotheses_begin_with_their_prefixes(answered, folder):
         assert record["hypotheses"][0]["text"].startswith(begin)
 
 
+@pytest.mark.slow
 def test_alignments_pair_tokens_of_the_source_with_those_written(answered):
     (hard,), shown = answered(b"a dog runs far", "--print-alignment", "hard", "--min-len", "3")
     pairs = hard["hypotheses"][0]["alignment"]
@@ -163,6 +166,7 @@ def test_alignments_pair_tokens_of_the_source_with_those_written(answered):
     assert [max(range(4), key=row.__getitem__) for row in shares] == [s for s, _ in pairs]
 
 
+@pytest.mark.slow
 def test_what_is_drawn_depends_on_the_seed_and_the_line_alone(answered):
     options = ("--sampling", "--beam", "2", "--nbest", "2", "--max-len-b", "8")
     first, again = (answered(b"a dog\na dog", *options)[0] for _ in range(2))
