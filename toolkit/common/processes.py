@@ -1,8 +1,9 @@
-"""Whether another process is still there."""
+"""Whether another process is still there, and the cores that this one may use."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 
@@ -25,3 +26,8 @@ def has_process(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.processes import cores
 from toolkit.config.labelled import LABELLED
 from toolkit.config.parallel import PARALLEL
 from toolkit.config.preprocess import PreprocessConfig
@@ -48,7 +47,7 @@ def preprocess(config: PreprocessConfig) -> None:
         preprocess_tagged(config)
         return
     tasks = _plan(config)
-    workers = min(config.workers or _cores(), len(tasks))
+    workers = min(config.workers or cores(), len(tasks))
     with (
         Output(config.json) as output,
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
@@ -79,11 +78,6 @@ def _plan(config: PreprocessConfig) -> list[PartTask]:
             parts = plan_parts(list_files(option, given), config.units)
             tasks += [PartTask(split, number, part) for number, part in enumerate(parts)]
     return tasks
-
-
-def _cores() -> int:
-    """Those that this process may use, where the system says so."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _bytes(tasks: list[PartTask]) -> int:

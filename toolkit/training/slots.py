@@ -6,6 +6,8 @@ import os
 
 import torch
 
+from toolkit.common.processes import cores
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -25,8 +27,3 @@ def visible_gpus() -> list[str]:
     named = os.environ.get(VISIBLE, "").split(",")
     count = torch.cuda.device_count()
     return named[:count] if named != [""] else [str(index) for index in range(count)]
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

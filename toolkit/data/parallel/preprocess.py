@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.processes import cores
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.binarize import PartTask
 from toolkit.data.codec import Codec
@@ -69,11 +68,6 @@ def preprocess_parallel(config: PreprocessConfig) -> None:
                 f"or choose another --destdir."
             ) from error
         report.summary(config.destdir, codec, meta, seconds, workers, output)
-
-
-def cores() -> int:
-    """Those that this process may use, where the system says so."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def codec_for(config: PreprocessConfig, files: Files, workers: int) -> ParallelCodec:

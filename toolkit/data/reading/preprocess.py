@@ -6,8 +6,6 @@ Windows are no part of it: which tokens each reads follows from numbers and the 
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.processes import cores
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.config.reading import SQUAD
 from toolkit.data.codec import Codec
@@ -69,11 +68,6 @@ def preprocess_reading(config: PreprocessConfig) -> None:
             ) from error
         seconds = time.perf_counter() - begun
         report.summary(config.destdir, meta, read, misses, seconds, output)
-
-
-def cores() -> int:
-    """Those that this process may use, where the system says so."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def read_source(path: Path, split: str, config: PreprocessConfig) -> Source:
