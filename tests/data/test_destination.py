@@ -3,7 +3,7 @@ import os
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.destination import destination
+from toolkit.data.destination import destination, written_to
 
 
 def filled(folder, text):
@@ -52,3 +52,10 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
         destination(tmp_path / "file" / "data", overwrite=False),
     ):
         pytest.fail("entered")
+
+
+def test_a_disk_that_does_not_take_the_data_is_told():
+    full = OSError(28, "No space left on device")
+    told = r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
+    with pytest.raises(ToolkitError, match=told), written_to("data"):
+        raise full

@@ -38,6 +38,18 @@ def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def written_to(destdir: str) -> Iterator[None]:
+    """Around what writes a folder's files: a full or failing disk is told as what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolkitError(
+            f"destdir must take the data, but {destdir} does not: {error}. Make room, or choose "
+            f"another --destdir."
+        ) from error
+
+
 def _refuse_taken(path: Path, overwrite: bool) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,31 @@ def digest(meta: Mapping[str, Any]) -> str:
     """sha256 of everything meta.json says except the digest itself."""
     said = {key: value for key, value in meta.items() if key != "digest"}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def meta_of(
+    folder: Path,
+    codec: Codec,
+    *,
+    kind: str,
+    settings: Mapping[str, Any],
+    splits: Mapping[str, Any],
+    target: Mapping[str, Any] | None = None,
+    more_files: Sequence[str] = (),
+) -> dict[str, Any]:
+    """What meta.json says of a folder whose codec is saved; `target` is of a second vocabulary."""
+    words, names = codec.vocabulary, (*codec.files, *more_files)
+    symbols = {"symbols": len(words), "fingerprint": words.fingerprint}
+    meta: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "vocabulary": {**symbols, **(target or {})},
+        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names},
+        "settings": dict(settings),
+        "splits": dict(splits),
+    }
+    return {**meta, "digest": digest(meta)}
 
 
 def write_meta(path: Path, meta: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -17,16 +16,16 @@ from toolkit.config.reading import READING
 from toolkit.data.binarize import COLUMN, PartTask
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for
-from toolkit.data.destination import destination
+from toolkit.data.destination import destination, written_to
 from toolkit.data.labelled.preprocess import preprocess_labelled
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.own_folder import META_FILE, meta_of, write_meta
 from toolkit.data.parallel.preprocess import preprocess_parallel
 from toolkit.data.parts import plan_parts
 from toolkit.data.reading.preprocess import preprocess_reading
 from toolkit.data.report import Progress, summary
 from toolkit.data.tagged.preprocess import preprocess_tagged
 from toolkit.data.text import list_files
-from toolkit.data.workers import Workers
+from toolkit.data.workers import Found, Workers
 from toolkit.metrics.output import Output
 
 SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
@@ -53,20 +52,21 @@ def preprocess(config: PreprocessConfig) -> None:
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
         Workers(workers, config) as pool,
     ):
-        try:
+        with written_to(config.destdir):
             codec = codec_for(config, tasks, pool)
             codec.save(folder)
             begin = time.perf_counter()
             with Progress("binarizing", _bytes(tasks)) as progress:
                 found = pool.binarize(tasks, folder, progress.advance)
             seconds = time.perf_counter() - begin
-            meta = _meta(config, codec, folder, found)
+            meta = meta_of(
+                folder,
+                codec,
+                kind="text",
+                settings=_settings(config, codec),
+                splits=_splits(config, codec, found),
+            )
             write_meta(folder / META_FILE, meta)
-        except OSError as error:
-            raise ToolkitError(
-                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
-                f"or choose another --destdir."
-            ) from error
         summary(config.destdir, meta, seconds, workers, output)
 
 
@@ -84,12 +84,14 @@ def _bytes(tasks: list[PartTask]) -> int:
     return sum(piece.size for task in tasks for piece in task.pieces)
 
 
-def _meta(
-    config: PreprocessConfig,
-    codec: Codec,
-    folder: Path,
-    found: list[tuple[PartTask, dict[str, dict[str, Any]]]],
-) -> dict[str, Any]:
+def _settings(config: PreprocessConfig, codec: Codec) -> dict[str, Any]:
+    of_codec = codec.settings()
+    del of_codec["special"]
+    own = {name: getattr(config, name) for name in SETTINGS}
+    return {"tokenizer": of_codec.pop("kind"), **of_codec, **own}
+
+
+def _splits(config: PreprocessConfig, codec: Codec, found: Found) -> dict[str, Any]:
     parts: dict[str, list[Any]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for _, splits in found:
@@ -98,31 +100,12 @@ def _meta(
             if result["part"]["items"]:
                 parts[split].append(result["part"])
     _refuse_empty(config, set(parts))
-    words, codec_settings = codec.vocabulary, codec.settings()
-    del codec_settings["special"]
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": "text",
-        "vocabulary": {"symbols": len(words), "fingerprint": words.fingerprint},
-        "files": {
-            name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in codec.files
-        },
-        "settings": {
-            "tokenizer": codec_settings.pop("kind"),
-            **codec_settings,
-            **{name: getattr(config, name) for name in SETTINGS},
-        },
-        "splits": {
-            split: {
-                **counts[split],
-                "columns": {COLUMN: {"dtype": words.dtype, "parts": parts[split]}},
-            }
-            for split in ("train", "valid", "test")
-            if split in parts
-        },
+    dtype = codec.vocabulary.dtype
+    return {
+        split: {**counts[split], "columns": {COLUMN: {"dtype": dtype, "parts": parts[split]}}}
+        for split in ("train", "valid", "test")
+        if split in parts
     }
-    return {**meta, "digest": digest(meta)}
 
 
 def _refuse_empty(config: PreprocessConfig, filled: set[str]) -> None:

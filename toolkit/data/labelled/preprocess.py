@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,14 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import given_codec
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.destination import destination
+from toolkit.data.destination import destination, written_to
 from toolkit.data.labelled import report
 from toolkit.data.labelled.codec import LabelledCodec, Labels
 from toolkit.data.labelled.files import files_of
 from toolkit.data.labelled.glue import TASKS, LabelledTask
 from toolkit.data.labelled.table import Row, Table, read_table
 from toolkit.data.learnt import codec_of_texts
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.own_folder import META_FILE, meta_of, write_meta
 from toolkit.metrics.output import Output
 
 KIND = "labelled"
@@ -50,17 +49,13 @@ def preprocess_labelled(config: PreprocessConfig) -> None:
         }
         refuse_problems(read, config)
         refuse_without_answers(read)
-        try:
+        with written_to(config.destdir):
             codec = codec_for(config, task, read, folder)
             codec.save(folder)
             written = {split: write_split(split, t, codec, folder) for split, t in read.items()}
-            meta = meta_of(config, codec, folder, written)
+            settings = settings_of(config, codec)
+            meta = meta_of(folder, codec, kind=KIND, settings=settings, splits=written)
             write_meta(folder / META_FILE, meta)
-        except OSError as error:
-            raise ToolkitError(
-                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
-                f"or choose another --destdir."
-            ) from error
         seconds = time.perf_counter() - begun
         report.summary(config.destdir, codec.labels, meta, read, seconds, output)
 
@@ -195,26 +190,10 @@ def answers_of(rows: Sequence[Row], labels: Labels, path: Path) -> Numbers:
     return np.array([ids[row.label] for row in rows], np.int64)
 
 
-def meta_of(
-    config: PreprocessConfig,
-    codec: LabelledCodec,
-    folder: Path,
-    written: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    symbols = codec.vocabulary
-    digests = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in codec.files}
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": KIND,
-        "vocabulary": {"symbols": len(symbols), "fingerprint": symbols.fingerprint},
-        "files": digests,
-        "settings": {
-            "tokenizer": codec.inner.kind,
-            "task": codec.labels.task,
-            "labels": codec.labels.fingerprint[:16],
-            "malformed": config.malformed,
-        },
-        "splits": dict(written),
+def settings_of(config: PreprocessConfig, codec: LabelledCodec) -> dict[str, Any]:
+    return {
+        "tokenizer": codec.inner.kind,
+        "task": codec.labels.task,
+        "labels": codec.labels.fingerprint[:16],
+        "malformed": config.malformed,
     }
-    return {**meta, "digest": digest(meta)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,8 +18,8 @@ from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for as codec_of_text
 from toolkit.data.codec_choice import given_codec
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.destination import destination
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.destination import destination, written_to
+from toolkit.data.own_folder import META_FILE, meta_of, write_meta
 from toolkit.data.parallel import report
 from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.parallel.encoding import Encoded, Limits, encoded, fit
@@ -50,7 +49,7 @@ def preprocess_parallel(config: PreprocessConfig) -> None:
         Output(config.json) as output,
         destination(Path(config.destdir), overwrite=config.overwrite) as folder,
     ):
-        try:
+        with written_to(config.destdir):
             codec = codec_for(config, files, workers)
             codec.save(folder)
             begun = time.perf_counter()
@@ -60,13 +59,16 @@ def preprocess_parallel(config: PreprocessConfig) -> None:
                     for split, pairs in files.items()
                 }
             seconds = time.perf_counter() - begun
-            meta = meta_of(config, codec, folder, written)
+            target = codec.target.vocabulary
+            meta = meta_of(
+                folder,
+                codec,
+                kind=KIND,
+                settings=settings_of(config, codec),
+                splits=written,
+                target={"target_symbols": len(target), "target": target.fingerprint},
+            )
             write_meta(folder / META_FILE, meta)
-        except OSError as error:
-            raise ToolkitError(
-                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
-                f"or choose another --destdir."
-            ) from error
         report.summary(config.destdir, codec, meta, seconds, workers, output)
 
 
@@ -204,32 +206,11 @@ class Writer:
         return {**self.counts, "columns": columns}
 
 
-def meta_of(
-    config: PreprocessConfig,
-    codec: ParallelCodec,
-    folder: Path,
-    written: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    words, target = codec.vocabulary, codec.target.vocabulary
-    digests = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in codec.files}
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": KIND,
-        "vocabulary": {
-            "symbols": len(words),
-            "fingerprint": words.fingerprint,
-            "target_symbols": len(target),
-            "target": target.fingerprint,
-        },
-        "files": digests,
-        "settings": {
-            "tokenizer": codec.inner.kind,
-            "languages": codec.languages,
-            "joined": codec.joined,
-            "max_item_tokens": config.max_item_tokens,
-            "too_long": config.too_long,
-        },
-        "splits": dict(written),
+def settings_of(config: PreprocessConfig, codec: ParallelCodec) -> dict[str, Any]:
+    return {
+        "tokenizer": codec.inner.kind,
+        "languages": codec.languages,
+        "joined": codec.joined,
+        "max_item_tokens": config.max_item_tokens,
+        "too_long": config.too_long,
     }
-    return {**meta, "digest": digest(meta)}

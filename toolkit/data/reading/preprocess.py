@@ -5,7 +5,6 @@ Windows are no part of it: which tokens each reads follows from numbers and the 
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +19,9 @@ from toolkit.config.reading import SQUAD
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import given_codec
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.destination import destination
+from toolkit.data.destination import destination, written_to
 from toolkit.data.learnt import codec_of_texts
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.own_folder import META_FILE, meta_of, write_meta
 from toolkit.data.reading import report
 from toolkit.data.reading.columns import CHUNKS, CONTEXT, VOCABULARY, Chunk, chunk_of, use
 from toolkit.data.reading.files import reading_files
@@ -55,17 +54,18 @@ def preprocess_reading(config: PreprocessConfig) -> None:
             for split, paths in reading_files(config).items()
         }
         refuse_problems(read, config)
-        try:
+        with written_to(config.destdir):
             codec = codec_of_texts(config, texts_of(read), folder, given_codec(config))
             codec.save(folder)
             written, misses = write_splits(read, codec, folder, config)
-            meta = meta_of(config, codec, folder, written)
+            meta = meta_of(
+                folder,
+                codec,
+                kind=kind_of(config),
+                settings=settings_of(config, codec),
+                splits=written,
+            )
             write_meta(folder / META_FILE, meta)
-        except OSError as error:
-            raise ToolkitError(
-                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
-                f"or choose another --destdir."
-            ) from error
         seconds = time.perf_counter() - begun
         report.summary(config.destdir, meta, read, misses, seconds, output)
 
@@ -174,22 +174,5 @@ def write_split(
     }
 
 
-def meta_of(
-    config: PreprocessConfig, codec: Codec, folder: Path, written: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    symbols = codec.vocabulary
-    digests = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in codec.files}
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": kind_of(config),
-        "vocabulary": {"symbols": len(symbols), "fingerprint": symbols.fingerprint},
-        "files": digests,
-        "settings": {
-            "tokenizer": codec.kind,
-            "questions": config.format,
-            "malformed": config.malformed,
-        },
-        "splits": dict(written),
-    }
-    return {**meta, "digest": digest(meta)}
+def settings_of(config: PreprocessConfig, codec: Codec) -> dict[str, Any]:
+    return {"tokenizer": codec.kind, "questions": config.format, "malformed": config.malformed}

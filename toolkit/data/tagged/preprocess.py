@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,8 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import given_codec
 from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.destination import destination
-from toolkit.data.own_folder import FORMAT, META_FILE, VERSION, digest, write_meta
+from toolkit.data.destination import destination, written_to
+from toolkit.data.own_folder import META_FILE, meta_of, write_meta
 from toolkit.data.tagged import report
 from toolkit.data.tagged.codec import TaggedCodec
 from toolkit.data.tagged.conll_u import ABSENT
@@ -52,25 +51,25 @@ def preprocess_tagged(config: PreprocessConfig) -> None:
         codec = codec_for(config, splits)
         unseen = {name: unseen_in(files, codec.tables, config) for name, files in splits.items()}
         types = Counter(w for files in splits.values() for s in sentences(files) for w in s.words)
-        try:
+        with written_to(config.destdir):
             codec.save(folder)
-            names = [*codec.files, TYPES_FILE]
             text = write_symbols(list(types))
             (folder / TYPES_FILE).write_text(text, encoding="utf-8", newline="\n")
             found = write_vectors(config, codec, folder)
-            names += [VECTORS_FILE] if found else []
             place = {word: number for number, word in enumerate(types)}
             written = {
                 name: {**write_split(name, files, codec.tables, place, folder), **unseen[name]}
                 for name, files in splits.items()
             }
-            meta = meta_of(config, codec, folder, names, written)
+            meta = meta_of(
+                folder,
+                codec,
+                kind=KIND,
+                settings=settings_of(config, codec),
+                splits=written,
+                more_files=[TYPES_FILE, VECTORS_FILE] if found else [TYPES_FILE],
+            )
             write_meta(folder / META_FILE, meta)
-        except OSError as error:
-            raise ToolkitError(
-                f"destdir must take the data, but {config.destdir} does not: {error}. Make room, "
-                f"or choose another --destdir."
-            ) from error
         seconds = time.perf_counter() - begun
         report.summary(config.destdir, codec, meta, found, seconds, output)
 
@@ -181,27 +180,10 @@ def write_vectors(config: PreprocessConfig, codec: Codec, folder: Path) -> str:
     )
 
 
-def meta_of(
-    config: PreprocessConfig,
-    codec: TaggedCodec,
-    folder: Path,
-    names: Sequence[str],
-    written: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    symbols = codec.vocabulary
-    files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
-    meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": KIND,
-        "vocabulary": {"symbols": len(symbols), "fingerprint": symbols.fingerprint},
-        "files": files,
-        "settings": {
-            "tokenizer": codec.inner.kind,
-            "reads": "words" if codec.has_words else "pieces",
-            "labels": codec.tables.fingerprint[:16],
-            **{name: getattr(config, name) for name in SETTINGS},
-        },
-        "splits": dict(written),
+def settings_of(config: PreprocessConfig, codec: TaggedCodec) -> dict[str, Any]:
+    return {
+        "tokenizer": codec.inner.kind,
+        "reads": "words" if codec.has_words else "pieces",
+        "labels": codec.tables.fingerprint[:16],
+        **{name: getattr(config, name) for name in SETTINGS},
     }
-    return {**meta, "digest": digest(meta)}
