@@ -61,9 +61,10 @@ class TwoStreamLayer(nn.Module):
         of_positions = self.positions.project(x.positions, places)
         scores = self.maps(of_words, of_positions, x.scores)
         weights = self.maps.weights(scores, places.padding)
-        words = of_words.q.shape[1]
+        heads = of_words.q.shape[1], of_positions.q.shape[1]
+        by_words, by_positions = weights.split(heads, dim=1)  # slices' gradients would be added up
         return Streams(
-            self.words(x.words, of_words.v, weights[:, :words], chosen),
-            self.positions(x.positions, of_positions.v, weights[:, words:], chosen),
+            self.words(x.words, of_words.v, by_words, chosen),
+            self.positions(x.positions, of_positions.v, by_positions, chosen),
             scores if self.keeps else None,
         )
