@@ -34,13 +34,13 @@ class Answers(ABC):
     def figures(self) -> dict[str, float]:
         """Beside those that add up over batches."""
 
-    @abstractmethod
     def tables(self) -> Sequence[Table]:
-        """For people."""
+        """For people, where figures do not tell all."""
+        return []
 
-    @abstractmethod
     def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """For programs: each an event's name and what it tells."""
+        """For programs, likewise: each an event's name and what it tells."""
+        return []
 
     @abstractmethod
     def write(self, path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.reading.split import ChoiceSplit
 from toolkit.distributed import World
-from toolkit.metrics.tables import Table
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.choice_examples import OBJECTIVE, ChoiceBatch
 
@@ -61,12 +59,6 @@ class ChoiceAnswers(Answers):
             return {}
         parts = {f"{name}_accuracy": self.accuracy(it) for name, it in self.groups.items()}
         return {"accuracy": self.accuracy(np.arange(len(self.split))), **parts}
-
-    def tables(self) -> Sequence[Table]:
-        return []
-
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        return []
 
     def write(self, path: Path) -> None:
         """RACE's as its own files have them, SWAG's as a column beside the rows' numbers."""

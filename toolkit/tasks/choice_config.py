@@ -7,8 +7,8 @@ from typing import Any
 
 from toolkit.config.sections import one_of, require
 from toolkit.tasks.glue_config import HEADS
+from toolkit.tasks.glue_config import suited as suited_to
 from toolkit.tasks.squad_config import LEAST
-from toolkit.tasks.squad_config import suited as suited_to
 
 USUAL = 512
 """Tokens that are read at once by default, as in the papers; only RACE has so many."""

@@ -38,7 +38,7 @@ class GlueConfig:
         )
 
 
-def suited(c: GlueConfig, arch: Any) -> GlueConfig:
+def suited(c: Any, arch: Any, usual: int = USUAL) -> Any:
     """With a length that the architecture takes, by its config or the encoder itself."""
     limit = arch.max_positions if isinstance(arch, Bounded) else None
     require(
@@ -46,5 +46,4 @@ def suited(c: GlueConfig, arch: Any) -> GlueConfig:
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
         f"is {c.tokens_per_sample}. Lower it, or raise the architecture's max_positions.",
     )
-    usual = min(USUAL, limit) if limit else USUAL
-    return replace(c, tokens_per_sample=c.tokens_per_sample or usual)
+    return replace(c, tokens_per_sample=c.tokens_per_sample or min(usual, limit or usual))

@@ -18,7 +18,6 @@ from toolkit.data.reading.spans import characters_of
 from toolkit.data.reading.windows import owned
 from toolkit.distributed import World
 from toolkit.metrics.reading import best_of, best_threshold
-from toolkit.metrics.tables import Table
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.squad_examples import BEGIN, END, WindowBatch, WindowExamples
 from toolkit.tasks.squad_files import Given, write_answers
@@ -151,12 +150,6 @@ class SquadAnswers(Answers):
                 exact, f1 = scores[chosen].mean(0)
                 found |= {f"{name}_exact_match": float(exact), f"{name}_f1": float(f1)}
         return found
-
-    def tables(self) -> Sequence[Table]:
-        return []
-
-    def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        return []
 
     def write(self, path: Path) -> None:
         names = [record["id"] for record in self.split.records]

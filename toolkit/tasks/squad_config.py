@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.config.sections import require
 from toolkit.data.pairs import MARKS_OF_TWO
-from toolkit.tasks.tagging_config import Bounded
+from toolkit.tasks.glue_config import suited as suited_to
 
 USUAL = 384
 """Tokens that are read at once by default, as in the papers."""
@@ -44,12 +44,7 @@ class SquadConfig:
         return min(self.question_tokens, (self.tokens_per_sample - MARKS_OF_TWO) // 2)
 
 
-def suited(c: Any, arch: Any, usual: int = USUAL) -> Any:
+def suited(c: SquadConfig, arch: Any) -> SquadConfig:
     """With a length that the architecture takes, by its config or the encoder itself."""
-    limit = arch.max_positions if isinstance(arch, Bounded) else None
-    require(
-        not limit or c.tokens_per_sample <= limit,
-        f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
-        f"is {c.tokens_per_sample}. Lower it, or raise the architecture's max_positions.",
-    )
-    return replace(c, tokens_per_sample=c.tokens_per_sample or min(usual, limit or usual))
+    found: SquadConfig = suited_to(c, arch, USUAL)
+    return found

@@ -17,7 +17,8 @@ def found(tmp_path):
             (tmp_path / name).touch()
         given = {f"{split}pref": str(tmp_path / name) for split, name in given.items()}
         config = PreprocessConfig(format="glue", glue_task=task, **given)
-        return {s: [p.name for p in paths] for s, paths in files_of(config, TASKS[task]).items()}
+        files = files_of(config, TASKS[task].files)
+        return {s: [p.name for p in paths] for s, paths in files.items()}
 
     return call
 

@@ -45,7 +45,7 @@ def preprocess_labelled(config: PreprocessConfig) -> None:
         task = task_of(config)
         read = {
             split: [read_table(path, task, config.max_line_bytes) for path in paths]
-            for split, paths in files_of(config, task).items()
+            for split, paths in files_of(config, task.files).items()
         }
         refuse_problems(read, config)
         refuse_without_answers(read)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 from toolkit.config.reading import SQUAD
-from toolkit.data.labelled.files import Files, files_of
+from toolkit.data.labelled.files import Files, Names, files_of
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    """Split -> the names that its file may have in the benchmark's folder."""
-
-    files: Mapping[str, tuple[str, ...]]
-
-
-SQUAD_FILES = Benchmark(
-    {
-        "train": ("train-v1.1.json", "train-v2.0.json", "train.json"),
-        "valid": ("dev-v1.1.json", "dev-v2.0.json", "dev.json"),
-        "test": ("test-v1.1.json", "test-v2.0.json", "test.json"),
-    }
-)
-SWAG_FILES = Benchmark(
-    {
-        "train": ("train.csv", "train_full.csv"),
-        "valid": ("val.csv", "val_full.csv"),
-        "test": ("test.csv",),
-    }
-)
+SQUAD_FILES: Names = {
+    "train": ("train-v1.1.json", "train-v2.0.json", "train.json"),
+    "valid": ("dev-v1.1.json", "dev-v2.0.json", "dev.json"),
+    "test": ("test-v1.1.json", "test-v2.0.json", "test.json"),
+}
+SWAG_FILES: Names = {
+    "train": ("train.csv", "train_full.csv"),
+    "valid": ("val.csv", "val_full.csv"),
+    "test": ("test.csv",),
+}
 RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 
 
