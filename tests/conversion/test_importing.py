@@ -100,7 +100,7 @@ def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
         want = model(**theirs).logits
     kept = ~inputs.padding
     torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
-    assert "missing: task.generator" in told[1] and "unknown" not in "".join(told)
+    assert "checkpoint has none: task.generator" in told[1] and "unknown" not in "".join(told)
 
 
 @pytest.mark.parametrize("labels", [3, 1])
