@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 from rich.console import Console as Terminal
 
@@ -27,6 +27,7 @@ from toolkit.tasks.fill_order import coded, refuse
 from toolkit.tasks.sentences import writes
 from toolkit.tasks.task import Learner, Task
 from toolkit.training.checkpoint import load_checkpoint
+from toolkit.training.lines import opened
 from toolkit.training.score import score
 from toolkit.training.write import write as write_sentences
 
@@ -50,7 +51,10 @@ def generate(c: GenerateConfig) -> None:
 def fill(c: GenerateConfig, learner: Learner, output: Output) -> None:
     """Masks and orders; on stderr, how many lines had no answer."""
     begun = perf_counter()
-    with opened(c.input) as lines, written(c, output, learner) as writers:
+    with (
+        opened(c.input, f"{MASK} for a missing token") as lines,
+        written(c, output, learner) as writers,
+    ):
         size = 1 if lines.isatty() else c.buffer_size
         found = answers(
             lines,
@@ -159,27 +163,6 @@ def order_measure(learner: Learner) -> Callable[[str], int]:
         return len(ids)
 
     return measure
-
-
-@contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
-    """The input as bytes: what is not UTF-8 is a matter of its line alone."""
-    if path == "-":
-        if sys.stdin.isatty():
-            print(
-                f"One sentence a line, {MASK} for a missing token; end with Ctrl-D.",
-                file=sys.stderr,
-            )
-        yield sys.stdin.buffer
-        return
-    try:
-        file = open(path, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise ToolkitError(
-            f"--input must be a readable file or -, but {path}: {error.strerror}."
-        ) from error
-    with file:
-        yield file
 
 
 @contextmanager

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import BinaryIO
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from toolkit.data.shards import Corpora
 from toolkit.distributed import World
 from toolkit.generation.items import Item, read_line
 from toolkit.tasks.sentences import Sentences
+from toolkit.training.lines import opened
 
 
 @contextmanager
@@ -34,7 +33,8 @@ def given_items(
         every = [item for split in splits for item in split]
         yield iter(renumbered(every)), c.buffer_size, len(every)
         return
-    with opened(c.input, sentences) as lines:
+    what = "to write on" if sentences.alone else "to translate"
+    with opened(c.input, f"One sentence {what} a line") as lines:
         typed = world.first and world.size == 1 and lines.isatty()
         yield read(lines, sentences, world, c.buffer_size), 1 if typed else c.buffer_size, None
 
@@ -110,22 +110,3 @@ def checked(item: Item, sentences: Sentences) -> Item:
     except ToolkitError as error:
         return item._replace(source=[], target=[], note=str(error))
     return item
-
-
-@contextmanager
-def opened(path: str, sentences: Sentences) -> Iterator[BinaryIO]:
-    """The input as bytes: what is not UTF-8 is a matter of its line alone."""
-    if path == "-":
-        if sys.stdin.isatty():
-            what = "to write on" if sentences.alone else "to translate"
-            print(f"One sentence {what} a line; end with Ctrl-D.", file=sys.stderr)
-        yield sys.stdin.buffer
-        return
-    try:
-        file = open(path, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise ToolkitError(
-            f"--input must be a readable file or -, but {path}: {error.strerror}."
-        ) from error
-    with file:
-        yield file
