@@ -35,14 +35,14 @@ class _Mixed(torch.autograd.Function):
         together = maps[0].new_empty(batch, weight.shape[1], *places)
         before = maps[0].new_empty(batch, weight.shape[0], *places)
         after = torch.empty_like(before)
-        ctx.channels = [m.shape[1] for m in maps]
+        ctx.channels, slopes = [m.shape[1] for m in maps], slope.tolist()
         for number in range(batch):
             parts = together[number].split(ctx.channels)
             for part, m in zip(parts, maps, strict=True):
                 part.copy_(m[number])
             flat = before[number].flatten(1)
             torch.addmm(bias[:, None], weight, together[number].flatten(1), out=flat)
-            for h, a in enumerate(slope.tolist()):
+            for h, a in enumerate(slopes):
                 torch.ops.aten.leaky_relu.out(before[number, h], a, out=after[number, h])
         ctx.save_for_backward(weight, slope, together, before)
         return after
@@ -54,11 +54,11 @@ class _Mixed(torch.autograd.Function):
         exact = torch.promote_types(weight.dtype, torch.float32)
         sums = [torch.zeros_like(x, dtype=exact) for x in (weight, slope, slope)]
         maps = [together.new_empty(len(together), c, *together.shape[2:]) for c in ctx.channels]
-        of_weight, of_bias, of_slope = sums
+        (of_weight, of_bias, of_slope), slopes = sums, slope.tolist()
         across = weight.t().contiguous()
         g, of_all = torch.empty_like(before[0]), torch.empty_like(together[0])
         for number, given in enumerate(gradient):
-            for h, a in enumerate(slope.tolist()):
+            for h, a in enumerate(slopes):
                 leaky_relu_backward(given[h], before[number, h], a, False, grad_input=g[h])
             of_slope += before[number].clamp(max=0).mul_(given).flatten(1).sum(1)
             of_bias += g.flatten(1).sum(1)
