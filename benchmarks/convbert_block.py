@@ -16,14 +16,12 @@ forward and backward pass in bf16. All take turns in one process.
 from __future__ import annotations
 
 import argparse
-import datetime
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-from race import machine
+from race import machine, report
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -146,10 +144,7 @@ def main() -> None:
     text = f"{machine()}\n\n{table(asked.lengths, asked.rounds)}\n"
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        path = Path(__file__).parent / "reports" / f"{day}-convbert-block.md"
-        path.write_text(f"# ConvBERT's block, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
+        report("convbert-block", "ConvBERT's block", __doc__, text)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,10 @@ default, and under bf16 autocast. Each lives in a process of its own and they ta
 from __future__ import annotations
 
 import argparse
-import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from race import Update, machine, race
+from race import Update, machine, race, report
 from updates import hugging_faces, masked_batch, ours, table
 
 WORDS = 30_522
@@ -74,10 +72,7 @@ def main() -> None:
     text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        path = Path(__file__).parent / "reports" / f"{day}-convbert-speed-{asked.length}.md"
-        path.write_text(f"# ConvBERT's speed, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
+        report(f"convbert-speed-{asked.length}", "ConvBERT's speed", __doc__, text)
 
 
 if __name__ == "__main__":

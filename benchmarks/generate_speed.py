@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import statistics
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from race import Record, Update, machine, race
+from race import Record, Update, machine, race, report
 from torch import Tensor
 
 WORDS, PAD, END = 10_000, 0, 1
@@ -204,11 +202,12 @@ def main() -> None:
     text = f"{machine()}; {asked.shape}, {asked.sentences} sentences {order}\n\n{found}\n"
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        name = f"{day}-generate-speed-{asked.shape}{'-text-order' * asked.text_order}.md"
-        path = Path(__file__).parent / "reports" / name
-        path.write_text(f"# Speed of writing, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
+        report(
+            f"generate-speed-{asked.shape}{'-text-order' * asked.text_order}",
+            "Speed of writing",
+            __doc__,
+            text,
+        )
 
 
 if __name__ == "__main__":

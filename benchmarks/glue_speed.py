@@ -15,7 +15,6 @@ toolkit-train does.
 from __future__ import annotations
 
 import argparse
-import datetime
 import statistics
 import tempfile
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from race import Record, Update, machine, race
+from race import Record, Update, machine, race, report
 
 from toolkit.common.memory import keep_freed_memory
 from toolkit.config.load import compose
@@ -201,10 +200,7 @@ def main() -> None:
         print(found, flush=True)
         text += f"\n{found}\n"
     if asked.report:
-        day = datetime.date.today().isoformat()
-        path = Path(__file__).parent / "reports" / f"{day}-glue-speed.md"
-        path.write_text(f"# Speed of fine-tuning, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
+        report("glue-speed", "Speed of fine-tuning", __doc__, text)
 
 
 if __name__ == "__main__":

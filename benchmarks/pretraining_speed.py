@@ -17,16 +17,14 @@ others sleep. `--kept-memory` gives the same setting to Hugging Face's, to show 
 from __future__ import annotations
 
 import argparse
-import datetime
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from race import Record, Update, machine, race
+from race import Record, Update, machine, race, report
 from updates import RATE, hugging_faces, masked_batch, ours, table
 
 from toolkit.common.memory import keep_freed_memory
@@ -127,15 +125,12 @@ def main() -> None:
     text = f"{machine()}\n\n{summary(records)}"
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        path = (
-            Path(__file__).parent
-            / "reports"
-            / f"{day}-pretraining-speed{'-kept-memory' * asked.kept_memory}.md"
+        report(
+            f"pretraining-speed{'-kept-memory' * asked.kept_memory}",
+            "Pre-training speed",
+            __doc__,
+            text,
         )
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"# Pre-training speed, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import multiprocessing
 import platform
 import resource
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -69,3 +71,12 @@ def machine() -> str:
         f"torch {torch.__version__}, transformers {transformers.__version__}, "
         f"Python {platform.python_version()}"
     )
+
+
+def report(name: str, title: str, doc: str, text: str) -> None:
+    """Write reports/DAY-NAME.md: what the script says of itself, and what was found."""
+    day = datetime.date.today().isoformat()
+    path = Path(__file__).parent / "reports" / f"{day}-{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"# {title}, {day}\n\n{doc.split(chr(10), 2)[2]}\n{text}")
+    print(f"Written to {path}.")

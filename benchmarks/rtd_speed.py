@@ -18,16 +18,14 @@ shares of it that are named.
 from __future__ import annotations
 
 import argparse
-import datetime
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from race import WARM_UP, Record, Update, machine, race
+from race import WARM_UP, Record, Update, machine, race, report
 from updates import ours
 
 from toolkit.training.build import build_model
@@ -147,12 +145,7 @@ def main() -> None:
     )
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        path = Path(__file__).parent / "reports" / f"{day}-rtd-speed-{asked.device}.md"
-        path.write_text(
-            f"# Replaced token detection, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}"
-        )
-        print(f"Written to {path}.")
+        report(f"rtd-speed-{asked.device}", "Replaced token detection", __doc__, text)
 
 
 if __name__ == "__main__":

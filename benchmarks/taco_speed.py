@@ -14,13 +14,11 @@ passes' worth of sentences); theirs is what `transformers.Trainer` does in one.
 from __future__ import annotations
 
 import argparse
-import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from race import Update, machine, race
+from race import Update, machine, race, report
 from updates import hugging_faces, masked_batch, ours, table
 
 from toolkit.common.memory import keep_freed_memory
@@ -100,11 +98,7 @@ def main() -> None:
     text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
     print(text)
     if asked.report:
-        day = datetime.date.today().isoformat()
-        name = f"{day}-taco-speed-{asked.length}.md"
-        path = Path(__file__).parent / "reports" / name
-        path.write_text(f"# TACO's speed, {day}\n\n{__doc__.split(chr(10), 2)[2]}\n{text}")
-        print(f"Written to {path}.")
+        report(f"taco-speed-{asked.length}", "TACO's speed", __doc__, text)
 
 
 if __name__ == "__main__":
