@@ -18,7 +18,7 @@ from toolkit.models.inputs import Sizes
 from toolkit.tasks.glue_answers import GlueAnswers
 from toolkit.tasks.glue_config import GlueConfig, suited
 from toolkit.tasks.glue_examples import OBJECTIVE, LabelledBatch, LabelledExamples
-from toolkit.tasks.task import Figure, Task
+from toolkit.tasks.task import Task
 
 
 @register_task("glue", GlueConfig())
@@ -58,10 +58,6 @@ class Glue(Task):
         if self.number:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
         return {OBJECTIVE: Classes(scores, batch.targets)}
-
-    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
-        """Nothing that adds up over batches: see `answers`."""
-        return {}
 
     def answers(self, examples: Examples) -> GlueAnswers:
         """Collects each answer: for the benchmark's figures, and to be submitted."""

@@ -17,7 +17,7 @@ from toolkit.models.inputs import Sizes
 from toolkit.tasks.choice_answers import ChoiceAnswers
 from toolkit.tasks.choice_config import MultipleChoiceConfig, suited
 from toolkit.tasks.choice_examples import NO_OPTION, OBJECTIVE, ChoiceBatch, ChoiceExamples
-from toolkit.tasks.task import Figure, Task
+from toolkit.tasks.task import Task
 
 NEVER = -1e4
 """Score of an option that a question does not have; every precision has it."""
@@ -56,10 +56,6 @@ class MultipleChoice(Task):
         options = scores[batch.rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.rows == NO_OPTION, NEVER)
         return {OBJECTIVE: Classes(options, batch.targets)}
-
-    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
-        """Nothing that `answers` does not know."""
-        return {}
 
     def answers(self, examples: Examples) -> ChoiceAnswers:
         """Collects each answer: for the figures of each part, and to be handed in."""

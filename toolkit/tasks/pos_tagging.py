@@ -57,10 +57,6 @@ class PosTagging(Task):
             states = means(states, batch.owners, len(batch.targets))  # (P, D) -> (N, D)
         return {OBJECTIVE: Classes(self.head(states), batch.targets)}
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Figure]:
-        """Nothing that the targets alone would tell: see `count`."""
-        return {}
-
     def count(self, predictions: Mapping[str, Prediction], batch: TaggedBatch) -> dict[str, Figure]:
         """Share of right tags: of all words, of those out of vocabulary, of the ambiguous ones.
 

@@ -17,7 +17,7 @@ from toolkit.models.inputs import Sizes
 from toolkit.tasks.squad_answers import SquadAnswers
 from toolkit.tasks.squad_config import SquadConfig, suited
 from toolkit.tasks.squad_examples import BEGIN, END, WindowBatch, WindowExamples
-from toolkit.tasks.task import Figure, Task
+from toolkit.tasks.task import Task
 
 NEVER = -1e4
 """Score of a place where no answer begins or ends; every precision has it."""
@@ -55,10 +55,6 @@ class Squad(Task):
         scores = scores.masked_fill(~batch.allowed[..., None], NEVER)
         begin, end = scores.movedim(-1, 0).contiguous()  # (B, S, 2) -> (2, B, S)
         return {BEGIN: Classes(begin, batch.begins), END: Classes(end, batch.ends)}
-
-    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
-        """Nothing that adds up over windows: see `answers`."""
-        return {}
 
     def answers(self, examples: Examples) -> SquadAnswers:
         """Collects each answer: for the benchmark's figures, and to be submitted.

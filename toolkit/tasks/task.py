@@ -71,9 +71,9 @@ class Task(nn.Module, ABC):
     def predict(self, encoder: nn.Module, batch: Any) -> dict[str, Prediction]:
         """One prediction per objective, for the selected places only."""
 
-    @abstractmethod
     def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
-        """Figures of evaluation besides the loss, such as accuracy."""
+        """Figures of evaluation besides the loss, such as accuracy, that predictions alone tell."""
+        return {}
 
     @classmethod
     def suited(cls, config: Any, arch: Any) -> Any:
