@@ -84,7 +84,8 @@ class Tally:
         output.write("end", {**found, "lines_per_second": rate, "symbols_per_second": symbols})
         if c.folders or c.input != "-" or not sys.stdin.isatty():
             speed = f"{rate:.1f} sentences/s, {symbols:.0f} symbols/s"
-            print(f"{self.count} sentences in {seconds:.1f} s: {speed}.", file=sys.stderr)
+            plural = "s" * (self.count != 1)
+            print(f"{self.count} sentence{plural} in {seconds:.1f} s: {speed}.", file=sys.stderr)
         if self.noted:
             print(f"{self.noted} had no answer; their notes say why.", file=sys.stderr)
         if c.score_reference:
