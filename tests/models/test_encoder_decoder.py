@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.inputs import Inputs, Sizes
 from toolkit.nn.attention.kernels import NormalisedKernel
+from toolkit.nn.packed import supported
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
 RELATIVE = [{"relative": name, "positions": "none"} for name in ("t5", "shaw", "composite")]
@@ -180,3 +181,15 @@ def test_more_places_than_the_table_has_are_refused_while_decoding_too():
     model.decode(torch.randint(23, (1, 4)), cache=cache)
     with pytest.raises(ToolkitError, match=r"at most arch.max_positions = 4 .* but one has 5"):
         model.decode(torch.randint(23, (1, 1)), cache=cache)
+
+
+@pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
+def test_packed_for_writing_it_tells_the_same(name, changes):
+    model, previous = built(name, changes), torch.randint(23, (3, 9))
+    with torch.no_grad():
+        source = read(model)
+        want = model.scores(model.decode(previous, *source).flatten(0, 1))
+        model.pack()
+        states = written(model, previous, *source, range(1, 10))
+        close(model.scores(states.flatten(0, 1)), want)
+    assert (model.packed_scores is not None) == supported(model.words.weight)

@@ -20,6 +20,7 @@ from toolkit.models.stack import Stack, StackConfig, one_of
 from toolkit.nn.attention import Attention, Source
 from toolkit.nn.cache import Cache
 from toolkit.nn.initial import initialise_sequence
+from toolkit.nn.packed import PackedLinear, pack, packed
 from toolkit.nn.sequence_layers import NORM_EPS, SequenceLayer
 
 SHARED = ("all", "decoder", "none")
@@ -36,12 +37,49 @@ class EncoderDecoderConfig(StackConfig):
         one_of("share_embeddings", self.share_embeddings, SHARED)
 
 
-class EncoderDecoder(nn.Module):
+class WritingModel(nn.Module):
+    """What models that write have in common: a decoder, and scores by a table of symbols."""
+
+    takes_positions = False
+    norm_epsilon = NORM_EPS
+    decoder: Stack
+    words: nn.Embedding
+    own_scores: nn.Embedding | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packed_scores: PackedLinear | None = None
+
+    @property
+    def target_words(self) -> nn.Embedding:
+        """The table of what the decoder reads."""
+        return self.words
+
+    @property
+    def score_table(self) -> nn.Embedding:
+        """The table of what is written."""
+        return self.target_words if self.own_scores is None else self.own_scores
+
+    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
+        """Of every target symbol, before the softmax; without a bias."""
+        if self.packed_scores is not None:
+            return self.packed_scores(states)
+        return F.linear(states, self.score_table.weight)
+
+    def cache(self, rows: int) -> Cache:
+        """What `decode` keeps of so many rows from call to call; empty at first."""
+        return self.decoder.cache(rows)
+
+    def pack(self) -> None:
+        """Lay its weights out for writing, where the processor gains by it; it learns no more."""
+        pack(self)
+        self.packed_scores = packed(self.score_table.weight)
+
+
+class EncoderDecoder(WritingModel):
     """Reads a sentence and writes another (Vaswani et al. 2017, figure 1)."""
 
     decoder_only = False
-    takes_positions = False
-    norm_epsilon = NORM_EPS
 
     def __init__(
         self,
@@ -70,13 +108,7 @@ class EncoderDecoder(nn.Module):
 
     @property
     def target_words(self) -> nn.Embedding:
-        """The table of what the decoder reads."""
         return self.words if self.own_target_words is None else self.own_target_words
-
-    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
-        """Of every target symbol, before the softmax; without a bias."""
-        table = self.target_words if self.own_scores is None else self.own_scores
-        return F.linear(states, table.weight)
 
     def encode(self, inputs: Inputs) -> Encoded:
         tokens, padding = inputs.tokens, inputs.padding
@@ -101,10 +133,6 @@ class EncoderDecoder(nn.Module):
         if cache is None:
             return self.decoder(previous, self.target_words, source, chosen)
         return self.decoder.advance(previous, self.target_words, cache, source, chosen)
-
-    def cache(self, rows: int) -> Cache:
-        """What `decode` keeps of so many rows from call to call; empty at first."""
-        return self.decoder.cache(rows)
 
     def alignment(
         self,
@@ -140,12 +168,10 @@ class EncoderDecoder(nn.Module):
         return self.decode(previous, self.encode(inputs), inputs.padding, chosen=chosen)
 
 
-class Decoder(nn.Module):
+class Decoder(WritingModel):
     """Writes on from what stands there: a language model (Radford et al. 2018)."""
 
     decoder_only = True
-    takes_positions = False
-    norm_epsilon = NORM_EPS
 
     def __init__(
         self, c: StackConfig, sizes: Sizes, own: list[Callable[[], Attention]], *, tied: bool
@@ -157,16 +183,6 @@ class Decoder(nn.Module):
         self.own_scores = None if tied else nn.Embedding(sizes.tokens, c.width)
         self.decoder = Stack(c, own, cross=False, causal=True)
         initialise_sequence(self)
-
-    @property
-    def target_words(self) -> nn.Embedding:
-        """The table of what is read, which is what is written."""
-        return self.words
-
-    def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
-        """Of every symbol, before the softmax; without a bias."""
-        table = self.words if self.own_scores is None else self.own_scores
-        return F.linear(states, table.weight)
 
     def decode(
         self,
@@ -180,10 +196,6 @@ class Decoder(nn.Module):
         if cache is None:
             return self.decoder(previous, self.words, chosen=chosen)
         return self.decoder.advance(previous, self.words, cache, chosen=chosen)
-
-    def cache(self, rows: int) -> Cache:
-        """What `decode` keeps of so many rows from call to call; empty at first."""
-        return self.decoder.cache(rows)
 
     def forward(
         self, previous: Int[Tensor, "B T"], chosen: Int[Tensor, " M"] | None = None

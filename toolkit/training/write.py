@@ -44,6 +44,8 @@ def write(c: GenerateConfig, learners: Sequence[Learner], world: World, output: 
     keep_freed_memory()
     dtype = DTYPES.get(resolve(c.precision, world.device), torch.float32)
     sentences = Sentences([learner.to(world.device, dtype) for learner in learners], c)
+    for model in sentences.models:
+        model.pack()
     begun = perf_counter()
     with ExitStack() as stack:
         writers = stack.enter_context(written(c, output)) if world.first else []
