@@ -53,3 +53,29 @@ def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(tasks, tmp_p
 def test_what_is_made_of_items_comes_in_their_order(number):
     with Workers(number, PreprocessConfig(trainpref="x")) as pool:
         assert pool.each(len, ["a" * n for n in (5, 1, 4)]) == [5, 1, 4]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
+    read = []
+
+    def items():
+        for n in range(20):
+            read.append(n)
+            yield n
+
+    with Workers(number, CONFIG) as workers:
+        found = workers.stream(str, items())
+        assert next(found) == (0, "0")
+        assert len(read) <= 1 + module.AHEAD * number
+        assert [*found] == [(n, str(n)) for n in range(1, 20)]
+
+
+def test_a_stream_left_half_way_keeps_nobody_waiting():
+    with Workers(2, CONFIG) as workers:
+        next(workers.stream(str, iter(range(10**9))))
+
+
+def test_a_worker_of_a_stream_that_is_killed_is_told():
+    with pytest.raises(ToolkitError, match="fewer --workers"), Workers(2, CONFIG) as workers:
+        list(workers.stream(os._exit, [9, 9]))

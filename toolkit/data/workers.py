@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -21,6 +23,8 @@ from toolkit.data.text import Piece
 
 POLL_SECONDS = 0.05
 STOP = 2
+AHEAD = 2
+"""Items of a stream for each process that are read before the first of them is needed."""
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 Found = list[tuple[PartTask, dict[str, dict[str, Any]]]]
@@ -56,6 +60,11 @@ class Workers:
         if self._pool is not None:
             self._counters[STOP] = error is not None
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def alone(self) -> bool:
+        """Whether all is done in this process."""
+        return self._pool is None
 
     def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
         """Items to learn pieces from, spread evenly over the text."""
@@ -94,6 +103,26 @@ class Workers:
         if self._pool is None:
             return [function(item) for item in items]
         return self._results([self._pool.submit(function, item) for item in items])
+
+    def stream(
+        self, function: Callable[[Given], Made], items: Iterable[Given]
+    ) -> Iterator[tuple[Given, Made]]:
+        """Every item with what the function makes of it, in their order; few are held at a time."""
+        if self._pool is None:
+            yield from ((item, function(item)) for item in items)
+            return
+        pool = self._pool
+        given = ((item, pool.submit(function, item)) for item in items)
+        waiting = deque(islice(given, AHEAD * self._number))
+        try:
+            while waiting:
+                item, future = waiting.popleft()
+                found = self._results([future])[0]
+                waiting.extend(islice(given, 1))
+                yield item, found
+        finally:
+            for _, future in waiting:
+                future.cancel()
 
     def _watch(self, futures: Sequence[Future[Any]], report: Report) -> None:
         """Report progress until all are done or one has failed; then the others stop early."""
@@ -136,6 +165,11 @@ def _count(read_bytes: int, tokens: int) -> None:
 
 
 def _binarize(task: PartTask, config: PreprocessConfig, folder: Path) -> dict[str, dict[str, Any]]:
+    return binarize(task, config, codec_of(folder), folder, _count)
+
+
+def codec_of(folder: Path) -> Codec:
+    """In a worker: the folder's codec, loaded once."""
     if folder not in _codec:
         _codec[folder] = Codec.load(folder)
-    return binarize(task, config, _codec[folder], folder, _count)
+    return _codec[folder]

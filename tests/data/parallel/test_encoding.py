@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.pairs import Texts
 from toolkit.data.parallel.encoding import Encoded, Limits, encoded, fit
 from toolkit.data.parallel.files import Block, FilePair
+from toolkit.data.workers import Workers
 
 
 @pytest.fixture
@@ -52,7 +54,11 @@ def test_several_processes_give_what_one_does(folder):
     data = folder()
     lines = ["der Hund", "eine Katze", ""]
     some = [Block(FilePair(Path("a"), Path("b")), i, lines[i:], lines[i:], 0) for i in range(3)] * 9
-    one, two = (list(encoded(some, data.codec, data.path, workers)) for workers in (1, 2))
+    found = []
+    for number in (1, 2):
+        with Workers(number, PreprocessConfig(trainpref="x")) as pool:
+            found.append(list(encoded(some, data.codec, data.path, pool)))
+    one, two = found
     assert [block for block, _ in two] == some
     for (_, a), (_, b) in zip(one, two, strict=True):
         for first, second in zip([*a.source, *a.target], [*b.source, *b.target], strict=True):

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.errors import ToolkitError
-from toolkit.data.codec import Codec
 from toolkit.data.pairs import Texts
 from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.parallel.files import Block
 from toolkit.data.ranges import ranges
 from toolkit.data.text import Piece, refuse
-
-AHEAD = 2
-"""Blocks for each process that are read before the first of them is needed."""
+from toolkit.data.workers import Workers, codec_of
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-_codec: list[ParallelCodec] = []  # in a worker: the codec it has loaded
 
 
 class Encoded(NamedTuple):
@@ -41,45 +30,22 @@ class Encoded(NamedTuple):
 
 
 def encoded(
-    blocks: Iterable[Block], codec: ParallelCodec, folder: Path, workers: int
+    blocks: Iterable[Block], codec: ParallelCodec, folder: Path, pool: Workers
 ) -> Iterator[tuple[Block, Encoded]]:
-    """Every block with its ids, in order; with several workers, these do it side by side."""
-    if workers < 2:
-        yield from ((block, encode(block, codec)) for block in blocks)
-        return
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(folder,)) as pool:
-        waiting: deque[tuple[Block, Future[Encoded]]] = deque()
-        given = ((block, pool.submit(_encode, block)) for block in blocks)
-        try:
-            waiting.extend(islice(given, AHEAD * workers))
-            while waiting:
-                block, future = waiting.popleft()
-                found = future.result()
-                waiting.extend(islice(given, 1))
-                yield block, found
-        except BrokenProcessPool as error:
-            raise ToolkitError(
-                "every worker must live to the end, but one was killed, most often for want of "
-                "memory. Use fewer --workers."
-            ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
+    """Every block with its ids, in order; several workers load the codec from the folder."""
+    function = partial(encode, codec) if pool.alone else partial(encode_in, folder)
+    return pool.stream(function, blocks)
 
 
-def encode(block: Block, codec: ParallelCodec) -> Encoded:
+def encode(codec: ParallelCodec, block: Block) -> Encoded:
     source, target = codec.encode_lines(block.source), codec.target.encode_lines(block.target)
     return Encoded(Texts(*source), Texts(*target))
 
 
-def _begin(folder: Path) -> None:
-    found = Codec.load(folder)
-    assert isinstance(found, ParallelCodec), "the folder is a parallel one"
-    _codec.append(found)
-
-
-def _encode(block: Block) -> Encoded:
-    return encode(block, _codec[0])
+def encode_in(folder: Path, block: Block) -> Encoded:
+    codec = codec_of(folder)
+    assert isinstance(codec, ParallelCodec), "the folder is a parallel one"
+    return encode(codec, block)
 
 
 @dataclass(frozen=True, kw_only=True)

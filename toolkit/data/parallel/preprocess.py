@@ -53,9 +53,9 @@ def preprocess_parallel(config: PreprocessConfig) -> None:
             codec = codec_for(config, files, workers)
             codec.save(folder)
             begun = time.perf_counter()
-            with Progress("binarizing", total) as progress:
+            with Workers(workers, config) as pool, Progress("binarizing", total) as progress:
                 written = {
-                    split: write_split(split, pairs, codec, folder, config, workers, progress)
+                    split: write_split(split, pairs, codec, folder, config, pool, progress)
                     for split, pairs in files.items()
                 }
             seconds = time.perf_counter() - begun
@@ -142,7 +142,7 @@ def write_split(
     codec: ParallelCodec,
     folder: Path,
     config: PreprocessConfig,
-    workers: int,
+    pool: Workers,
     progress: Progress,
 ) -> dict[str, Any]:
     """Its columns, each pair of files a document; and what it holds."""
@@ -150,7 +150,7 @@ def write_split(
     policy, most = config.too_long, config.max_item_tokens
     limits = Limits(most=most, policy=policy, keep_empty=split != "train")
     lines = (it for files in pairs for it in blocks(files, LINES, config.max_line_bytes))
-    for block, found in encoded(lines, codec, folder, workers):
+    for block, found in encoded(lines, codec, folder, pool):
         fitted = fit(block, found, limits)
         writer.add(block, fitted.pairs, fitted.rows)
         writer.count(empty=fitted.empty, too_long=fitted.too_long, lost_tokens=fitted.lost)
