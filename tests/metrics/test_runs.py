@@ -36,6 +36,15 @@ def test_architectures_of_different_names_need_no_more_than_these(tmp_path):
     assert names(tmp_path) == {"plain": 1, "kernels": 1}
 
 
+def test_configurations_come_in_the_order_of_their_numbers_else_as_they_stand(tmp_path):
+    for size in (17, 1, 5):
+        make_run(tmp_path / "sizes" / f"size={size}", fixed=size)
+    assert list(names(tmp_path / "sizes")) == ["fixed=1", "fixed=5", "fixed=17"]
+    for number, fixed in enumerate((True, False)):
+        make_run(tmp_path / "flags" / str(number), fixed=fixed)
+    assert list(names(tmp_path / "flags")) == ["fixed=true", "fixed=false"]
+
+
 def test_a_single_configuration_is_named_by_its_folder(tmp_path):
     make_run(tmp_path / "a,seed=1")
     make_run(tmp_path / "a,seed=2", seed=2)

@@ -78,7 +78,9 @@ def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of equal configuration together, named by the options in which the groups differ."""
+    """Runs of equal configuration together, named by the options in which the groups differ; in the
+    order of their numbers, else as the runs come.
+    """
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(strict_json.dumps(sorted(run.options.items())), []).append(run)
@@ -89,10 +91,16 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
         if key.endswith(".name") and len({o.get(key) for o in firsts}) == len(firsts):
             differing = [key]  # the name says it all
             break
-    named: dict[str, list[Run]] = {}
-    for group in groups.values():
-        named[label(group[0], differing)] = group
-    return named
+    ordered = sorted(groups.values(), key=lambda group: numbers(group[0], differing))
+    return {label(group[0], differing): group for group in ordered}
+
+
+def numbers(run: Run, keys: Sequence[str]) -> list[float]:
+    """Its numbers among these options, by which configurations come in their order."""
+    found = [run.options.get(key) for key in keys]
+    return [
+        float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in found
+    ]
 
 
 def label(run: Run, differing: Sequence[str]) -> str:
