@@ -38,6 +38,12 @@ def test_batches_hold_neighbours_in_length_within_the_bounds(options, wanted):
     assert grouped([5, 2, 7, 0, 5], **options) == wanted
 
 
+def test_references_that_are_told_count_as_the_sources_do():
+    items = [Item(n, "", [0], [0] * length) for n, length in enumerate([5, 2, 7, 0, 5])]
+    found = batches(items, max_tokens=16, batch_size=100, alike=True)
+    assert [[len(item.target) for item in batch] for batch in found] == [[7, 5], [5, 2], [0]]
+
+
 def test_ranks_share_the_batches():
     found = [[Item(n, "")] for n in range(5)]
     parts = [share(found, rank, 2) for rank in range(2)]

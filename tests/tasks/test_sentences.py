@@ -57,6 +57,7 @@ def test_a_line_is_coded_with_what_it_must_begin_with():
         ({}, " ", "empty"),
         ({}, "abcdea", "7 tokens, more than the model's 6 places"),
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
+        ({"score_reference": True, "max_tokens": 3}, "a\tabc", "4 tokens, more than --max"),
         ({"prefixes": True}, "abc", "no tab"),
         ({"prefixes": True, "max_len_b": 1}, "abc\tde", "a prefix of 2 tokens, more than the max"),
         ({"prefixes": True}, "abc\tabcdea", "a prefix of 6 tokens, more than the maximum of 5"),

@@ -50,19 +50,22 @@ def batches(
     `alike`, sources of one length alone go together, as prompts must.
     """
     batch: list[Item] = []
-    for item in sorted(items, key=length, reverse=True):
-        width = max(length(batch[0]), 1) if batch else 1
-        full = len(batch) >= batch_size or width * (len(batch) + 1) > max_tokens
+    width = 0
+    for item in sorted(items, key=lengths, reverse=True):
+        wider = max(width, *lengths(item))
+        full = len(batch) >= batch_size or wider * (len(batch) + 1) > max_tokens
         if batch and (full or (alike and len(item.source) != len(batch[0].source))):
             yield batch
-            batch = []
+            batch, wider = [], max(lengths(item))
         batch.append(item)
+        width = wider
     if batch:
         yield batch
 
 
-def length(item: Item) -> int:
-    return len(item.source) + 1
+def lengths(item: Item) -> tuple[int, int]:
+    """Tokens of the source and of the target, each with its end."""
+    return len(item.source) + 1, len(item.target) + 1
 
 
 def share(found: Sequence[list[Item]], rank: int, ranks: int) -> list[list[Item]]:

@@ -83,8 +83,9 @@ class Sentences:
     def checked(self, source: list[int], target: list[int]) -> Coded:
         """The tokens, where the models have places for them."""
         tokens, most = len(source) + 1, self.most(len(source))
-        if tokens > self.c.max_tokens:
-            raise ToolkitError(f"{tokens} tokens, more than --max-tokens {self.c.max_tokens}")
+        read = max(tokens, len(target) + 1) if self.c.score_reference else tokens
+        if read > self.c.max_tokens:
+            raise ToolkitError(f"{read} tokens, more than --max-tokens {self.c.max_tokens}")
         if self.longest and tokens > self.longest:
             raise ToolkitError(f"{tokens} tokens, more than the model's {self.longest} places")
         if self.c.score_reference:
