@@ -27,6 +27,11 @@ def test_two_files_are_scored_with_signatures(tmp_path, capsys):
     assert all(map(math.isclose, values.values(), (100, 100, 0)))
 
 
+def test_a_carriage_return_inside_a_line_ends_none(tmp_path, capsys):
+    assert main(["--score", *files(tmp_path, TEXT, TEXT.replace(b"runs ", b"runs\r"))]) == 0
+    assert capsys.readouterr().out.startswith("BLEU 100.00")
+
+
 @pytest.mark.parametrize(
     ("contents", "message"),
     [

@@ -13,8 +13,11 @@ from toolkit.cli.preprocess import main as preprocess
 from toolkit.common.errors import ToolkitError
 from toolkit.config.generate import GenerateConfig
 from toolkit.config.load import compose
+from toolkit.generation.replies import Reply, Text
+from toolkit.metrics.output import Output
 from toolkit.training.generate import generate
 from toolkit.training.run import run
+from toolkit.training.write import Tally, written
 
 ENGLISH = [
     "the cat sat on the mat", "a dog runs far", "two dogs run", "the mat is red", "a cat sees it"
@@ -196,6 +199,29 @@ def test_a_model_of_masks_refuses_what_only_writers_can_do(finished):
         generate(GenerateConfig(path=[str(finished)], beam=3))
     with pytest.raises(ToolkitError, match=r"several checkpoints must be with models that write"):
         generate(GenerateConfig(path=[str(finished)] * 2))
+
+
+def test_the_input_is_not_written_over(tmp_path):
+    (tmp_path / "in.txt").write_text("a dog\n")
+    source, results = (str(tmp_path / name) for name in ("in.txt", "in.jsonl"))
+    c = GenerateConfig(path=["run"], input=source, results_path=results)
+    with (
+        pytest.raises(ToolkitError, match="--results-path must leave the input alone, but"),
+        written(c, Output(None)),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+    assert (tmp_path / "in.txt").read_text() == "a dog\n"
+
+
+@pytest.mark.parametrize(("lowercase", "case"), [(True, "lc"), (False, "mixed")])
+def test_what_is_written_in_lower_case_is_compared_so(capsys, lowercase, case):
+    tally, said, true = Tally(), "ein hund rennt weit", "Ein Hund rennt weit"
+    tally.hear([Reply(1, "a dog", [Text(said, -0.5, [-1.0])], true)])
+    c = GenerateConfig(path=["run"], folders=["bin"])
+    tally.tell(c, Output(None), 1.0, lowercase=lowercase)
+    bleu = capsys.readouterr().err.splitlines()[1]
+    assert bleu.startswith("BLEU 100.00") == lowercase and f"case:{case}" in bleu
 
 
 def test_a_language_model_writes_on(folder, data, tmp_path, monkeypatch, capsys):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +28,7 @@ from toolkit.tasks.fill_order import coded, refuse
 from toolkit.tasks.sentences import writes
 from toolkit.tasks.task import Learner, Task
 from toolkit.training.checkpoint import load_checkpoint
-from toolkit.training.lines import opened
+from toolkit.training.lines import opened, refuse_input, writable
 from toolkit.training.score import score
 from toolkit.training.write import write as write_sentences
 
@@ -176,11 +177,7 @@ def written(c: GenerateConfig, output: Output, learner: Learner) -> Iterator[lis
     if c.results_path is None:
         yield writers
         return
-    try:
-        file = open(c.results_path, "w", encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise ToolkitError(
-            f"--results-path must be writable, but {c.results_path}: {error.strerror}."
-        ) from error
-    with file:
+    path = Path(c.results_path)
+    refuse_input(c.input, path)
+    with writable(path) as file:
         yield [*writers, JsonLines(file)]

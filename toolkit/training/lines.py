@@ -1,11 +1,12 @@
-"""Lines that a person types or a file has."""
+"""Lines that a person types or a file has, and files for what is made of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from pathlib import Path
+from typing import IO, BinaryIO
 
 from toolkit.common.errors import ToolkitError
 
@@ -29,3 +30,22 @@ def opened(path: str, hint: str) -> Iterator[BinaryIO]:
         ) from error
     with file:
         yield file
+
+
+def refuse_input(source: str, *results: Path) -> None:
+    """What is read must not be written over; `source` is --input."""
+    for path in results:
+        if source != "-" and path.exists() and path.samefile(source):
+            raise ToolkitError(
+                f"--results-path must leave the input alone, but would write over {path}. Choose "
+                f"another name."
+            )
+
+
+def writable(path: Path) -> IO[str]:
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise ToolkitError(
+            f"--results-path must be writable, but {path}: {error.strerror}."
+        ) from error

@@ -29,7 +29,7 @@ def score(files: Sequence[str], output: Output) -> None:
 def lines_of(file: str) -> list[str]:
     """Lines of a text file, without their ends, be they those of Unix or of Windows."""
     try:
-        text = Path(file).read_text("utf-8-sig")
+        text = Path(file).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ToolkitError(
             f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}."
@@ -43,10 +43,15 @@ def lines_of(file: str) -> list[str]:
 
 
 def print_scores(
-    translations: Sequence[str], references: Sequence[str], output: Output, stream: Any
+    translations: Sequence[str],
+    references: Sequence[str],
+    output: Output,
+    stream: Any,
+    *,
+    lowercase: bool = False,
 ) -> None:
     """BLEU, chrF and TER, each with the signature that says how it was counted."""
-    for found in corpus_scores(translations, references, names=EVERY):
+    for found in corpus_scores(translations, references, names=EVERY, lowercase=lowercase):
         label = LABELS[found.name]
         detail = f" {found.detail}" if found.detail else ""
         print(f"{label} {found.value:.2f}{detail}  {found.signature}", file=stream)

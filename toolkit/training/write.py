@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console as Terminal
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.memory import keep_freed_memory
 from toolkit.config.generate import GenerateConfig
 from toolkit.distributed import World
@@ -36,6 +35,7 @@ from toolkit.optim.precision import DTYPES, resolve
 from toolkit.tasks.sentences import Sentences
 from toolkit.tasks.task import Learner
 from toolkit.training.given import given_items
+from toolkit.training.lines import refuse_input, writable
 from toolkit.training.score import print_scores
 
 
@@ -48,8 +48,8 @@ def write(c: GenerateConfig, learners: Sequence[Learner], world: World, output: 
         model.pack()
     begun = perf_counter()
     with ExitStack() as stack:
-        writers = stack.enter_context(written(c, output)) if world.first else []
         items, size, total = stack.enter_context(given_items(c, sentences, world))
+        writers = stack.enter_context(written(c, output)) if world.first else []
         quiet = not world.first or sys.stdout.isatty()
         work = stack.enter_context(Work("writing", total, "sentences", quiet=quiet))
         tally = Tally()
@@ -58,7 +58,7 @@ def write(c: GenerateConfig, learners: Sequence[Learner], world: World, output: 
                 writer.write(some)
             tally.hear(some)
     if world.first:
-        tally.tell(c, output, perf_counter() - begun)
+        tally.tell(c, output, perf_counter() - begun, lowercase=sentences.target.lowercase)
 
 
 class Tally:
@@ -79,8 +79,11 @@ class Tally:
             self.hypotheses.append(reply.best)
             self.references.append(reply.reference)
 
-    def tell(self, c: GenerateConfig, output: Output, seconds: float) -> None:
-        """Counts and speed; the scores against references where all have one."""
+    def tell(self, c: GenerateConfig, output: Output, seconds: float, *, lowercase: bool) -> None:
+        """Counts and speed; the scores against references where all have one.
+
+        With `lowercase`, where the vocabulary knows nothing else, they are counted so.
+        """
         rate, symbols = self.count / max(seconds, 1e-9), self.symbols / max(seconds, 1e-9)
         found = {"lines": self.count, "noted": self.noted, "seconds": seconds}
         output.write("end", {**found, "lines_per_second": rate, "symbols_per_second": symbols})
@@ -97,7 +100,7 @@ class Tally:
             print(f"Perplexity of the references {figures['ppl']:.2f}.", file=sys.stderr)
         elif self.references and None not in self.references:
             known = [text for text in self.references if text is not None]
-            print_scores(self.hypotheses, known, output, sys.stderr)
+            print_scores(self.hypotheses, known, output, sys.stderr, lowercase=lowercase)
 
 
 def replies_of(
@@ -148,16 +151,8 @@ def written(c: GenerateConfig, output: Output) -> Iterator[list[ReplyWriter]]:
         return
     path = Path(c.results_path)
     beside = path.with_suffix(".jsonl" if path.suffix == ".txt" else ".txt")
+    refuse_input(c.input, path, beside)
     with ExitStack() as stack:
         one, two = (stack.enter_context(writable(name)) for name in (path, beside))
         records, texts = (two, one) if path.suffix == ".txt" else (one, two)
         yield [*writers, JsonReplies(records), Aligned(texts)]
-
-
-def writable(path: Path) -> IO[str]:
-    try:
-        return open(path, "w", encoding="utf-8")
-    except OSError as error:
-        raise ToolkitError(
-            f"--results-path must be writable, but {path}: {error.strerror}."
-        ) from error
