@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Classes
+from toolkit.criteria import IGNORED, Binary, Choices, Classes
 from toolkit.criteria.cross_entropy import ROWS, CrossEntropy, CrossEntropyConfig
 
 PLACES, CLASSES = 2 * ROWS + 3, 11
@@ -88,3 +88,10 @@ def test_answers_that_are_not_asked_for_have_no_gradient():
 def test_a_share_of_smoothing_beyond_one_is_refused():
     with pytest.raises(ToolkitError, match=r"label_smoothing must lie .* but is 1\.5"):
         CrossEntropyConfig(label_smoothing=1.5)
+
+
+def test_smoothing_towards_what_is_no_answer_is_refused():
+    given = Choices(*prediction())
+    assert total(given) == total(prediction())
+    with pytest.raises(ToolkitError, match=r"label_smoothing must be 0 .* but is 0\.1"):
+        total(given, 0.1)

@@ -18,6 +18,10 @@ class Classes(NamedTuple):
     """Class of each place; IGNORED where the place only fills the batch to a stable shape."""
 
 
+class Choices(Classes):
+    """Classes of which some places lack some, whose scores are so low that softmax gives them 0."""
+
+
 class Binary(NamedTuple):
     """Scores of N places for yes against no, and the answers."""
 

@@ -13,7 +13,15 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
-from toolkit.criteria.criterion import IGNORED, Binary, Classes, Criterion, Prediction, Values
+from toolkit.criteria.criterion import (
+    IGNORED,
+    Binary,
+    Choices,
+    Classes,
+    Criterion,
+    Prediction,
+    Values,
+)
 from toolkit.criteria.regression import squared_error
 
 ROWS = 32
@@ -63,6 +71,11 @@ class CrossEntropy(Criterion):
         return F.binary_cross_entropy_with_logits(logits, yes, weight=real, reduction="sum")
 
     def classes(self, prediction: Classes) -> Float[Tensor, ""]:
+        if isinstance(prediction, Choices) and self.label_smoothing:
+            raise ToolkitError(
+                "criterion.label_smoothing must be 0 where some options or places are no answer, "
+                f"which it would wish to be one, but is {self.label_smoothing}. Leave it out."
+            )
         logits, targets = prediction
         if logits.device.type == "cpu":
             total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import Choices, Prediction
 from toolkit.data.examples import Examples
 from toolkit.data.reading.split import ChoiceSplit
 from toolkit.models.encoder import states_at
@@ -55,7 +55,7 @@ class MultipleChoice(Task):
         scores = self.head(self.pooler(states))  # (B, D) -> (B)
         options = scores[batch.rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.rows == NO_OPTION, NEVER)
-        return {OBJECTIVE: Classes(options, batch.targets)}
+        return {OBJECTIVE: Choices(options, batch.targets)}
 
     def answers(self, examples: Examples) -> ChoiceAnswers:
         """Collects each answer: for the figures of each part, and to be handed in."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Classes, Prediction
+from toolkit.criteria import Choices, Prediction
 from toolkit.data.examples import Examples
 from toolkit.data.reading.split import SquadSplit
 from toolkit.models.heads import SpanHead
@@ -54,7 +54,7 @@ class Squad(Task):
         scores = self.head(encoder(batch.inputs).states)  # (B, S, D) -> (B, S, 2)
         scores = scores.masked_fill(~batch.allowed[..., None], NEVER)
         begin, end = scores.movedim(-1, 0).contiguous()  # (B, S, 2) -> (2, B, S)
-        return {BEGIN: Classes(begin, batch.begins), END: Classes(end, batch.ends)}
+        return {BEGIN: Choices(begin, batch.begins), END: Choices(end, batch.ends)}
 
     def answers(self, examples: Examples) -> SquadAnswers:
         """Collects each answer: for the benchmark's figures, and to be submitted.
