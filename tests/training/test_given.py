@@ -9,7 +9,7 @@ from toolkit.distributed import World
 from toolkit.generation.items import Item
 from toolkit.generation.replies import Reply, Text
 from toolkit.tasks.sentences import Sentences
-from toolkit.training.given import read, renumbered
+from toolkit.training.given import checked, read, renumbered
 from toolkit.training.write import replies_of
 
 
@@ -59,6 +59,16 @@ def test_lines_that_the_first_rank_reads_are_those_of_all():
     assert list(read(iter(lines), Echo(), Broadcast(size=2), 2)) == want
     assert [item.number for item in want] == [1, 2, 3, 4]
     assert want[2].note == "not UTF-8 at byte 2"
+
+
+def test_an_item_without_a_source_is_empty_whatever_its_reference_is():
+    sentences = Echo()
+    sentences.checked = lambda source, target: (source, target)
+    blank = Item(1, "", [], [5, 6], "a reference")
+    found = checked(blank, sentences)
+    assert (found.note, found.target, found.reference) == ("empty", [], "a reference")
+    sentences.alone = True
+    assert checked(blank, sentences) == blank
 
 
 def test_items_of_several_splits_are_numbered_through():

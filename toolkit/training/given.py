@@ -104,7 +104,7 @@ def tokens_of(column: TextColumn) -> list[list[int]]:
 def checked(item: Item, sentences: Sentences) -> Item:
     """With a note where the models cannot answer."""
     try:
-        if not (item.source or item.target):
+        if not (item.source or (sentences.alone and item.target)):
             raise ToolkitError("empty")
         sentences.checked(item.source, item.target)
     except ToolkitError as error:
