@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from toolkit.config.search import SearchConfig
+from toolkit.data.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import Start, Symbols
 from toolkit.generation.scorer import Plain, Together
 from toolkit.generation.search import search
@@ -202,6 +203,11 @@ def test_the_first_group_is_the_search_of_its_size(step):
         strict=True,
     ):
         assert all(h.tokens in [g.tokens for g in got] for h in want)
+
+
+def test_the_end_is_written_though_it_is_the_beginning_too():
+    words = Vocabulary(["<end>", "<pad>", "<mask>", "a"], pad=1, cls=0, sep=0, mask=2, unk=3)
+    assert Symbols.of(words) == Symbols(0, (1, 2))
 
 
 def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):

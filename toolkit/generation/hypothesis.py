@@ -16,8 +16,11 @@ class Symbols(NamedTuple):
 
     @staticmethod
     def of(vocabulary: Any) -> Symbols:
-        """A sentence ends with [SEP]; padding, [CLS] and [MASK] are not written."""
-        return Symbols(vocabulary.sep, (vocabulary.pad, vocabulary.cls, vocabulary.mask))
+        """A sentence ends with [SEP]; padding, [CLS] and [MASK] are not written, where they are
+        other symbols.
+        """
+        never = {vocabulary.pad, vocabulary.cls, vocabulary.mask} - {vocabulary.sep}
+        return Symbols(vocabulary.sep, tuple(sorted(never)))
 
 
 class Start(NamedTuple):
