@@ -42,8 +42,6 @@ class TranslationAnswers(Answers):
         width = batch.inputs.tokens.shape[1]
         lengths = [width] * len(rows) if padding is None else (~padding).sum(1).tolist()
         most = [LONGER * length + MORE for length in lengths]
-        if encoder.max_positions is not None:
-            most = [min(m, encoder.max_positions - 1) for m in most]
         found = best(encoder, batch.inputs, words, beam=self.beam, most=most)
         texts = (self.split.codec.target.decode(ids) for ids in found)
         self.written |= dict(zip(rows, texts, strict=True))
