@@ -73,13 +73,10 @@ def alignments(
     for row, tokens in zip(rows, written, strict=True):
         row[1 : len(tokens) + 1] = torch.tensor(tokens, dtype=rows.dtype)
     maps = [
-        model.alignment(rows.to(device), model.encode(inputs), inputs.padding) for model in models
+        model.alignment(rows.to(device), model.encode(inputs), inputs.padding).float()
+        for model in models
     ]
-    mean = torch.stack([precise_map(m) for m in maps]).mean(0).cpu()
+    mean = torch.stack(maps).mean(0).cpu()
     hidden = inputs.padding
     lengths = [inputs.tokens.shape[1]] * len(rows) if hidden is None else (~hidden).sum(1).tolist()
     return [mean[n, : len(tokens), : lengths[n] - 1] for n, tokens in enumerate(written)]
-
-
-def precise_map(weights: Float[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
-    return weights.float()
