@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.generation.items import decoded
 
 Filling = list[tuple[str, float]]
 """Tokens and their probabilities, most probable first."""
@@ -55,11 +56,9 @@ def answers(
 
 def refused(number: int, line: bytes, measure: Measure, max_tokens: int) -> Answer:
     """The line as text, with a note where nothing can be filled in."""
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
-        return Answer(number, text, [], f"not UTF-8 at byte {error.start + 1}")
+    text, note = decoded(number, line)
+    if note:
+        return Answer(number, text, [], note)
     try:
         length = measure(text)
     except ToolkitError as error:

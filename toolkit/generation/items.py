@@ -30,16 +30,23 @@ Code = Callable[[str], Coded]
 
 def read_line(number: int, line: bytes, code: Code) -> Item:
     """A line as an item, with a note where it is no text or has no answer."""
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
-        return Item(number, text, note=f"not UTF-8 at byte {error.start + 1}")
+    text, note = decoded(number, line)
+    if note:
+        return Item(number, text, note=note)
     try:
         source, target = code(text)
     except ToolkitError as error:
         return Item(number, text, note=str(error))
     return Item(number, text, source, target)
+
+
+def decoded(number: int, line: bytes) -> tuple[str, str]:
+    """The text of a line without its end, and what is wrong with it; empty where nothing is."""
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), ""
+    except UnicodeDecodeError as error:
+        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+        return text, f"not UTF-8 at byte {error.start + 1}"
 
 
 def batches(
