@@ -83,7 +83,10 @@ class GenerateConfig(SearchConfig):
         for name in ("top", "buffer_size", "max_tokens", "batch_size"):
             value = getattr(self, name)
             require(value > 0, f"{name} must be at least 1, but is {value}.")
-        require(self.prefix_size >= 0, f"prefix_size must not be negative: {self.prefix_size}.")
+        require(
+            self.prefix_size >= 0,
+            f"prefix_size must not be negative, but is {self.prefix_size}.",
+        )
         one_of("device", self.device, DEVICES)
         one_of("precision", self.precision, PRECISIONS)
         one_of("print_alignment", self.print_alignment, ALIGNMENTS)

@@ -32,7 +32,8 @@ def lines_of(file: str) -> list[str]:
         text = Path(file).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ToolkitError(
-            f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}."
+            f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}. "
+            f"Convert it."
         ) from None
     except OSError as error:
         raise ToolkitError(
