@@ -55,6 +55,10 @@ def options(beam, begin, lenpen=1.0):
 def marian():
     """Theirs with random weights, large enough for hypotheses to differ, and ours with them."""
     hf, entry = test_transformer.theirs("Marian"), ARCHITECTURES["transformer"]
+    torch.manual_seed(3)
+    for parameter in hf.parameters():
+        if parameter.dim() > 1 and parameter.requires_grad:  # alike in every version of theirs
+            torch.nn.init.normal_(parameter, std=0.5)
     hf.model.shared.weight.data[END] *= 1.5  # now and then the largest score
     hf.generation_config.forced_eos_token_id = None
     hf.config.decoder_start_token_id = hf.generation_config.decoder_start_token_id = END
@@ -86,7 +90,7 @@ def test_translations_are_those_of_marian(beam, lenpen):
 @torch.no_grad()
 def test_what_is_written_on_is_that_of_gpt2(beam):
     transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
+    torch.manual_seed(3)
     shape = {"vocab_size": WORDS, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 20}
     config = transformers.GPT2Config(**shape, activation_function="relu", initializer_range=0.3)
     hf, entry = (
