@@ -28,8 +28,8 @@ class GenerateConfig(SearchConfig):
     task: str = ""
     """Task of the checkpoint, such as mlm. If given, a checkpoint of another one is refused."""
     input: str = "-"
-    """File of text, one sentence a line: to translate, to write on, or with [MASK] where a token is
-    missing; - reads stdin."""
+    """File of text (also .gz, .xz), one sentence a line: to translate, to write on, or with [MASK]
+    where a token is missing; - reads stdin."""
     gen_subset: str = "test"
     """Splits of the folders to go through, separated by commas."""
     order: bool = False

@@ -15,7 +15,9 @@ from toolkit.common.errors import ToolkitError
 
 CHUNK_BYTES = 1 << 20
 TEXT_ENDINGS = (".txt", ".txt.gz", ".txt.xz")
-_READERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+UNPACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+DAMAGE = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
+"""What they raise where a file is cut off or damaged."""
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -49,7 +51,7 @@ class Lines(NamedTuple):
 
 
 def is_compressed(path: Path) -> bool:
-    return path.suffix in _READERS
+    return path.suffix in UNPACKERS
 
 
 def list_files(option: str, given: str) -> list[Path]:
@@ -121,7 +123,7 @@ def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
     except OSError as error:
         raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
     with raw:
-        reader = _READERS.get(path.suffix, nullcontext)
+        reader = UNPACKERS.get(path.suffix, nullcontext)
         with reader(raw) as text:
             yield text, raw
 
@@ -144,7 +146,7 @@ def _chunks(piece: Piece) -> Iterator[tuple[bytes, int]]:
 def _read(text: BufferedIOBase, most: int) -> bytes:
     try:
         return text.read(most)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except (OSError, *DAMAGE) as error:
         raise _Unreadable(error) from error
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.text import DAMAGE, UNPACKERS
 
 
 @contextmanager
 def opened(path: str, hint: str) -> Iterator[BinaryIO]:
-    """The input as bytes: what is not UTF-8 is a matter of its line alone.
+    """The input as bytes, unpacked: what is not UTF-8 is a matter of its line alone.
 
     At a terminal, `hint` says what to type.
     """
@@ -28,8 +29,14 @@ def opened(path: str, hint: str) -> Iterator[BinaryIO]:
         raise ToolkitError(
             f"--input must be a readable file or -, but {path}: {error.strerror}."
         ) from error
-    with file:
-        yield file
+    with file, UNPACKERS.get(Path(path).suffix, nullcontext)(file) as lines:
+        try:
+            yield lines
+        except DAMAGE as error:
+            raise ToolkitError(
+                f"--input must be whole, but {path} is cut off or damaged: {error}. Unpack or copy "
+                f"it again."
+            ) from error
 
 
 def refuse_input(source: str, *results: Path) -> None:
