@@ -62,6 +62,7 @@ def test_the_bytes_of_the_sentences_are_the_file(read):
         ("1\tvamos\tir\tVERB\tV\tNumber=Plur|Person=1\t0\troot\t_\t_", "1 a b c d e f g h i",
          r"a.conllu:3: .* these are separated by spaces"),
         ("\tVERB\t", "\t_\t", r"a.conllu:3: a word must have a UPOS tag, but 'vamos' has _"),
+        ("\tnos\t", "\t\t", r"a.conllu:4: a word must not be empty, but this one is. Fill in FORM"),
         ("2\tnos\t", "1\tnos\t", r"a.conllu:4: .* must be 2, but is 1. A blank line is missing"),
         ("2\tnos\t", "5\tnos\t", r"a.conllu:4: .* must be 2, but is 5. A line is missing"),
         ("2\tnos\t", "two\tnos\t", r"a.conllu:4: a word must be CoNLL-U, but is not: .*'two'"),
@@ -75,6 +76,11 @@ def test_a_fault_is_told_by_file_and_line(read, old, new, complaint):
     assert old in TEXT
     with pytest.raises(ToolkitError, match=complaint):
         read(TEXT.replace(old, new, 1))
+
+
+def test_a_missing_xpos_tag_is_told_with_the_right_article(read):
+    with pytest.raises(ToolkitError, match=r":3: a word must have an XPOS tag, but 'vamos' has _"):
+        read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), Wanted("xpos"))
 
 
 def test_text_without_tags_is_read_where_that_is_wanted(read):

@@ -58,3 +58,10 @@ def test_without_a_training_part_nothing_can_be_learnt():
     config = PreprocessConfig(format="conllu", validpref="t")
     with pytest.raises(ToolkitError, match=r"must be learnt from a training part, but there is no"):
         learn({"valid": SPLITS["valid"]}, config, "upos")
+
+
+def test_a_feature_that_no_word_has_is_refused_as_a_tag():
+    config = PreprocessConfig(format="conllu", trainpref="t", tag="Numbr")
+    with pytest.raises(ToolkitError, match=r"but no word there has 'Numbr'. Correct --tag"):
+        learn({"train": [sentence("a/_ b/_")]}, config, "Numbr")
+    assert learn({"train": [sentence("a/_ b/Plur")]}, config, "Number").tags == ["_", "Plur"]

@@ -117,6 +117,8 @@ def sentence(
             expected += 1
         elif token["id"] is None or token["id"][1] == "-" or not wanted.empty_nodes:
             continue
+        if not token["form"].strip():
+            refuse(path, number + 1, "a word must not be empty, but this one is. Fill in FORM.")
         found.words.append(token["form"])
         found.tags.append(tag_of(path, number + 1, token, wanted))
         begin, end = field_of(raw[number - first], COLUMNS.get(wanted.tag, FEATURES))
@@ -140,11 +142,12 @@ def tag_of(path: Path, line: int, token: Any, wanted: Wanted) -> str:
     if tag not in COLUMNS:
         return str((token["feats"] or {}).get(tag) or ABSENT)
     if token[tag] in (None, ABSENT, "") and not wanted.untagged:
+        article = "an" if tag == "xpos" else "a"
         refuse(
             path,
             line,
-            f"a word must have a {tag.upper()} tag, but {token['form']!r} has _. Choose another "
-            f"--tag, or complete the treebank.",
+            f"a word must have {article} {tag.upper()} tag, but {token['form']!r} has _. Choose "
+            f"another --tag, or complete the treebank.",
         )
     return str(token[tag] or ABSENT)
 

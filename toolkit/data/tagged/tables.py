@@ -18,6 +18,7 @@ from typing import Any
 from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
+from toolkit.data.tagged.conll_u import ABSENT
 from toolkit.data.tagged.sentences import Sentence
 
 TABLES_FILE = "tagging.json"
@@ -78,6 +79,11 @@ def learn(
     counted = training if config.vocabulary_from == "train" else chained(splits.values())
     words = known(Counter(word for s in counted for word in s.words), config)
     tags = Counter(tag for sentence in counted for tag in sentence.tags)
+    if set(tags) == {ABSENT}:
+        raise ToolkitError(
+            f"tag must be upos, xpos or a feature of the training part, but no word there has "
+            f"{column!r}. Correct --tag."
+        )
     characters = Counter(c for sentence in training for word in sentence.words for c in word)
     alone = [c for c in dict.fromkeys(PAD) if c not in characters]
     several = with_several_tags(training)
