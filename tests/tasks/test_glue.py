@@ -120,3 +120,28 @@ def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, cap
     told = capfd.readouterr().err
     assert "of another shape in the checkpoint: task.head.output.weight (2, 128) for (1, 1" in told
     assert load_checkpoint(tmp_path / "second").codec.labels.task == "STS-B"
+
+
+def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
+    folder = glue()
+    run(options(folder, tmp_path / "run", max_epoch=1))
+    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "told")}
+    with pytest.raises(ToolkitError, match=r"predictions must go where files can be written"):
+        evaluate(ValidateConfig(**given, **files))
+    assert "matthews" in capfd.readouterr().out.splitlines()[-2]
+    assert "matthews" in json.loads((tmp_path / "told").read_text().splitlines()[-1])
+
+
+def test_tables_of_classes_say_whose_they_are_where_there_are_several(glue, tmp_path, capfd):
+    folder, path = glue(), str(tmp_path / "run")
+    run(options(folder, path, max_epoch=1))
+    given = {"folders": [str(folder.path)], "path": [path], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv")}
+    for subsets, wanted in (("train,valid", [f"{path} train", f"{path} valid"]), ("valid", [])):
+        capfd.readouterr()
+        evaluate(ValidateConfig(**given, valid_subset=subsets, **({} if wanted else files)))
+        lines = capfd.readouterr().out.splitlines()
+        heads = [number for number, line in enumerate(lines) if line.startswith("class ")]
+        assert [lines[it - 1] for it in heads if it] == wanted and heads
+        assert wanted or lines[-1] == f"wrote {tmp_path / 'x.tsv'}"

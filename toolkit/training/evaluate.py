@@ -28,16 +28,22 @@ def evaluate(config: ValidateConfig) -> dict[str, dict[str, Figures]]:
     """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
     with launch(config.device) as world, Output(config.json if world.first else None) as output:
         corpora = Corpora.open(*config.folders)
-        found = {path: figures_of(path, corpora, config, world, output) for path in config.path}
+        found: dict[str, dict[str, Figures]] = {}
+        answers: Answers | None = None
+        for path in config.path:
+            found[path], answers = figures_of(path, corpora, config, world, output)
         if world.first:
             report(found, config, output)
+            if config.predictions and answers:  # last: figures outlive a file that cannot be
+                answers.write(Path(config.predictions))
+                told(f"wrote {config.predictions}", output)
         return found
 
 
 def figures_of(
     path: str, corpora: Corpora, config: ValidateConfig, world: World, output: Output
-) -> dict[str, Figures]:
-    """One checkpoint's figures on every split."""
+) -> tuple[dict[str, Figures], Answers | None]:
+    """One checkpoint's figures on every split, and what it answered to the last one."""
     checkpoint = find(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
@@ -52,7 +58,7 @@ def figures_of(
         batch_size_valid=config.batch_size,
         num_workers=config.num_workers,
     )
-    found = {}
+    found, answers = {}, None
     for name in names(config.valid_subset):
         split = split_of(
             name,
@@ -80,17 +86,22 @@ def figures_of(
             )
         if answers and world.first:
             details(answers, {"checkpoint": path, "subset": name}, config, output)
-    return found
+    return found, answers
 
 
 def details(answers: Answers, of: dict[str, str], config: ValidateConfig, output: Output) -> None:
-    """What a task tells of its single answers, and the files with them where that is asked."""
+    """What a task tells of its single answers; of which checkpoint and split, where several are."""
     for event, values in answers.events():
         output.write(event, {**of, **values})
-    for table in answers.tables():
+    tables = answers.tables()
+    if tables and len(config.path) * len(names(config.valid_subset)) > 1:
+        told(" ".join(of.values()), output)
+    for table in tables:
         table.print(output.terminal)
-    if config.predictions:
-        answers.write(Path(config.predictions))
+
+
+def told(line: str, output: Output) -> None:
+    output.terminal.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def refuse_no_answers(answers: Answers | None, config: ValidateConfig, learner: Learner) -> None:
