@@ -83,6 +83,23 @@ def test_the_metric_that_decides_must_be_one_of_validation(config):
         run(config(best_metric="los"))
 
 
+@pytest.mark.parametrize("limit", [{"max_epoch": 1}, {"max_update": 3}])
+def test_a_run_goes_on_after_its_metric_was_mistyped(config, tmp_path, limit):
+    with pytest.raises(ToolkitError, match=r"--best-metric. The same command goes on from here"):
+        run(config(best_metric="acuracy", **limit))
+    saved = os.readlink(tmp_path / "run" / "checkpoint_last")
+    result = run(config(best_metric="accuracy", **limit))
+    updates = int(saved.partition("_u")[2])
+    assert result.updates == updates and result.best["update"] == updates
+    assert os.readlink(tmp_path / "run" / "checkpoint_best") == saved
+
+
+def test_a_mistyped_metric_saves_nothing_where_nothing_shall_be_saved(config, tmp_path):
+    with pytest.raises(ToolkitError, match=r"Choose one of them with --best-metric\.$"):
+        run(config(best_metric="acuracy", no_save=True))
+    assert not list((tmp_path / "run").glob("checkpoint*"))
+
+
 def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
     result = run(config(best_metric="accuracy", max_epoch=4, lr=0.01))
     best = os.readlink(tmp_path / "run" / "checkpoint_best")

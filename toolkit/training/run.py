@@ -35,6 +35,7 @@ from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
 from toolkit.training.skips import Skips
 from toolkit.training.step import Observer, Place, Step
+from toolkit.training.validation import NoFigure
 
 
 def run(config: RunConfig) -> Result:
@@ -159,17 +160,28 @@ class Run:
             if memory_probe.wanted(self.config.training.memory_probe, self.world.device):
                 memory_probe.probe(self.trainer, self.train)
             self.ending.watch_time()
-            self.trainer.fit(
-                lambda epoch: self.train,
-                max_update=self.total,
-                max_epoch=self.config.training.max_epoch,
-                observers=observers,
-            )
-            mine = str(received[0] if received else 0)
-            signal = max(int(number) for number in self.world.gather(mine))
-            signal = signal if self.trainer.stopped else 0
-            self.complete(signal)
+            try:
+                self.trainer.fit(
+                    lambda epoch: self.train,
+                    max_update=self.total,
+                    max_epoch=self.config.training.max_epoch,
+                    observers=observers,
+                )
+                mine = str(received[0] if received else 0)
+                signal = max(int(number) for number in self.world.gather(mine))
+                signal = signal if self.trainer.stopped else 0
+                self.complete(signal)
+            except NoFigure as error:
+                self.keep(error)
+                raise
         return self.conclude(signal or None)
+
+    def keep(self, error: NoFigure) -> None:
+        """Save what was learnt until a figure was found missing, and say how to go on."""
+        if not self.config.checkpoint.no_save:
+            place = self.trainer.place
+            self.saving.finish(place.update, place.latest_epoch, "end")
+            raise NoFigure(f"{error} The same command goes on from here with that.") from None
 
     def guards(self) -> list[Observer]:
         """What tells of trouble, and ends the run where it is too much."""

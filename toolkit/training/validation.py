@@ -17,6 +17,10 @@ from toolkit.training.step import Figures, State, Step
 from toolkit.training.trainer import Trainer
 
 
+class NoFigure(ToolkitError):
+    """What shall decide which checkpoint is best is no figure, which the first validation shows."""
+
+
 class Validation:
     """Validates at each epoch's end and every so many updates; knows the best, ends when stale."""
 
@@ -60,8 +64,8 @@ class Validation:
             return
         with self.average.in_place() if self.average else nullcontext():
             self.measure(update, epoch)
-        self.validated_at = update
         self.judge(self.latest[next(iter(self.subsets))], update)
+        self.validated_at = update
 
     def measure(self, update: int, epoch: int) -> None:
         begun = perf_counter()
@@ -75,9 +79,9 @@ class Validation:
     def judge(self, figures: Figures, update: int) -> None:
         """Tell the schedule, remember the best, and end training that has become stale."""
         if self.metric not in figures:
-            raise ToolkitError(
+            raise NoFigure(
                 f"training.best_metric must be a figure of validation, but is {self.metric!r}. "
-                f"Known: {', '.join(figures)}."
+                f"Known: {', '.join(figures)}. Choose one of them with --best-metric."
             )
         value = float(figures[self.metric])
         if self.schedule:
