@@ -83,6 +83,12 @@ def test_without_a_bound_a_micro_batch_has_32_examples(config, data):
     assert sorted(sizes) == [6, 32]
 
 
+def test_selected_places_come_in_numbers_that_come_again(config, data):
+    for [batch] in split(config, data).loader.updates(1):
+        assert len(batch.places) == len(batch.targets) and len(batch.places) % 64 == 0
+        assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.places)
+
+
 def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     for epoch, name in enumerate("abcabc", 1):

@@ -144,7 +144,7 @@ class TaggedExamples:
         return spellings, torch.from_numpy(spelled.reshape(shape))
 
     def _rows(self, count: int) -> int:
-        """So many and no more on a CPU; on a GPU stable shapes, with one that fills up at least."""
+        """So many and no more, or a number that comes again, with one that fills up at least."""
         return STABLE * (count // STABLE + 1) if self._fixed_shapes else count
 
     def _idle(self) -> TaggedBatch:

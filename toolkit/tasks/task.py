@@ -64,7 +64,8 @@ class Task(nn.Module, ABC):
     ) -> Examples:
         """The examples of one split of an opened DataFolder.
 
-        `fixed_shapes` pads the number of selected places to a multiple of 64 (for a GPU).
+        `fixed_shapes` pads the number of selected places to a multiple of 64: what processors
+        prepare for the product of a new shape takes them longer than a few more rows.
         """
 
     @abstractmethod

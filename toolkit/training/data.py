@@ -46,7 +46,7 @@ def split_of(
     training: bool,
 ) -> Split:
     """One split of a folder as the task sees it, with this rank's loader."""
-    examples = examples_of(name, folder, task, world=world, seed=seed, training=training)
+    examples = examples_of(name, folder, task, seed=seed, training=training)
     told = f"{name} of {folder.name}"
     loader = loader_of(examples, c, world=world, seed=seed, training=training, name=told)
     return Split(name=name, examples=examples, loader=loader)
@@ -92,16 +92,11 @@ def bounds(
 
 
 def examples_of(
-    name: str, folder: DataFolder, task: Chosen, *, world: World, seed: int, training: bool
+    name: str, folder: DataFolder, task: Chosen, *, seed: int, training: bool
 ) -> Examples:
     build: Any = TASKS[task.name].build
     examples: Examples = build.examples(
-        task.config,
-        folder,
-        name,
-        seed=seed,
-        training=training,
-        fixed_shapes=world.device.type == "cuda",
+        task.config, folder, name, seed=seed, training=training, fixed_shapes=True
     )
     return examples
 
@@ -187,8 +182,8 @@ class TrainingData:
         return Split(name=name, examples=examples, loader=loader)
 
     def _examples(self, folder: DataFolder) -> Examples:
-        name, world = self._c.train_subset, self._world
-        return examples_of(name, folder, self._task, world=world, seed=self._seed, training=True)
+        name = self._c.train_subset
+        return examples_of(name, folder, self._task, seed=self._seed, training=True)
 
     def _mixed(self, together: Examples, epoch: int) -> Mixture:
         """The weights over the examples of each corpus: those that it adds to the ones before."""
