@@ -23,10 +23,12 @@ def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
     assert not torch.equal(head.train()(states), head(states))
 
 
-def test_heads_that_rank_are_fp32_where_states_are_not():
+def test_heads_of_answers_are_fp32_where_states_are_not():
     torch.manual_seed(0)
     spans, options, states = SpanHead(6), OptionHead(6, dropout=0.0), torch.randn(2, 5, 6)
+    number = SentenceHead(6, 1, dropout=0.0)
     with torch.autocast("cpu", torch.bfloat16):
-        scores, single = spans(states), options(states[0])
+        scores, single, numbers = spans(states), options(states[0]), number(states[0])
+    torch.testing.assert_close(numbers, states[0] @ number.output.weight.T + number.output.bias)
     torch.testing.assert_close(scores, states @ spans.weight.T + spans.bias)
     torch.testing.assert_close(single, states[0] @ options.output.weight[0] + options.output.bias)

@@ -88,17 +88,20 @@ class Pooler(nn.Linear):
         return super().forward(states).tanh()
 
 
-class SpanHead(nn.Linear):
+class PreciseLinear(nn.Linear):
+    """W x + b in fp32 at least: in bf16 many answers would be equally good, and numbers rounded."""
+
+    def forward(self, states: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape C"]:
+        with torch.autocast(states.device.type, enabled=False):
+            return super().forward(states.to(torch.promote_types(states.dtype, torch.float32)))
+
+
+class SpanHead(PreciseLinear):
     """W x + b for every place: how well an answer begins there, and how well it ends there."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 2)
         initialise(self)
-
-    def forward(self, states: Float[Tensor, "B S D"]) -> Float[Tensor, "B S 2"]:
-        """In fp32 at least: in bf16 many of the places would be equally good."""
-        with torch.autocast(states.device.type, enabled=False):
-            return super().forward(states.to(torch.promote_types(states.dtype, torch.float32)))
 
 
 class SentenceHead(nn.Module):
@@ -106,7 +109,7 @@ class SentenceHead(nn.Module):
 
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
-        self.dropout, self.output = Dropout(dropout), nn.Linear(width, outputs)
+        self.dropout, self.output = Dropout(dropout), PreciseLinear(width, outputs)
         initialise(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N C"]:
@@ -118,12 +121,8 @@ class OptionHead(nn.Module):
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
-        self.dropout, self.output = Dropout(dropout), nn.Linear(width, 1)
+        self.dropout, self.output = Dropout(dropout), PreciseLinear(width, 1)
         initialise(self)
 
     def forward(self, states: Float[Tensor, "B D"]) -> Float[Tensor, " B"]:
-        """In fp32 at least: in bf16 options would often be equally good."""
-        states = self.dropout(states)
-        with torch.autocast(states.device.type, enabled=False):
-            states = states.to(torch.promote_types(states.dtype, torch.float32))
-            return self.output(states)[:, 0]  # (B, 1) -> (B)
+        return self.output(self.dropout(states))[:, 0]  # (B, 1) -> (B)
