@@ -57,7 +57,7 @@ def find(path: Path) -> Path:
         )
     if not path.is_dir():
         raise ToolkitError(
-            f"a checkpoint must be a folder that is there, but {path} is not. Check --path."
+            f"a checkpoint must be a folder that is there, but {path} is not. Check its name."
         )
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
