@@ -96,7 +96,7 @@ def places_of(path: Path, first: str, task: LabelledTask) -> tuple[Places, int]:
     raise ToolkitError(
         f"{path}:1: the first line must name the columns of {task.name}, {wanted} among them, but "
         f"names {', '.join(repr(name[:SHOWN]) for name in names)}. Give the file as it was "
-        f"published, with tabs between columns; of a table of your own, say which by --text-columns."
+        f"published, with tabs between columns; of your own table, name them by --text-columns."
     )
 
 
