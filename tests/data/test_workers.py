@@ -71,9 +71,11 @@ def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
         assert [*found] == [(n, str(n)) for n in range(1, 20)]
 
 
-def test_a_stream_left_half_way_keeps_nobody_waiting():
+def test_a_stream_left_half_way_is_read_no_further():
+    items = iter(range(10**9))
     with Workers(2, CONFIG) as workers:
-        next(workers.stream(str, iter(range(10**9))))
+        next(workers.stream(str, items))
+    assert next(items) <= 2 * module.AHEAD + 1
 
 
 def test_a_worker_of_a_stream_that_is_killed_is_told():

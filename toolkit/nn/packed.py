@@ -2,7 +2,7 @@
 
 A product of few rows spends more on bringing its weights into that order than on multiplying; a
 model that only answers does it once. In single precision oneDNN's products also use all of the
-registers of processors on which the usual ones do not: 64 x 35 x 512 x 1024 took half the time.
+registers of processors on which the usual ones do not: 32 rows by 512 x 1024 took 220 us for 493.
 """
 
 from __future__ import annotations
