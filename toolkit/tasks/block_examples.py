@@ -18,7 +18,7 @@ from toolkit.data.batching import fingerprint_of
 from toolkit.data.folder import DataFolder
 from toolkit.data.stream import Stream
 from toolkit.models.inputs import Inputs
-from toolkit.tasks.translation_examples import filled
+from toolkit.tasks.stable_rows import filled
 
 OBJECTIVE = "lm"
 Numbers = npt.NDArray[np.int64]

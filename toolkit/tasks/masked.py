@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.config.sections import require
@@ -22,9 +21,9 @@ from toolkit.data.segments import SegmentedSamples
 from toolkit.data.vocabulary import Vocabulary
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.stable_rows import filled
 
 OBJECTIVE = "mlm"
-STABLE_PLACES = 64
 PAIRS = ("chang", "electra")
 
 Numbers = npt.NDArray[np.int64]
@@ -147,20 +146,12 @@ class SentenceExamples:
                 segments=_tensor(sentences.segments),
                 padding=_tensor(padding),
             ),
-            places=self._filled(chosen.rows * width + chosen.places, 0),
-            targets=self._filled(targets, IGNORED),
+            places=filled(chosen.rows * width + chosen.places, 0, self._fixed_shapes),
+            targets=filled(targets, IGNORED, self._fixed_shapes),
             weights={objective: float(len(targets))},
             sentences=len(sentences.lengths),
             tokens=int(sentences.lengths.sum()),
         )
-
-    def _filled(self, values: Numbers, filler: int) -> Int[Tensor, " N"]:
-        """At least one row, so that every head takes part; stable shapes where wanted."""
-        multiple = STABLE_PLACES if self._fixed_shapes else 1
-        rows = multiple * max(1, -(-len(values) // multiple))
-        whole = np.full(rows, filler, np.int64)
-        whole[: len(values)] = values
-        return torch.from_numpy(whole)
 
 
 class MaskedExamples(SentenceExamples):

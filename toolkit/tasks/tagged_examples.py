@@ -20,10 +20,10 @@ from toolkit.data.ranges import ranges
 from toolkit.data.tagged.chunks import cut, words_of
 from toolkit.data.tagged.split import TaggedSplit, TaggedWords
 from toolkit.models.inputs import Inputs
+from toolkit.tasks.stable_rows import STABLE_ROWS
 from toolkit.tasks.tagging_config import SuitedTagging
 
 OBJECTIVE = "tag"
-STABLE = 64
 
 Numbers = npt.NDArray[np.int64]
 
@@ -145,7 +145,7 @@ class TaggedExamples:
 
     def _rows(self, count: int) -> int:
         """So many and no more, or a number that comes again, with one that fills up at least."""
-        return STABLE * (count // STABLE + 1) if self._fixed_shapes else count
+        return STABLE_ROWS * (count // STABLE_ROWS + 1) if self._fixed_shapes else count
 
     def _idle(self) -> TaggedBatch:
         batch = self.collate(np.zeros(1, np.int64), None)

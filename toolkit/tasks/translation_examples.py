@@ -20,7 +20,7 @@ from toolkit.data.pairs import Texts
 from toolkit.data.parallel.split import ParallelSplit
 from toolkit.data.ranges import ranges
 from toolkit.models.inputs import Inputs
-from toolkit.tasks.masked import STABLE_PLACES
+from toolkit.tasks.stable_rows import filled
 
 OBJECTIVE = "translation"
 Numbers = npt.NDArray[np.int64]
@@ -123,14 +123,6 @@ def inputs_of(text: Texts, end: int, pad: int) -> Inputs:
     padding = np.arange(tokens.shape[1]) >= lengths[:, None]
     hidden = torch.from_numpy(padding) if padding.any() else None
     return Inputs(tokens=torch.from_numpy(tokens), padding=hidden)
-
-
-def filled(values: Numbers, filler: int, fixed_shapes: bool) -> Int[Tensor, " N"]:
-    """As they are, or filled up to a multiple of 64 for shapes that come again."""
-    multiple = STABLE_PLACES if fixed_shapes else 1
-    whole = np.full(multiple * -(-len(values) // multiple), filler, np.int64)
-    whole[: len(values)] = values
-    return torch.from_numpy(whole)
 
 
 def remark_of(long: int, most: int, left_out: int) -> str:
