@@ -76,6 +76,12 @@ def test_another_run_is_refused_and_the_difference_shown(
         run(config(max_update=2, **change))
 
 
+def test_of_another_architecture_only_the_name_is_told(config, stopped):
+    stopped(config(max_update=2), 2)
+    with pytest.raises(ToolkitError, match=r"_u2 arch\.name was '\w+' and is now 'bert_tiny'\. "):
+        run(config(max_update=2, arch="bert_tiny"))
+
+
 def test_other_data_are_refused(config, data, tmp_path, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=r"must go on with the data it began with"):

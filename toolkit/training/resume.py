@@ -113,16 +113,20 @@ def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
 def refuse_changes(folder: Path, config: RunConfig) -> None:
     """Refuse to go on with another architecture, task, criterion, optimizer or seed.
 
-    Options that the version which saved did not have yet were at their defaults.
+    Options that the version which saved did not have yet were at their defaults. Of a part that
+    is another one only the name is told.
     """
     before, now = (
         flat(strict_json.loads(strict_json.dumps(to_dict(run))))
         for run in (read_config(folder)[0], config)
     )
+    differing = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
+    names = {f"{fixed}.name" for fixed in FIXED} & differing
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and any(within(key, fixed) for fixed in FIXED)
+        for key in sorted(differing)
+        if any(within(key, fixed) for fixed in FIXED)
+        and (key in names or f"{key.partition('.')[0]}.name" not in names)
     ]
     if changed:
         raise ToolkitError(

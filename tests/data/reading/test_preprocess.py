@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -61,13 +62,16 @@ def test_validation_must_have_answers(folder, form, held):
 
 
 def test_a_file_of_which_nothing_is_left_is_refused(folder):
-    with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
-        folder(squad(WRONG), malformed="skip")
+    """Nor is it said that what is wrong could be left out."""
+    for malformed in ("error", "skip"):
+        with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
+            folder(squad(WRONG), malformed=malformed)
 
 
 def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
     folder(SQUAD, json=str(tmp_path / "told"))
     assert "2 of 4 (50.00%)" in (shown := capsys.readouterr().out)
+    assert re.search(r"not found as it is: \S+\.json:article 1 .A town., paragraph 1", shown)
     assert "question 3, id q3: 'Jos\u00e9' is read as 'Jos\u00e9,', since it ends inside" in shown
     events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [e["wanted"] for e in events if e["event"] == "miss"] == ["Anna  Bell", "Jos\u00e9"]

@@ -86,8 +86,8 @@ def refuse_problems(read: Sources, config: PreprocessConfig) -> None:
         if lost and source.passages and not answered:
             raise ToolkitError(f"{lost[0]}{more(lost)} Correct it.")
         if source.problems and (config.malformed == "error" or not source.passages):
-            skip = "" if config.malformed == "skip" else ", or give --malformed skip"
-            advice = f"Correct it{skip}."
+            useless = config.malformed == "skip" or not source.passages
+            advice = "Correct it." if useless else "Correct it, or give --malformed skip."
             raise ToolkitError(f"{source.problems[0]}{more(source.problems)} {advice}")
 
 

@@ -138,7 +138,7 @@ class Reader:
             raise ValueError("a question without an answer must have none, but has.")
         if self.wanted and not (none or given):
             raise ValueError("a question must have an answer, or say that there is none.")
-        return Asked(name, held["question"], tuple(answers), none, where)
+        return Asked(name, held["question"], tuple(answers), none, f"{self.path}:{where}")
 
     def answer(self, held: Any, context: str, where: str) -> Answer:
         """One that is judged by its text alone may be elsewhere than it says."""

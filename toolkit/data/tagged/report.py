@@ -33,10 +33,11 @@ def summary(
         rows.append([split, *counts, *shares, f"{found['unseen_tags']:,}"])
     tables, words = codec.tables, sum(entry["words"] for entry in meta["splits"].values())
     pieces = "" if codec.has_words else f", {len(codec.vocabulary):,} pieces"
+    tags = f"{len(tables.tags)} tag{'s' if len(tables.tags) > 1 else ''}"
     terminal = output.terminal
     told(
         terminal,
-        f"{destination}: {len(tables.words):,} known words{pieces}, {len(tables.tags)} tags, "
+        f"{destination}: {len(tables.words):,} known words{pieces}, {tags}, "
         f"{len(tables.characters):,} characters",
     )
     Table(columns=HEADS, rows=rows, numbers=HEADS[1:]).print(terminal)
