@@ -13,12 +13,11 @@ default, and under bf16 autocast. Each lives in a process of its own and they ta
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from typing import Any
 
-from race import Update, machine, race, report
-from updates import hugging_faces, masked_batch, ours, table
+from race import Update
+from updates import compare, hugging_faces, masked_batch, ours
 
 WORDS = 30_522
 REFERENCE = "convbert, bf16"
@@ -60,20 +59,5 @@ def contestants(length: int, tokens: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sentence")
-    parser.add_argument("--tokens", type=int, default=4096, help="tokens of a batch")
-    parser.add_argument("--rounds", type=int, default=5, help="updates timed for each contestant")
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
-    records = race(contestants(asked.length, asked.tokens), asked.rounds)
-    found = table(records, f"update at T={asked.length}", REFERENCE, asked.tokens)
-    text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
-    print(text)
-    if asked.report:
-        report(f"convbert-speed-{asked.length}", "ConvBERT's speed", __doc__, text)
-
-
 if __name__ == "__main__":
-    main()
+    compare("convbert-speed", "ConvBERT's speed", __doc__, contestants, REFERENCE)

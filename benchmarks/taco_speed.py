@@ -13,13 +13,12 @@ passes' worth of sentences); theirs is what `transformers.Trainer` does in one.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from typing import Any
 
 import torch
-from race import Update, machine, race, report
-from updates import hugging_faces, masked_batch, ours, table
+from race import Update
+from updates import compare, hugging_faces, masked_batch, ours
 
 from toolkit.common.memory import keep_freed_memory
 from toolkit.common.positions import HIDDEN_POSITION
@@ -86,20 +85,5 @@ def contestants(length: int, tokens: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sentence")
-    parser.add_argument("--tokens", type=int, default=4096, help="tokens of a batch")
-    parser.add_argument("--rounds", type=int, default=5, help="updates timed for each contestant")
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
-    records = race(contestants(asked.length, asked.tokens), asked.rounds)
-    found = table(records, f"update at T={asked.length}", OURS, asked.tokens)
-    text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
-    print(text)
-    if asked.report:
-        report(f"taco-speed-{asked.length}", "TACO's speed", __doc__, text)
-
-
 if __name__ == "__main__":
-    main()
+    compare("taco-speed", "TACO's speed", __doc__, contestants, OURS)

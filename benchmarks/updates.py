@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 import torch
-from race import Record, Update
+from race import Record, Update, machine, race, report
 
 RATE = 0.15
 """Share of the tokens that are predicted."""
@@ -93,3 +94,25 @@ def table(records: Mapping[str, Record], title: str, reference: str, tokens: int
             f"| {peak:,.0f} |"
         )
     return "\n".join(lines)
+
+
+def compare(
+    name: str,
+    title: str,
+    description: str,
+    contestants: Callable[[int, int], Mapping[str, Any]],
+    reference: str,
+) -> None:
+    """The command of a benchmark: its contestants, by length and tokens, race one update each."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--length", type=int, default=128, help="tokens of a sentence")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens of a batch")
+    parser.add_argument("--rounds", type=int, default=5, help="updates timed for each contestant")
+    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
+    asked = parser.parse_args()
+    records = race(contestants(asked.length, asked.tokens), asked.rounds)
+    found = table(records, f"update at T={asked.length}", reference, asked.tokens)
+    text = f"{machine()}; {asked.tokens:,} tokens a batch\n\n{found}\n"
+    print(text)
+    if asked.report:
+        report(f"{name}-{asked.length}", title, description, text)
