@@ -30,6 +30,21 @@ def test_taps_are_laid_along_the_diagonals_and_gathered_back(spelt_out):
     torch.testing.assert_close(got, torch.autograd.grad((want * weight).sum(), taps)[0])
 
 
+@pytest.mark.parametrize("in_order", [0, 1])
+def test_taps_of_all_sentences_are_laid_by_the_positions_of_each(in_order):
+    positions = torch.tensor([[0, -1, 2], [1, 0, -1]])
+    positions[:in_order] = torch.arange(3)
+    taps = torch.randn(1, H, 1, 11, requires_grad=True)
+    offsets = Offsets(positions, 3, torch.device("cpu"))
+    laid = lay(taps.expand(-1, -1, 3, -1), offsets)
+    index = 5 + positions[:, None] - positions[..., None]
+    want = taps[0, :, 0][:, index].transpose(0, 1)
+    assert torch.equal(laid, want)
+    weight = torch.randn_like(laid)
+    got = torch.autograd.grad((laid * weight).sum(), taps)[0]
+    torch.testing.assert_close(got, torch.autograd.grad((want * weight).sum(), taps)[0])
+
+
 def test_a_table_made_in_inference_serves_training_afterwards():
     offsets = Offsets(None, 11, torch.device("cpu"))
     with torch.inference_mode():

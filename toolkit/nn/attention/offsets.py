@@ -133,6 +133,7 @@ def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B 
     if offsets.shared and radius == offsets.length - 1:
         return skewed(taps)
     if not offsets.shared and radius >= offsets.reach:
+        taps = taps.expand(len(offsets.ids), -1, -1, -1)
         if offsets.plain == len(taps):
             return skewed(taps)
         return laid_by_ids(taps, offsets.ids, offsets.moved)
