@@ -23,6 +23,12 @@ def test_a_rate_is_rounded_to_what_15_bits_can_draw():
     assert abs(rounded(0.1) - 0.1) < 0.5 / LEVELS
 
 
+def test_a_rate_next_to_one_keeps_few_numbers_and_stays_finite():
+    torch.manual_seed(0)
+    y = Dropout(0.99999)(torch.ones(1_000_000))
+    assert y.unique().tolist() == [0, LEVELS] and 10 < (y != 0).sum() < 60  # 30.5 are expected
+
+
 def test_the_15_bits_of_every_number_are_uniform():
     torch.manual_seed(0)
     words = torch.cat(list(drawn(torch.empty(400_000, dtype=torch.int64))))

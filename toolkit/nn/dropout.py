@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 LEVELS = 2**15
-"""A rate is rounded to a multiple of 1 / LEVELS; the scale is that of the rounded rate."""
+"""A rate is rounded to a multiple of 1 / LEVELS below 1; the scale is that of the rounded rate."""
 
 GOLDEN = 0x9E3779B97F4A7C15
 BLOCK = 2**18
@@ -64,13 +64,13 @@ def dropped(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
 
 
 def rounded(rate: float) -> float:
-    """The nearest rate that 15 bits can draw."""
-    return round(rate * LEVELS) / LEVELS
+    """The nearest rate below 1 that 15 bits can draw."""
+    return min(round(rate * LEVELS), LEVELS - 1) / LEVELS
 
 
 def keep(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
     """All bits set with probability 1 - rounded(rate), none otherwise; on the CPU."""
-    kept = LEVELS - round(rate * LEVELS)  # of the LEVELS values that the 15 low bits take
+    kept = round((1 - rounded(rate)) * LEVELS)  # of LEVELS values that the 15 low bits take
     words = torch.empty(-(-shape.numel() // 4), dtype=torch.int64)
     for block in drawn(words):
         bits = block.view(torch.int16)
