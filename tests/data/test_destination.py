@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,29 @@ def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
     with destination(tmp_path / "data", overwrite=False) as partial:
         filled(partial, "1")
     assert not dead.exists() and alive.exists()
+
+
+def test_what_an_earlier_process_of_the_same_number_left_is_tidied_up(tmp_path):
+    (left := tmp_path / f"data.partial-{os.getpid()}").mkdir()
+    (left / "half").write_text("")
+    with destination(tmp_path / "data", overwrite=False) as partial:
+        filled(partial, "1")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["meta.json"]
+
+
+@pytest.mark.parametrize("name", [".", "new/.."])
+def test_a_folder_without_a_name_of_its_own_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = "destdir must be a folder that can be renamed, but .* cannot. Name one in it, as .*data"
+    with pytest.raises(ToolkitError, match=told), destination(Path(name), overwrite=False):
+        pytest.fail("entered")
+
+
+def test_a_mounted_folder_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    told = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
+    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=False):
+        pytest.fail("entered")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

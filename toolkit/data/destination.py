@@ -16,6 +16,7 @@ from toolkit.data.own_folder import META_FILE
 @contextmanager
 def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its name when the block ends without error."""
+    _refuse_unmovable(path)
     _refuse_taken(path, overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +51,15 @@ def written_to(destdir: str) -> Iterator[None]:
         ) from error
 
 
+def _refuse_unmovable(path: Path) -> None:
+    """What no finished folder could be renamed to; told before the work and not after it."""
+    if path.name in ("", "..") or path.is_mount():
+        raise ToolkitError(
+            f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
+            f"{path / 'data'}."
+        )
+
+
 def _refuse_taken(path: Path, overwrite: bool) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
@@ -66,8 +76,11 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """What an interrupted run left behind, unless that run is still alive."""
+    """What an interrupted run left behind, unless that run is still alive.
+
+    One with this process's number has ended: a container gives each run the same.
+    """
     for left in path.parent.glob(f"{path.name}.partial-*"):
         owner = left.name.rpartition("-")[2]
-        if owner.isdigit() and not is_running(int(owner)):
+        if owner.isdigit() and (int(owner) == os.getpid() or not is_running(int(owner))):
             shutil.rmtree(left, ignore_errors=True)
