@@ -157,3 +157,23 @@ def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):
         return str(caught.value)
 
     assert ranks(end) == ["no space left. That was failure 1 in a row."] * 2
+
+
+def test_a_save_that_failed_on_one_rank_is_made_again_by_all(make_trainer, ranks, tmp_path):
+    def go_on(world):
+        def save(update, epoch, reasons):
+            tries.append(update)
+            world.gather("figures")  # observers are summed over the ranks
+            if world.first and len(tries) == 1:
+                raise NotSaved("no space left.")
+
+        tries = []
+        trainer = make_trainer(world=world)
+        validation = Validation(trainer, {}, None)
+        folder, c = SaveFolder(tmp_path), CheckpointConfig()
+        saving = Saving(trainer, folder, save, None, config=c, validation=validation)
+        saving.save(1, 1, ["interval"])
+        saving.finish(1, 1, "end")
+        return tries
+
+    assert ranks(go_on) == [[1, 1]] * 2

@@ -81,14 +81,16 @@ class Saving:
             self.put(update, epoch, reasons)
         except (NotSaved, OSError) as error:
             problem = str(error)
-        return next(filter(None, self.trainer.world.gather(problem)), "")
+        problem = next(filter(None, self.trainer.world.gather(problem)), "")
+        if not problem:
+            self.saved_at = update  # on all ranks or none, since all take part in a save
+        return problem
 
     def put(self, update: int, epoch: int, reasons: list[str]) -> None:
         name = f"checkpoint_e{epoch}_u{update}"
         if self.saved_at != update:
             begun = perf_counter()
             self.write(update, epoch, reasons)
-            self.saved_at = update
             if self.sink:
                 values: dict[str, Value] = {"update": update, "epoch": epoch, "path": name}
                 self.sink.write("save", {**values, "seconds": perf_counter() - begun})
