@@ -57,6 +57,21 @@ def test_runs_that_tell_no_configuration_are_grouped_by_their_names(tmp_path):
     assert names(tmp_path) == {"x": 2, "y": 1}
 
 
+def test_runs_of_one_name_in_two_places_are_no_seeds_of_each_other(tmp_path):
+    for place in "ab":
+        make_run(tmp_path / place / "run", result="")
+    found = grouped(read_runs([tmp_path / "a", tmp_path / "b"]))
+    assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
+
+
+def test_configurations_that_their_options_do_not_tell_apart_are_all_kept(tmp_path):
+    for place, config in (("a", {"arch": {"size": None}}), ("b", {"arch": {}})):
+        make_run(tmp_path / place / "run", result="")
+        (tmp_path / place / "run" / "result.json").write_text(json.dumps({"config": config}))
+    found = grouped(read_runs([tmp_path / "a", tmp_path / "b"]))
+    assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
+
+
 def test_a_folder_without_runs_is_one_clear_error(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be a folder that holds metrics.jsonl.*does not"):
         read_runs([tmp_path])

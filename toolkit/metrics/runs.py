@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
+from toolkit.metrics.pictures import short_names
 from toolkit.metrics.records import Record, read_records
 
 LOG, RESULT = "metrics.jsonl", "result.json"
@@ -48,7 +49,7 @@ def read_run(folder: Path) -> Run:
 
 
 def options_of(folder: Path) -> dict[str, Any]:
-    """From its result or, of a sweep's run without one, its options; else from its name."""
+    """From its result or, of a sweep's run without one, its options; else from its path."""
     for name in (RESULT, OPTIONS):
         try:
             saved = strict_json.loads((folder / name).read_text(encoding="utf-8"))
@@ -56,7 +57,12 @@ def options_of(folder: Path) -> dict[str, Any]:
             continue
         options = important(saved.get("config", saved))
         return {key: value for key, value in options.items() if key != "training.seed"}
-    return {"run": re.sub(r",?seed=\d+", "", folder.name) or folder.parent.name}
+    return {"run": str(folder.parent / seedless(folder))}
+
+
+def seedless(folder: Path) -> str:
+    """The folder's name; empty where it tells nothing but a seed."""
+    return re.sub(r",?seed=\d+", "", folder.name)
 
 
 def important(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,8 +84,8 @@ def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of equal configuration together, named by the options in which the groups differ; in the
-    order of their numbers, else as the runs come.
+    """Runs of equal configuration together, named by the options in which the groups differ, or by
+    their folders where these do not tell; in the order of their numbers, else as the runs come.
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
@@ -92,7 +98,10 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
             differing = [key]  # the name says it all
             break
     ordered = sorted(groups.values(), key=lambda group: numbers(group[0], differing))
-    return {label(group[0], differing): group for group in ordered}
+    names = [label(group[0], differing) for group in ordered]
+    if len(set(names)) < len(names):
+        names = short_names([str(group[0].folder) for group in ordered])
+    return dict(zip(names, ordered, strict=True))
 
 
 def numbers(run: Run, keys: Sequence[str]) -> list[float]:
@@ -105,10 +114,10 @@ def numbers(run: Run, keys: Sequence[str]) -> list[float]:
 
 def label(run: Run, differing: Sequence[str]) -> str:
     """`fixed=true, dynamic=false`; the folder's name where there is one configuration alone."""
-    parts = [(k.rpartition(".")[2], run.options[k]) for k in differing if k in run.options]
-    parts = [(k, v) for k, v in parts if k != "run"] or parts
-    text = ", ".join(v if k in ("name", "run") else f"{k}={shown(v)}" for k, v in parts)
-    return text or re.sub(r",?seed=\d+", "", run.folder.name) or run.folder.parent.name
+    told = [k for k in differing if k in run.options and k != "run"]
+    parts = [(k.rpartition(".")[2], run.options[k]) for k in told]
+    text = ", ".join(v if k == "name" else f"{k}={shown(v)}" for k, v in parts)
+    return text or seedless(run.folder) or run.folder.parent.name
 
 
 def shown(value: Any) -> str:
