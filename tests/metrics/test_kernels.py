@@ -29,6 +29,10 @@ def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
     assert found.caption.endswith("offsets beyond 3 are left out here")
 
 
+def test_nothing_is_said_to_be_left_out_where_all_offsets_are_shown():
+    assert "left out" not in table([HEADS.within(3)], 80).caption
+
+
 def test_channels_are_counted_by_the_offset_that_they_look_at_most():
     assert strongest(CHANNELS) == [2, 0, 1]
     [row] = table([CHANNELS], None).rows

@@ -89,7 +89,8 @@ def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
             rows.append([kernel.layer, kernel.name, who, *(text(cells.get(o)) for o in offsets)])
     channels = any(kernel.by == "channel" for kernel in found)
     counted = "; for channels, how many look most at each" if channels else ""
-    left_out = f"; offsets beyond {max(offsets)} are left out here" if fitting < radius else ""
+    beyond = radius > max(offsets)
+    left_out = f"; offsets beyond {max(offsets)} are left out here" if beyond else ""
     names = [f"{offset:+d}" if offset else "0" for offset in offsets]
     return Table(
         columns=["layer", "kernel", "head", *names],
