@@ -45,6 +45,12 @@ def test_channels_are_a_map_sorted_from_the_previous_to_the_next_token(axes):
     assert panel.images[0].get_clim() == (-1.0, 1.0)  # white is zero
 
 
+def test_kernels_of_one_tap_are_drawn_in_the_order_of_their_channels(axes):
+    alone = KernelRows(1, "span", "channel", [0], [[2.0], [1.0]], None)
+    panel, _ = axes(draw({"run": [alone]}, ""))
+    assert panel.images[0].get_array().tolist() == alone.mean
+
+
 def test_checkpoints_stand_below_each_other_with_lines_and_maps_beside(axes):
     figure = draw({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
     assert [block.get_suptitle() for block in figure.subfigs] == ["a", "b"]

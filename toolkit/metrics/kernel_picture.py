@@ -127,4 +127,6 @@ def by_channel(block: Any, kernels: Sequence[KernelRows]) -> None:
 def in_order(kernel: KernelRows) -> list[Sequence[float]]:
     """Rows sorted by what they give the next token less what they give the previous one."""
     at = {offset: place for place, offset in enumerate(kernel.offsets)}
+    if 1 not in at:  # a kernel of one tap has no neighbours
+        return list(kernel.mean)
     return sorted(kernel.mean, key=lambda row: row[at[1]] - row[at[-1]])
