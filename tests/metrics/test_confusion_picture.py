@@ -3,6 +3,7 @@ import json
 import pytest
 
 from toolkit.cli.plot import main
+from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
 from toolkit.metrics.confusion_picture import counted, read
@@ -24,6 +25,13 @@ def test_mistakes_are_told_by_their_number(file):
     [table] = read(file)
     assert table.title == "run test"
     assert counted(table) == [("(unseen)", "NOUN", 4), ("VERB", "NOUN", 2), ("NOUN", "VERB", 1)]
+
+
+def test_a_class_may_hold_what_some_take_for_the_end_of_a_line(tmp_path):
+    event = {**EVENT, "given": ["\u2028", "\x85"]}
+    (tmp_path / "figures.jsonl").write_text(strict_json.dumps(event) + "\n", "utf-8")
+    [table] = read(tmp_path / "figures.jsonl")
+    assert table.given == ["\u2028", "\x85"]
 
 
 def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, capsys):

@@ -52,8 +52,8 @@ def confusion(config: PlotConfig) -> None:
 def read(path: Path) -> list[Confusions]:
     """The events `confusion` of a file of JSON lines."""
     try:
-        lines = path.read_text("utf-8").splitlines()
-        events = [strict_json.loads(line) for line in lines]
+        lines = path.read_text("utf-8").split("\n")
+        events = [strict_json.loads(line) for line in lines if line]
         found = [it for it in events if it.get("event") == "confusion"]
         tables = [
             Confusions(title(it), it["is"], it["given"], np.array(it["counts"], np.int64))
