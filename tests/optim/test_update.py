@@ -65,3 +65,27 @@ def test_a_refused_update_changes_nothing_but_its_norm_is_told(fused):
     outcome = update(sgd, [p], clip_norm=1.0, refuse=refuse)
     assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 1])
     assert seen == pytest.approx([0.5]) and p.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_without_any_gradient_nothing_moves(fused):
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    sgd = torch.optim.SGD([p], lr=1.0, fused=fused)
+    assert [float(x) for x in update(sgd, [p], clip_norm=1.0)] == [0, 0, 0]
+    assert p.tolist() == [1.0, 2.0]
+
+
+class Fused(torch.optim.Optimizer):
+    """Moves nothing, on any device."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"fused": True})
+
+    def step(self):
+        pass
+
+
+def test_the_norm_of_no_gradients_is_where_the_parameters_are():
+    p = torch.nn.Parameter(torch.empty(2, device="meta"))
+    outcome = update(Fused([p]), [p], clip_norm=1.0)
+    assert {figure.device.type for figure in outcome} == {"meta"}

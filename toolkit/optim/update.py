@@ -42,7 +42,7 @@ def update(
     `refuse` is given |g|; where it answers 1 there is no step either.
     """
     scale = 1.0 if loss_scale is None else loss_scale
-    norm = total_norm(gradients(parameters)) / scale
+    norm = total_norm(gradients(parameters)).to(parameters[0].device) / scale
     skipped = norm.isfinite().logical_not().float()
     if refuse:
         skipped = torch.maximum(skipped, refuse(norm))
@@ -65,6 +65,6 @@ def step(
         optimizer.step()
         for name in fused:
             delattr(optimizer, name)
-    elif not skipped:
-        torch._foreach_div_(gradients(parameters), divisor)
+    elif not skipped and (found := gradients(parameters)):
+        torch._foreach_div_(found, divisor)
         optimizer.step()
