@@ -22,11 +22,16 @@ def test_a_given_codec_comes_without_what_it_keeps_beside(tmp_path, codec):
     assert codec_of_texts(config(), [], tmp_path, LabelledCodec(codec, labels)) is codec
 
 
+def test_what_a_reader_has_let_through_is_learnt_from_however_long(tmp_path):
+    codec = codec_of_texts(config(max_line_bytes=9), ["a\0 " * 9, "b"], tmp_path, None)
+    assert codec.vocabulary.symbols[4:6] == ["a\ufffd", "b"]
+
+
 def test_without_texts_nothing_can_be_learnt(tmp_path):
     with pytest.raises(ToolkitError, match="a vocabulary must be learnt from --trainpref"):
         codec_of_texts(config(), [], tmp_path, None)
 
 
 def test_no_character_changes_its_place():
-    text = "a\n\tb\u2028c\r\nd\ud800"
-    assert in_one_line(text) == "a  b c  d\ufffd" and len(in_one_line(text)) == len(text)
+    text = "a\n\tb\u2028c\r\nd\ud800\0"
+    assert in_one_line(text) == "a  b c  d\ufffd\ufffd" and len(in_one_line(text)) == len(text)

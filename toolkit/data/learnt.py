@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
@@ -35,13 +36,17 @@ def codec_of_texts(
 
 
 def learnt(config: PreprocessConfig, texts: Iterable[str], folder: Path) -> Codec:
-    """From texts of the training part, each a line."""
-    path, tasks = folder / TEXT_FILE, list[PartTask]()
-    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-        file.writelines(f"{in_one_line(text)}\n" for text in texts)
+    """From texts of the training part, each a line; how long one may be, its reader has said."""
+    path, tasks, most = folder / TEXT_FILE, list[PartTask](), config.max_line_bytes
+    with path.open("wb") as file:
+        for text in texts:
+            line = in_one_line(text).encode()
+            most = max(most, len(line))
+            file.write(line + b"\n")
     if path.stat().st_size:
         parts = plan_parts([path], "lines")
         tasks = [PartTask("train", number, part) for number, part in enumerate(parts)]
+    config = replace(config, max_line_bytes=most)
     with Workers(1, config) as pool:
         codec = codec_for(config, tasks, pool)
     path.unlink()
@@ -51,6 +56,6 @@ def learnt(config: PreprocessConfig, texts: Iterable[str], folder: Path) -> Code
 def in_one_line(text: str) -> str:
     """White space of any kind as spaces, one for each, so that no character changes its place.
 
-    Halves of characters, which JSON can spell but no tokenizer reads, become replacements.
+    Halves of characters and NUL, which JSON can spell but no text holds, become replacements.
     """
-    return re.sub("[\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(r"\s", " ", text))

@@ -88,6 +88,10 @@ def test_answers_may_be_absent_where_they_are_not_wanted(race):
     assert len(race({"1.txt": held}).problems) == 3
 
 
+def test_half_a_character_in_an_article_is_read(race):
+    assert race({"1.txt": {**RACE, "article": "half \ud800"}}).passages[0].text == "half \ud800"
+
+
 def test_a_folder_without_passages_and_a_long_article_are_refused(race, tmp_path):
     with pytest.raises(ToolkitError, match=r"must hold passages, files that end in .txt, but hol"):
         race({"x.json": RACE})

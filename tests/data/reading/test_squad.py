@@ -118,6 +118,12 @@ def test_a_paragraph_without_context_and_a_huge_one_are_told(read):
         read(SQUAD, most=50)
 
 
+def test_half_a_character_and_nul_in_a_context_are_read(read):
+    text = "half \ud800, none \0, end"
+    found = read(squad(asked(1, "Last?", "end", text=text), context=text))
+    assert found.passages[0].text == text and not found.problems
+
+
 def test_a_context_of_sixty_thousand_characters_is_read(read):
     text = "word " * 12000 + "end"
     found = read(squad(asked(1, "Last?", "end", text=text), context=text))

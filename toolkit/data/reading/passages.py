@@ -82,3 +82,8 @@ class Source(NamedTuple):
     """What else must be told, such as files that were passed over."""
     none_allowed: bool = False
     """Whether questions may have no answer, as in SQuAD 2.0."""
+
+
+def size_of(text: str) -> int:
+    """Bytes in UTF-8, also of halves of characters, which JSON can spell."""
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.reading.json_text import NotJson, read_json
-from toolkit.data.reading.passages import Choice, Passage, Problem, Source
+from toolkit.data.reading.passages import Choice, Passage, Problem, Source, size_of
 
 BLANK = "_"
 """What stands in a question where its answer belongs."""
@@ -72,10 +72,10 @@ def passage_of(path: Path, max_bytes: int, wanted: bool, problems: list[Problem]
     if not isinstance(article, str) or not article.strip() or not questions:
         problems.append(Problem(path, "1", "a passage must have an article and questions."))
         return None
-    if len(article.encode()) > max_bytes:
+    if (size := size_of(article)) > max_bytes:
         raise ToolkitError(
-            f"{path}:1: an article must have at most {max_bytes} bytes, but has "
-            f"{len(article.encode())}. Shorten it, or raise --max-line-bytes."
+            f"{path}:1: an article must have at most {max_bytes} bytes, but has {size}. Shorten "
+            f"it, or raise --max-line-bytes."
         )
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
         what = unequal(questions, options, answers)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.reading.json_text import read_json
-from toolkit.data.reading.passages import Answer, Asked, Passage, Problem, Source
+from toolkit.data.reading.passages import Answer, Asked, Passage, Problem, Source, size_of
 
 SHOWN = 40
 """Characters of a wrong text that an error shows."""
@@ -89,10 +89,10 @@ class Reader:
         if not isinstance(context, str) or not isinstance(questions, list):
             self.wrong(place, f"a paragraph must have 'context' and 'qas', {but(paragraph)}")
             return
-        if len(context.encode()) > self.max_bytes:
+        if (size := size_of(context)) > self.max_bytes:
             raise ToolkitError(
                 f"{self.path}:{place}: a context must have at most {self.max_bytes} bytes, but has "
-                f"{len(context.encode())}. Shorten it, or raise --max-line-bytes."
+                f"{size}. Shorten it, or raise --max-line-bytes."
             )
         self.silent += not questions
         if questions and not context.strip():
