@@ -1,7 +1,9 @@
 import pytest
 import torch
 
+from toolkit import build_model
 from toolkit.common.errors import ToolkitError
+from toolkit.training import reading
 from toolkit.training.checkpoint import load_checkpoint
 from toolkit.training.reading import batches, limit, loaded, read_lines
 
@@ -46,3 +48,14 @@ def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, mo
     monkeypatch.setattr("toolkit.models.encoder.Encoder.reads_words", True, raising=False)
     with pytest.raises(ToolkitError, match=r"must read plain text to be shown some, but that of"):
         loaded(str(trained), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("arch", "task"),
+    [("transformer_lm_tiny", "language_modeling"), ("lightconv_tiny", "translation")],
+)
+def test_a_model_that_writes_is_shown_no_text(arch, task, monkeypatch):
+    learner = build_model(arch, vocabulary_size=20, task=task)
+    monkeypatch.setattr(reading, "load_checkpoint", lambda path: learner)
+    with pytest.raises(ToolkitError, match=r"must read alone to be shown text, but that of a wri"):
+        loaded("a", "cpu")

@@ -12,6 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.models.inputs import Inputs
 from toolkit.models.learnt_kernels import Text
 from toolkit.tasks.task import Learner
+from toolkit.tasks.writers import Writer
 from toolkit.training.checkpoint import load_checkpoint
 
 BATCH = 32  # sentences that go through the encoder together
@@ -26,6 +27,11 @@ def loaded(path: str, device: str) -> Learner:
         raise ToolkitError(
             f"a model must read plain text to be shown some, but that of {path} reads words with "
             f"their spellings at a fixed length. Draw one that reads pieces of words."
+        )
+    if isinstance(learner.encoder, Writer):
+        raise ToolkitError(
+            f"a model must read alone to be shown text, but that of {path} writes. Draw one of "
+            f"another task than translation and language_modeling."
         )
     return learner.to(chosen)
 
