@@ -1,4 +1,5 @@
 import os
+import time
 
 import pytest
 
@@ -81,3 +82,17 @@ def test_a_stream_left_half_way_is_read_no_further():
 def test_a_worker_of_a_stream_that_is_killed_is_told():
     with pytest.raises(ToolkitError, match="fewer --workers"), Workers(2, CONFIG) as workers:
         list(workers.stream(os._exit, [9, 9]))
+
+
+def test_a_worker_that_is_killed_before_more_work_is_given_out_is_told():
+    with Workers(2, CONFIG) as workers:
+
+        def codes():
+            yield 0
+            workers._pool.submit(os._exit, 9)
+            while not workers._pool._broken:
+                time.sleep(0.01)
+            yield 1
+
+        with pytest.raises(ToolkitError, match="fewer --workers"):
+            list(workers.stream(str, codes()))

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -74,14 +75,14 @@ class Workers:
         share = min(1.0, wanted / size) if wanted else 1.0
         if self._pool is None:
             return [item for part in parts for item in sample(part, config, share)]
-        futures = [self._pool.submit(sample, part, config, share) for part in parts]
+        futures = [self._submit(sample, part, config, share) for part in parts]
         return [item for items in self._results(futures) for item in items]
 
     def count_words(self, parts: Sequence[Sequence[Piece]]) -> Iterator[Mapping[str, int]]:
         """How often each word comes in each part."""
         if self._pool is None:
             return (count_words(part, self._config) for part in parts)
-        futures = [self._pool.submit(count_words, part, self._config) for part in parts]
+        futures = [self._submit(count_words, part, self._config) for part in parts]
         return iter(self._results(futures))
 
     def binarize(self, tasks: Sequence[PartTask], folder: Path, report: Report) -> Found:
@@ -91,7 +92,7 @@ class Workers:
             codec = Codec.load(folder)
             return [(task, binarize(task, config, codec, folder, report)) for task in tasks]
         order = sorted(tasks, key=lambda task: -sum(map(weight, task.pieces)))
-        futures = [self._pool.submit(_binarize, task, config, folder) for task in order]
+        futures = [self._submit(_binarize, task, config, folder) for task in order]
         self._watch(futures, report)
         results = dict(
             zip(((t.split, t.number) for t in order), self._results(futures), strict=True)
@@ -102,7 +103,7 @@ class Workers:
         """What a function makes of every item, in their order."""
         if self._pool is None:
             return [function(item) for item in items]
-        return self._results([self._pool.submit(function, item) for item in items])
+        return self._results([self._submit(function, item) for item in items])
 
     def stream(
         self, function: Callable[[Given], Made], items: Iterable[Given]
@@ -111,8 +112,7 @@ class Workers:
         if self._pool is None:
             yield from ((item, function(item)) for item in items)
             return
-        pool = self._pool
-        given = ((item, pool.submit(function, item)) for item in items)
+        given = ((item, self._submit(function, item)) for item in items)
         waiting = deque(islice(given, AHEAD * self._number))
         try:
             while waiting:
@@ -138,17 +138,30 @@ class Workers:
             report(now[0] - seen[0], now[1] - seen[1])
             seen = now
 
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        assert self._pool is not None, "there are workers"
+        with _told():
+            return self._pool.submit(function, *arguments)
+
     def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         try:
-            return [future.result() for future in futures]
-        except BrokenProcessPool as error:
-            raise ToolkitError(
-                "every worker must live to the end, but one was killed, most often for want of "
-                "memory. Use fewer --workers."
-            ) from error
+            with _told():
+                return [future.result() for future in futures]
         finally:
             for future in futures:
                 future.cancel()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A worker's death, met when its result is asked for or more work is given out."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise ToolkitError(
+            "every worker must live to the end, but one was killed, most often for want of "
+            "memory. Use fewer --workers."
+        ) from error
 
 
 def _begin(counters: Any) -> None:
