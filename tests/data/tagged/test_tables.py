@@ -36,6 +36,13 @@ def test_from_all_parts_the_others_words_and_tags_are_known_too():
     assert [found.words[place] for place in found.ambiguous] == ["a"]
 
 
+@pytest.mark.parametrize(("column", "tags"), [("xpos", ["X"]), ("Number", ["X", "_"])])
+def test_from_all_parts_a_tag_that_is_not_known_is_no_label_but_an_absent_feature_is(column, tags):
+    config = PreprocessConfig(format="conllu", trainpref="t", vocabulary_from="all")
+    splits = {"train": [sentence("a/X b/X")], "test": [sentence("a/_")]}
+    assert learn(splits, config, column).tags == tags
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -18,7 +18,7 @@ from typing import Any
 from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.tagged.conll_u import ABSENT
+from toolkit.data.tagged.conll_u import ABSENT, COLUMNS
 from toolkit.data.tagged.sentences import Sentence
 
 TABLES_FILE = "tagging.json"
@@ -84,6 +84,8 @@ def learn(
             f"tag must be upos, xpos or a feature of the training part, but no word there has "
             f"{column!r}. Correct --tag."
         )
+    if column in COLUMNS:  # of a feature its absence is a label
+        tags.pop(ABSENT, None)
     characters = Counter(c for sentence in training for word in sentence.words for c in word)
     alone = [c for c in dict.fromkeys(PAD) if c not in characters]
     several = with_several_tags(training)
