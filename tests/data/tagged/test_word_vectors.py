@@ -51,6 +51,20 @@ def test_where_no_cache_can_be_written_the_vectors_are_there_all_the_same(
     monkeypatch.setattr(np, "save", full)
     assert len(read_vectors(path).rows) == 3
     assert "no cache of the vectors" in capsys.readouterr().err
+    assert list(path.parent.iterdir()) == [path]  # a full disk keeps no half of one
+
+
+@pytest.mark.parametrize("data", [gzip.compress(TEXT.encode())[:-12], TEXT.encode()])
+def test_packed_vectors_that_are_cut_off_or_not_packed_are_told(tmp_path, data):
+    (tmp_path / "a.vec.gz").write_bytes(data)
+    told = r"word_vectors must name a readable file, but .*a.vec.gz is not: .* copy it again"
+    with pytest.raises(ToolkitError, match=told):
+        read_vectors(tmp_path / "a.vec.gz")
+
+
+def test_a_folder_in_place_of_vectors_is_told(tmp_path):
+    with pytest.raises(ToolkitError, match="word_vectors must name a readable file, but"):
+        read_vectors(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import io
 import json
 import os
 import sys
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -80,9 +82,9 @@ def cache_of(path: Path, first: int) -> Path:
 
 def keep(names: Path, table: Path, words: list[str], vectors: Matrix) -> bool:
     """Write the cache, whole or not at all; False where the folder takes no files."""
+    partial = names.with_name(f"{names.name}.{os.getpid()}")
     try:
         for path in (table, names):
-            partial = path.with_name(f"{path.name}.{os.getpid()}")
             with partial.open("wb") as file:
                 if path is table:
                     np.save(file, vectors)
@@ -91,18 +93,26 @@ def keep(names: Path, table: Path, words: list[str], vectors: Matrix) -> bool:
             partial.rename(path)
     except OSError as error:
         print(f"no cache of the vectors in {names.parent}: {error.strerror}", file=sys.stderr)
+        with suppress(OSError):
+            partial.unlink()
         return False
     return True
 
 
 def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
-    with opened(path) as file:
-        count, width = header(path, file.readline())
-        count = min(first, count) if first else count
-        vectors = np.empty((count, width), np.float32)
-        words = []
-        for number, line in enumerate(islice(file, count)):
-            words.append(row(path, number + 2, line, vectors[number]))
+    words: list[str] = []
+    try:
+        with opened(path) as file:
+            count, width = header(path, file.readline())
+            count = min(first, count) if first else count
+            vectors = np.empty((count, width), np.float32)
+            for number, line in enumerate(islice(file, count)):
+                words.append(row(path, number + 2, line, vectors[number]))
+    except (OSError, EOFError, zlib.error) as error:
+        raise ToolkitError(
+            f"word_vectors must name a readable file, but {path} is not: {error}. Correct the "
+            f"path, or copy it again."
+        ) from error
     if len(words) < count:
         refuse(
             path,
