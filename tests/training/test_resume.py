@@ -127,6 +127,16 @@ def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd)
         assert torch.equal(p, q)
 
 
+def test_a_run_that_began_with_other_weights_is_not_taken_for_one_of_these(config, tmp_path):
+    for name in "ab":
+        run(config(save_dir=str(tmp_path / name), max_update=1))
+    run(config(finetune_from=str(tmp_path / "a"), max_update=1))
+    run(config(finetune_from=str(tmp_path / "a"), max_update=1))
+    run(config(max_update=1))
+    with pytest.raises(ToolkitError, match=r"checkpoint.finetune_from was '.*a' and is now '.*b'"):
+        run(config(finetune_from=str(tmp_path / "b"), max_update=1))
+
+
 def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=1))
     capfd.readouterr()

@@ -40,6 +40,8 @@ FIXED = (
     *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
 )
 """What a run keeps from its first update to its last: sections, or single options."""
+START = "checkpoint.finetune_from"
+"""Kept too where it is given: a run that goes on does not start from those weights."""
 
 FATES = {
     "missing": "begun anew, the checkpoint has none",
@@ -111,7 +113,7 @@ def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
 
 
 def refuse_changes(folder: Path, config: RunConfig) -> None:
-    """Refuse to go on with another architecture, task, criterion, optimizer or seed.
+    """Refuse to go on with another architecture, task, criterion, optimizer, seed or first weights.
 
     Options that the version which saved did not have yet were at their defaults. Of a part that
     is another one only the name is told.
@@ -121,11 +123,12 @@ def refuse_changes(folder: Path, config: RunConfig) -> None:
         for run in (read_config(folder)[0], config)
     )
     differing = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
+    kept = [*FIXED, *([START] if now[START] else [])]
     names = {f"{fixed}.name" for fixed in FIXED} & differing
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
         for key in sorted(differing)
-        if any(within(key, fixed) for fixed in FIXED)
+        if any(within(key, fixed) for fixed in kept)
         and (key in names or f"{key.partition('.')[0]}.name" not in names)
     ]
     if changed:
