@@ -1,5 +1,6 @@
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,13 @@ def test_results_come_in_the_order_of_the_tasks(number, tasks, tmp_path):
 def test_a_sample_without_bound_is_all_of_the_text(number, tasks):
     with Workers(number, CONFIG) as workers:
         assert workers.sample([task.pieces for task in tasks]) == ["the river"] * 14
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_sample_has_items_where_those_of_each_part_are_fewer_than_its_share_asks(number, tasks):
+    config = replace(CONFIG, sentencepiece_megabytes=1e-6)  # a byte of 140
+    with Workers(number, config) as workers:
+        assert 0 < len(workers.sample([task.pieces for task in tasks])) < 4
 
 
 def test_a_worker_that_is_killed_is_told_and_what_to_do(tasks, tmp_path, monkeypatch):

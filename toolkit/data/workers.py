@@ -68,11 +68,19 @@ class Workers:
         return self._pool is None
 
     def sample(self, parts: Sequence[Sequence[Piece]]) -> list[str]:
-        """Items to learn pieces from, spread evenly over the text."""
-        config = self._config
+        """Items to learn pieces from, spread evenly over the text.
+
+        More of them than was asked where no part has enough items for its share to be one.
+        """
         size = sum(weight(piece) for part in parts for piece in part)
-        wanted = config.sentencepiece_megabytes * 1e6
+        wanted = self._config.sentencepiece_megabytes * 1e6
         share = min(1.0, wanted / size) if wanted else 1.0
+        while not (found := self._sampled(parts, share)) and share < 1:
+            share = min(1.0, 2 * share)
+        return found
+
+    def _sampled(self, parts: Sequence[Sequence[Piece]], share: float) -> list[str]:
+        config = self._config
         if self._pool is None:
             return [item for part in parts for item in sample(part, config, share)]
         futures = [self._submit(sample, part, config, share) for part in parts]
