@@ -30,6 +30,11 @@ def test_a_language_that_is_not_there_is_told_with_those_that_are(written):
         files_of(config(prefix + "/nowhere"))
 
 
+def test_a_folder_without_a_name_in_place_of_a_prefix_is_told():
+    with pytest.raises(ToolkitError, match=r"trainpref must name files in both languages, but"):
+        files_of(config("."))
+
+
 def test_an_empty_file_is_refused(written):
     with pytest.raises(ToolkitError, match=r"train.en must hold text, but is empty\. Take it out"):
         files_of(config(written({"de": "a\n", "en": ""})))

@@ -51,7 +51,7 @@ def files_of(config: PreprocessConfig) -> dict[str, list[FilePair]]:
 def in_language(prefix: Path, language: str, option: str) -> Path:
     """P.de, P.de.gz or P.de.xz, whichever is there."""
     for packed in PACKED:
-        path = prefix.with_name(f"{prefix.name}.{language}{packed}")
+        path = prefix.parent / f"{prefix.name}.{language}{packed}"
         if path.is_file():
             if path.stat().st_size == 0:
                 raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
@@ -67,7 +67,7 @@ def in_language(prefix: Path, language: str, option: str) -> Path:
 
 def languages_of(prefix: Path) -> list[str]:
     """The endings of the files that begin as the prefix does."""
-    if not prefix.parent.is_dir():
+    if not prefix.name or not prefix.parent.is_dir():
         return []
     ends = {path.name.removesuffix(".gz").removesuffix(".xz") for path in prefix.parent.iterdir()}
     own = (end for end in ends if end.startswith(f"{prefix.name}."))
