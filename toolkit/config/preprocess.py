@@ -84,6 +84,12 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             "one of --trainpref, --validpref and --testpref must name text, but none does.",
         )
         one_of("units", self.units, UNITS)
+        for name in ("trainpref", "validpref", "testpref"):
+            value = getattr(self, name)
+            require(
+                not value or any(value.split(",")),
+                f"{name} must name text between its commas, but is {value!r}. Leave it out.",
+            )
         for name in ("valid_share", "test_share"):
             value = getattr(self, name)
             require(0 <= value < 1, f"{name} must lie in 0 .. 1, 1 excluded, but is {value}.")
