@@ -10,6 +10,7 @@ import transformers
 from safetensors.torch import load_file
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import load_folder
 from toolkit.config.load import compose
 from toolkit.conversion.exporting import exported
 from toolkit.conversion.written import Converted, write
@@ -70,7 +71,8 @@ def test_a_config_that_names_no_class_gets_one(saved, converted):
 
 def checkpoint(folder, codec_from, arch, task="mlm", **options):
     """A checkpoint as training would write it, with random weights."""
-    run = compose({"arch": arch, "task": task, **{f"arch.{k}": v for k, v in options.items()}})
+    places = {k: f"task.{k}" if k == "objectives" else f"arch.{k}" for k in options}
+    run = compose({"arch": arch, "task": task, **{places[k]: v for k, v in options.items()}})
     codec = Codec.load(codec_from)
     sizes = Sizes(tokens=len(codec.vocabulary))
     torch.manual_seed(3)
@@ -109,6 +111,32 @@ def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, messa
     ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
         exported(ours, weights="auto")
+
+
+def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_with(data, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "silent.py").write_text(
+        "from toolkit import register_arch\n"
+        "from toolkit.models.bert import BertConfig, bert\n"
+        "register_arch('silent_bert', BertConfig(layers=1, width=8, heads=2))(bert)\n"
+        "@register_arch('bert_silent', BertConfig(layers=1, width=8, heads=2))\n"
+        "def silent(c, sizes):\n"
+        "    encoder = bert(c, sizes)\n"
+        "    encoder.layers = encoder.layers[:0]\n"
+        "    return encoder\n"
+    )
+    load_folder(str(tmp_path / "mine"))
+    with pytest.raises(ToolkitError, match=r"one that Transformers has too, .* is bert_silent"):
+        exported(checkpoint(tmp_path / "ours", data, "bert_silent"))
+    model = exported(checkpoint(tmp_path / "others", data, "silent_bert"))
+    assert model.config["architectures"] == ["BertForMaskedLM"] and not model.left_out
+
+
+def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
+    model = exported(checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm"))
+    parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
+    assert model.left_out == sorted(f"task.head.{name}" for name in ["bias", *parts])
+    assert not any("discriminator" in name for name in model.tensors)
 
 
 @pytest.mark.parametrize(

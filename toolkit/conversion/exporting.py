@@ -11,12 +11,15 @@ from torch import Tensor
 
 from toolkit.common.bounded import read_json
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
 from toolkit.conversion import hugging_face, settings
-from toolkit.conversion.families import BERT, CONVBERT, ELECTRA, FAMILIES, Family
+from toolkit.conversion.families import BERT, CONVBERT, ELECTRA, FAMILIES, HEAD, Family
 from toolkit.conversion.nets import Net, net_of
 from toolkit.conversion.tokenizer_export import write_tokenizer
 from toolkit.conversion.written import ORIGIN, widened
 from toolkit.data.codec import Codec
+from toolkit.models.bert import bert
+from toolkit.models.convbert import convbert
 from toolkit.training.checkpoint import (
     SPARE,
     find,
@@ -25,7 +28,8 @@ from toolkit.training.checkpoint import (
     weights_file,
 )
 
-ARCHITECTURES = ("bert", "convbert")
+COUNTERPARTS = (bert, convbert)
+"""Only what these build is what Transformers builds, whatever a plugin calls its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +50,17 @@ def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Ex
     folder = find(path)
     run, sizes = read_config(folder)
     found = net_of(run, read_tensors(folder / weights_file(folder, weights)), net)
-    refuse_other_architectures(run.arch.name, found.arch)
+    build: Any = ARCHITECTURES[run.arch.name].build
+    refuse_other_architectures(run.arch.name, build, found.arch)
     codec, origin = Codec.load(folder), origin_of(folder)
-    family = family_of(run.arch.name, found, origin)
+    family = family_of(build, found, origin)
     pieces = family.pieces(found.arch.layers, widened=widened(found.arch), head=found.head)
     theirs = {n: t for piece in pieces for n, t in piece.parted(found.tensors[piece.ours]).items()}
     used = {piece.ours for piece in pieces}
     rest = {name: tensor for name, tensor in found.tensors.items() if name not in used}
     rest |= read_tensors(folder / SPARE) if (folder / SPARE).exists() else {}
-    known = {name: family.theirs_of(name) for name in rest}
+    heads = [n for n in found.tensors if n.startswith(f"{HEAD}.") and not found.detects]
+    known = {name: None if name in heads else family.theirs_of(name) for name in rest}
     theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
     config = settings.config_of(family, found.arch, sizes.tokens, codec.vocabulary.pad, origin)
     config["dtype"] = hugging_face.dtype_of(theirs)
@@ -83,11 +89,11 @@ def origin_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def family_of(arch: str, net: Net, origin: Mapping[str, Any]) -> Family:
+def family_of(build: Any, net: Net, origin: Mapping[str, Any]) -> Family:
     """The model type it came from; else BERT, or ELECTRA where BERT has no such thing."""
     if origin.get("model_type") in FAMILIES:
         return FAMILIES[str(origin["model_type"])]
-    if arch.startswith(CONVBERT.arch):
+    if build is convbert:
         return CONVBERT
     return ELECTRA if widened(net.arch) or net.detects else BERT
 
@@ -118,13 +124,13 @@ def prefixed(family: Family, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
-def refuse_other_architectures(arch: str, c: Any) -> None:
+def refuse_other_architectures(arch: str, build: Any, c: Any) -> None:
     reasons = []
-    if not arch.startswith(ARCHITECTURES):
+    if build not in COUNTERPARTS:
         reasons = [f"is {arch}"]
     elif c.hidden_position:
         reasons = ["has a row for hidden positions (arch.hidden_position)"]
-    elif arch.startswith(CONVBERT.arch):
+    elif build is convbert:
         wanted = {
             "conv_type": "span",
             "share_value": False,
