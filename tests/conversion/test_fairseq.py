@@ -157,9 +157,10 @@ def test_what_is_unlike_or_missing_is_told_and_nothing_is_written(saved, convert
     del tensors["decoder.lm_head.bias"]
     tensors["decoder.sentence_encoder.layers.0.fc1.weight"] = torch.ones(3, 3)
     tensors["decoder.extra"] = torch.ones(1)
+    tensors["decoder.layers.0.self_attn.in_proj_bias"] = torch.tensor(1.0)
     _, file = saved(model=tensors)
     with pytest.raises(
-        ToolkitError, match=r"has 3 problems \(missing tensor, misshapen tensor, ext"
+        ToolkitError, match=r"has 4 problems \(missing tensor, misshapen tensor, ext"
     ):
         converted(file)
     told = capsys.readouterr().err

@@ -40,6 +40,7 @@ def test_settings_are_found_under_cfg_or_args():
     [
         ({"activation_fn": "relu"}, "activation_fn"),
         ({"encoder_normalize_before": True}, "encoder_normalize_before"),
+        ({"no_scale_embedding": False}, "no_scale_embedding"),
         ({"encoder_layers": None}, "encoder_layers"),
         ({"encoder_layers": 10**6}, "encoder_layers"),
         ({"encoder_attention_heads": "4"}, "encoder_attention_heads"),

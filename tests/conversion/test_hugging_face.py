@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.hugging_face import read, tensors_of
+from toolkit.conversion.hugging_face import read, tensors_of, write_folder
 from toolkit.training.checkpoint import load_checkpoint
 
 
@@ -133,6 +133,7 @@ def test_tensors_that_must_repeat_others_and_do_not_are_told(saved, converted, c
         ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
         ({"layer_norm_eps": None}, "config.json: layer_norm_eps None float"),
         ({"vocab_size": -1}, "config.json: vocab_size -1 int"),
+        ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
     ],
 )
 def test_settings_that_ours_lack_are_told(saved, converted, capsys, settings, told):
@@ -175,3 +176,17 @@ def test_a_folder_without_tensors_or_with_other_things_is_refused(saved):
     torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
     with pytest.raises(ToolkitError, match=r"must hold tensors by name, but holds other things"):
         read(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_a_users_mistake(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolkitError, match=r"DST must be a folder that can be written, but .*Not"):
+        write_folder(tmp_path / "file" / "there", lambda folder: None)
+
+    def full(folder):
+        (folder / "config.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ToolkitError, match=r"No space left on device\. Make room, or choose"):
+        write_folder(tmp_path / "there", full)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

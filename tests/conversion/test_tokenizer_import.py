@@ -94,6 +94,7 @@ def test_special_symbols_are_those_that_the_settings_name(tmp_path):
         ("tokenizer.json", "{", r"must describe a tokenizer, but does not"),
         ("tokenizer.json", "[]", r"must describe a tokenizer, but does not"),
         ("tokenizer.json", '{"model": {"vocab": {"[PAD]": 0}}}', r"must name the special symbols"),
+        ("tokenizer.json", '{"model": {"vocab": {"the": "0"}}}', r"must describe a tokenizer, but"),
         ("vocab.txt", "the\ncat\n", r"must list \[PAD\]"),
         ("tokenizer_config.json", "{", r"must be JSON, but is not"),
         ("nothing", "", r"must hold tokenizer.json or vocab.txt, but has neither"),

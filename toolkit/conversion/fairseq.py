@@ -77,7 +77,7 @@ def parted(found: Mapping[Any, Any], path: Path) -> tuple[dict[str, Tensor], dic
             name = name.replace(old, new)
         if name.startswith(CLASSIFIERS):
             spare[f"fairseq.{name}"] = tensor
-        elif ".in_proj_" in name and len(tensor) % 3 == 0:
+        elif name.count(".in_proj_") == 1 and tensor.dim() and len(tensor) % 3 == 0:
             model |= three(name, tensor)
         elif name != "version":
             model[name] = tensor
@@ -86,8 +86,8 @@ def parted(found: Mapping[Any, Any], path: Path) -> tuple[dict[str, Tensor], dic
 
 def three(name: str, tensor: Tensor) -> dict[str, Tensor]:
     """Queries, keys and values, which files of 2019 keep together."""
-    before, part = name.split("in_proj_")
-    return dict(zip((f"{before}{p}_proj.{part}" for p in "qkv"), tensor.chunk(3), strict=True))
+    before, part = name.split(".in_proj_")
+    return dict(zip((f"{before}.{p}_proj.{part}" for p in "qkv"), tensor.chunk(3), strict=True))
 
 
 def lost(tensors: Mapping[str, Tensor], file: str) -> list[Problem]:

@@ -24,6 +24,7 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "encoder_normalize_before": (False,),
     "untie_weights_roberta": (False,),
     "no_token_positional_embeddings": (False,),
+    "no_scale_embedding": (True,),
 }
 """Settings that ours always have; older files are silent about them."""
 

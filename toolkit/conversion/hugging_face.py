@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -138,16 +139,21 @@ def write_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
     """Fill a folder under another name and rename it, so that it is there whole or not at all."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    remove(temporary)
-    temporary.mkdir()
     try:
+        remove(temporary)
+        temporary.mkdir()
         fill(temporary)
         for file in temporary.iterdir():
             sync(file)
         temporary.rename(target)
+        sync(target.parent)
+    except (OSError, SafetensorError) as error:
+        raise ToolkitError(
+            f"DST must be a folder that can be written, but {target} could not be: {error}. Make "
+            f"room, or choose another place."
+        ) from error
     finally:
         discard(temporary)
-    sync(target.parent)
 
 
 def dtype_of(tensors: Mapping[str, Tensor]) -> str:

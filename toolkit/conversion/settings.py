@@ -9,6 +9,9 @@ from toolkit.conversion.families import CONVBERT, FIXED, Family
 from toolkit.conversion.problems import Problem
 from toolkit.nn.initial import STANDARD_DEVIATION
 
+MOST = 1 << 24
+"""No setting of theirs is larger; sizes of tensors that it gives can still be counted."""
+
 
 def unlike(family: Family, config: Mapping[str, Any]) -> list[Problem]:
     """Settings that ours have otherwise, or that are no numbers."""
@@ -19,7 +22,7 @@ def unlike(family: Family, config: Mapping[str, Any]) -> list[Problem]:
     ]
     for key, default in family.defaults.items():
         value, kind = config.get(key, default), type(default)
-        good = type(value) in (int, kind) and value >= 0
+        good = type(value) in (int, kind) and 0 <= value < MOST
         if not good:
             problems.append(Problem("setting", f"config.json: {key}", repr(value), kind.__name__))
     return problems

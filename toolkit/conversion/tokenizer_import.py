@@ -80,6 +80,7 @@ def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
     try:
         found = json.loads(text)
         symbols, ids = bert_symbols(found), ids_of(found)
+        needed = max(ids.values(), default=-1) + 1
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
             f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Give the file "
@@ -87,7 +88,7 @@ def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
         ) from error
     if symbols is not None:
         return filled(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
-    refuse_more(max(ids.values(), default=0) + 1, rows)
+    refuse_more(needed, rows)
     return GivenTokenizer(text, roles_of(ids, settings), rows=rows)
 
 
