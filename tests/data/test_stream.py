@@ -28,6 +28,19 @@ def column(tmp_path):
     return Column("tokens", parts)
 
 
+def test_a_part_without_text_ends_nothing(column, tmp_path):
+    ColumnWriter(tmp_path / "none", "<u2").finish()
+    nothing = CheckedPart(tmp_path / "none", "train", "tokens")
+
+    def symbols(parts):
+        whole, how = Column("tokens", parts), {"samples": "blocks", "ends": "documents"}
+        stream = Stream(whole, WORDS, **how, tokens_per_sample=99)
+        return stream.rows(np.arange(len(stream.lengths))).symbols.tolist()
+
+    first, *others = column.parts
+    assert symbols([nothing, first, nothing, *others, nothing]) == symbols(column.parts)
+
+
 @pytest.fixture
 def told(column):
     """Samples as (symbol before the first, symbols)."""

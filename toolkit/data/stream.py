@@ -94,7 +94,7 @@ def ends_of(column: Column, number: int, ends: str) -> Numbers:
     first = later[0].document_items if later else np.zeros(1, np.int64)
     closed = len(first) > 0 and first[0] == 0  # the next part begins a document
     inner = part.offsets[part.document_items]
-    last = [part.elements] if closed else []
+    last = [part.elements] if closed and part.items else []
     return np.concatenate([inner[inner > 0], np.array(last, np.int64)])
 
 
