@@ -14,6 +14,7 @@ import numpy.typing as npt
 from toolkit.data.codec import Codec
 from toolkit.data.columns import Column
 from toolkit.data.folder import DataFolder
+from toolkit.data.own_folder import TARGET
 from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.parallel.preprocess import KIND as PARALLEL
 from toolkit.data.parallel.split import ParallelSplit
@@ -65,7 +66,8 @@ def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
     words, settings = corpora.vocabulary, corpora.codec.settings()
     apart = ("kind", "special", "inner")
     names = {name: value for name, value in settings.items() if name not in apart}
-    files = [file for s in sources for file in s.path.iterdir() if file.is_file()]
+    folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
+    files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
     shards = {"shards": str(len(sources))} if len(sources) > 1 else {}
     own = f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
     return {

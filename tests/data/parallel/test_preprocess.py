@@ -90,6 +90,8 @@ def test_what_was_written_is_shown_and_checked(folder):
     told = describe(str(data.path), verify=True, examples=1)
     assert told.items["train 0"] == "der Hund bellt -> the dog barks"
     assert "target 10 symbols" in told.facts["vocabulary"]
+    files = [path for path in data.path.rglob("*") if path.is_file()]
+    assert told.facts["size"].endswith(f"in {len(files)} files")
     file = data.path / "target" / "dict.txt"
     file.write_text(file.read_text().replace("cat", "car"))
     with pytest.raises(ToolkitError, match=r"target/dict.txt must match its digest in meta.json"):
