@@ -87,3 +87,10 @@ def test_a_rate_that_has_fallen_low_enough_ends_a_run_but_none_that_rises(config
 def test_negative_limits_are_refused(config, name):
     with pytest.raises(ToolkitError, match=rf"training.{name} must not be negative, but is -1.0"):
         config(**{name: -1.0})
+
+
+def test_a_run_that_patience_has_ended_ends_at_once_when_it_is_started_again(config):
+    how = {"lr": 0.0, "patience": 2, "max_epoch": 50}
+    first, again = run(config(**how)), run(config(**how))
+    assert (first.epochs, again.epochs) == (3, 3) and again.valid == first.valid
+    assert run(config(**{**how, "patience": 3})).epochs == 4

@@ -81,6 +81,16 @@ def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
         assert other.best is None and other.stale == 0 and other.validated_at == -1
 
 
+def test_a_run_that_patience_has_ended_takes_no_further_update_when_it_goes_on(make_trainer):
+    first = validation(make_trainer(), [2.0, 2.5, 2.5], patience=2)
+    for update in (1, 2, 3):
+        first.validate(update, 1)
+    for patience, ended in ((2, True), (3, False), (0, False)):
+        again = validation(make_trainer(), [], patience=patience)
+        again.restore(first.state())
+        assert again.trainer.finished == ended
+
+
 def plateaued(make_trainer, values, **options):
     trainer = make_trainer(schedule=plateau(PlateauConfig(shrink=0.5), 9))
     return trainer.schedule, validation(trainer, values, **options)
@@ -109,6 +119,17 @@ def test_the_schedule_goes_on_where_it_was(make_trainer):
     assert schedule(3) == 0.5
     again.validate(3, 1)
     assert schedule(4) == 0.25
+
+
+def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer):
+    _, first = plateaued(make_trainer, [], metric="accuracy")
+    for update, accuracy in enumerate((0.9, 0.8)):
+        first.judge({"accuracy": accuracy}, update)
+    schedule, again = plateaued(make_trainer, [2.0, 1.5])
+    again.restore(first.state())
+    for update in (2, 3):
+        again.validate(update, 1)
+    assert schedule(4) == 0.5 and schedule.best == 1.5
 
 
 def test_a_schedule_that_judges_needs_a_validation(make_trainer):

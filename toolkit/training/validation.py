@@ -92,6 +92,9 @@ class Validation:
             self.stale = 0
             return
         self.stale += 1
+        self.end_if_stale()
+
+    def end_if_stale(self) -> None:
         if self.patience and self.stale >= self.patience:
             self.trainer.finish()
 
@@ -110,13 +113,16 @@ class Validation:
         }
 
     def restore(self, state: State) -> None:
-        """Another metric, or other examples to judge by, start afresh."""
+        """Another metric, or other examples to judge by, start afresh; the rate stays as it is."""
         same = state["best"] is None or state["best"]["metric"] == self.metric
-        if same and state["examples"] == self.examples:
+        same = same and state["examples"] == self.examples
+        if same:
             self.best, self.stale = state["best"], state["stale"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
+            self.end_if_stale()
         if self.schedule and state.get("schedule"):
-            self.schedule.restore(state["schedule"])
+            fresh = {k: v for k, v in self.schedule.state().items() if k in ("best", "stale")}
+            self.schedule.restore({**state["schedule"], **({} if same else fresh)})
 
 
 def improves(metric: str, value: float, best: float | None) -> bool:
