@@ -123,9 +123,10 @@ def _permutation(count: int, seed: int) -> Numbers:
 
 
 def _cut(costs: Numbers, max_tokens: int | None, batch_size: int | None) -> Numbers:
-    """Longest runs from the front with size <= batch_size and size x largest cost <= max_tokens.
+    """Runs from the front with size <= batch_size and size x largest cost <= max_tokens.
 
-    The costs rise, so a run's largest is its last.
+    The costs rise, so a run's largest is its last. As many as the first one's cost allows are
+    looked at; where that is too many, as many are taken as the last one's cost there allows.
     """
     count = len(costs)
     if max_tokens is None:
