@@ -79,6 +79,15 @@ def test_a_bin_and_an_idx_of_different_runs_are_refused(tmp_path):
         CheckedPart(tmp_path / "a", "train", "tokens")
 
 
+@pytest.mark.parametrize("ending", ["bin", "idx"])
+def test_a_copy_that_ended_behind_the_header_is_noticed_where_sizes_are_equal(tmp_path, ending):
+    written(tmp_path / "a", [2, 2, 1]), written(tmp_path / "b", [1, 2, 2], seed=1)
+    old, new = (tmp_path / f"{name}.{ending}" for name in "ba")
+    new.write_bytes(new.read_bytes()[:128] + old.read_bytes()[128:])
+    with pytest.raises(ToolkitError, match=rf"a.{ending} must have the checksums .* header says"):
+        CheckedPart(tmp_path / "a", "train", "tokens").check_all()
+
+
 def test_a_renamed_file_is_refused(tmp_path):
     written(tmp_path / "a", [1, 2])
     (tmp_path / "a.idx").rename(tmp_path / "a.bin")

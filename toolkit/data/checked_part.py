@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,7 +39,14 @@ class MappedFile:
 
     @cached_property
     def blocks(self) -> Blocks:
-        return Blocks(self.payload, self._mapped[self._end :].view("<u4"))
+        table = self._mapped[self._end :]
+        if zlib.crc32(table.data) != self.header.table_crc:
+            raise ToolkitError(
+                f"{self.path} must have the checksums that its header says, but has others: it is "
+                f"damaged, or two files in one. Copy the folder again, or run toolkit-preprocess "
+                f"again."
+            )
+        return Blocks(self.payload, table.view("<u4"))
 
 
 class CheckedPart(Part):
