@@ -7,7 +7,7 @@ from toolkit.config.answer import answer
 
 def test_words_that_ask_for_work_are_not_answered(train):
     assert answer(["data", "--arch", "bert"], train) is None
-    assert answer(["--help=false"], train) is None
+    assert answer(["--help=false", "--print-config=no"], train) is None
 
 
 def test_the_version_is_told(flat):

@@ -39,6 +39,7 @@ def test_words_without_flag_fill_the_positional_option_as_they_are(parsed):
 
 def test_everything_behind_two_dashes_is_positional(parsed):
     assert parsed("--shout -- --limit true") == {"shout": "true", "files": ["--limit", "true"]}
+    assert parsed("-- -h")["files"] == ["-h"]
 
 
 def test_the_last_of_repeated_flags_counts_also_where_it_is_a_list(parsed):

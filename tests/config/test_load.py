@@ -99,6 +99,7 @@ def test_an_unknown_component_is_answered_with_the_nearest_known_one(train):
         ("training: {seed: many}", r"seed must be a whole number, but is 'many' \(.*run.yaml\)"),
         ("training: {seed: null}", "training.seed must be a whole number, but is None"),
         ("data: 3", "no option is called data "),
+        ("sweep: {grid: }", "sweep.grid must be a list, each item text, but is None"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
@@ -159,6 +160,8 @@ def test_a_component_that_only_the_sweep_names_needs_no_other_name(train, file):
     assert load([*grid, *NAMED], train).config.arch.name == "composite_bert_small"
     path = file("sweep: {grid: ['arch=bert_tiny;bert_small']}\ntask: mlm\n")
     assert load(["--config", path], train).config.arch.name == "bert_tiny"
+    path = file("sweep: {grid: 'arch=bert_small,bert_tiny'}\ntask: mlm\n")
+    assert load(["--config", path], train).config.arch.name == "bert_small"
 
 
 def test_a_later_list_replaces_an_earlier_one_as_a_sweep_needs(run):

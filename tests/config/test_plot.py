@@ -28,6 +28,10 @@ ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
             r"smoothing must lie between 0 and 1, 1 excl",
         ),
         (
+            {"what": ["curve", "run"], "metric": []},
+            r"--metric must name a figure to draw, but is empty",
+        ),
+        (
             {"what": ["curve", "run"], "radius": 3},
             r"--radius must be given to toolkit-plot kernels",
         ),

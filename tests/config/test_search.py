@@ -10,6 +10,7 @@ from toolkit.config.search import SearchConfig
     [
         ({"beam": 0}, "beam must be at least 1, but is 0"),
         ({"min_len": -1}, "min_len must not be negative, but is -1"),
+        ({"max_len_a": float("inf")}, "max_len_a must be a finite number, but is inf"),
         ({"nbest": 6}, "nbest must be at most beam, but is 6 with beam 5"),
         ({"sampling": True, "temperature": 0.0}, "temperature must be above 0, but is 0.0"),
         ({"sampling": True, "sampling_topp": 1.5}, "sampling_topp must lie between 0 and 1"),

@@ -16,6 +16,7 @@ from toolkit.config.help import help_text
 from toolkit.config.load import early, given, resolve
 from toolkit.config.print_config import print_config
 
+UNASKED = ("false", "no", "off", "n", "0")  # what a field of type bool takes for false
 LISTS = {
     "archs": "arch",
     "tasks": "task",
@@ -44,7 +45,7 @@ def answer(argv: Sequence[str], command: Command) -> str | None:
 
 
 def asked(first: Values, name: str) -> bool:
-    return name in first and first[name].value.lower() != "false"
+    return name in first and first[name].value.lower() not in UNASKED
 
 
 def folders(first: Values) -> list[Plugin]:

@@ -21,9 +21,10 @@ def parse(argv: Sequence[str], find: Callable[[str], Option], positional: Option
     """
     found: Values = {}
     rest: list[str] = []
-    words = deque(SHORT.get(word, word) for word in argv)
+    words = deque(argv)
     while words:
         word = words.popleft()
+        word = SHORT.get(word, word)
         if word == "--":
             rest += words
             break

@@ -8,6 +8,7 @@ from typing import ClassVar
 from toolkit.config.options import GREEDY, WHOLE
 from toolkit.config.search import SearchConfig
 from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
+from toolkit.config.validate import WEIGHTS
 
 ALIGNMENTS = ("none", "hard", "soft")
 
@@ -87,6 +88,7 @@ class GenerateConfig(SearchConfig):
             self.prefix_size >= 0,
             f"prefix_size must not be negative, but is {self.prefix_size}.",
         )
+        one_of("weights", self.weights, WEIGHTS)
         one_of("device", self.device, DEVICES)
         one_of("precision", self.precision, PRECISIONS)
         one_of("print_alignment", self.print_alignment, ALIGNMENTS)

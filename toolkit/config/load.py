@@ -104,7 +104,9 @@ def tried_first(argv: Sequence[str], values: Values, command: Command) -> Values
         return {}
     grid = by_path(o for o in command.plain_options() if o.path == "sweep.grid")
     flags = scan(argv, {**grid, "grid": grid["sweep.grid"]})
-    tried = first_values(given({**values, **flags}, "sweep.grid", []))
+    asked = given({**values, **flags}, "sweep.grid", [])
+    texts = asked if isinstance(asked, list) else [asked]  # a file may give one as text
+    tried = first_values(text for text in texts if isinstance(text, str))
     names_ = {
         name: f"{section}.name" for section in COMPONENTS for name in (section, f"{section}.name")
     }

@@ -77,7 +77,7 @@ class PlotConfig:
     radius: int = 16
     """kernels: furthest offset to draw, in tokens, of kernels that reach farther."""
     device: str = "auto"
-    """All but curve: auto, cpu or cuda. auto is cuda where there is one."""
+    """kernels, attention, perturbation: auto, cpu or cuda. auto is cuda where there is one."""
 
     def __post_init__(self) -> None:
         require(
@@ -119,6 +119,10 @@ class PlotConfig:
                 bool(self.runs),
                 "toolkit-plot curve must be told which runs to draw, but is told none. Name "
                 "their save folders.",
+            )
+            require(
+                bool(self.metric),
+                "--metric must name a figure to draw, but is empty. Leave it out for loss.",
             )
             return
         if self.kind == "confusion":
