@@ -65,3 +65,11 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_another_pipe_that_breaks_is_no_success(capfd):
+    def lost(_):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    with pytest.raises(BrokenPipeError):
+        execute(COMMAND, lost, [])

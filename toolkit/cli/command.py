@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 
@@ -39,5 +40,14 @@ def execute(
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader, head perhaps, has seen enough
+        if not abandoned(sys.stdout.fileno()):
+            raise  # it was another pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def abandoned(descriptor: int) -> bool:
+    """Whether nobody reads any more what is written there."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
