@@ -63,7 +63,7 @@ def test_a_folder_without_a_name_of_its_own_is_refused(name, tmp_path, monkeypat
 
 
 def test_a_mounted_folder_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
     told = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
     with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=False):
         pytest.fail("entered")

@@ -53,7 +53,7 @@ def written_to(destdir: str) -> Iterator[None]:
 
 def _refuse_unmovable(path: Path) -> None:
     """What no finished folder could be renamed to; told before the work and not after it."""
-    if path.name in ("", "..") or path.is_mount():
+    if path.name in ("", "..") or os.path.ismount(path):
         raise ToolkitError(
             f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
             f"{path / 'data'}."
