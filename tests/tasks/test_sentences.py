@@ -27,7 +27,7 @@ class Letters:
     vocabulary, fingerprint = WORDS, "letters"
 
     def encode(self, text):
-        return [WORDS.symbols.index(letter) for letter in text if letter.strip()]
+        return [WORDS.symbols.index(letter) for letter in text if letter.strip(" \u200b")]
 
     def decode(self, ids):
         return "".join(WORDS.symbols[i] for i in ids)
@@ -55,6 +55,7 @@ def test_a_line_is_coded_with_what_it_must_begin_with():
     ("options", "line", "message"),
     [
         ({}, " ", "empty"),
+        ({}, "\u200b", "empty"),  # what a vocabulary reads nothing of
         ({}, "abcdea", "7 tokens, more than the model's 6 places"),
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
         ({"score_reference": True, "max_tokens": 3}, "a\tabc", "4 tokens, more than --max"),

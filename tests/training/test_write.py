@@ -201,6 +201,16 @@ def test_a_model_of_masks_refuses_what_only_writers_can_do(finished):
         generate(GenerateConfig(path=[str(finished)] * 2))
 
 
+@pytest.mark.parametrize("path", ["", "."])
+def test_results_need_a_name(path):
+    c = GenerateConfig(path=["run"], results_path=path)
+    with (
+        pytest.raises(ToolkitError, match="--results-path must name a file, but is '"),
+        written(c, Output(None)),
+    ):
+        pass
+
+
 def test_the_input_is_not_written_over(tmp_path):
     (tmp_path / "in.txt").write_text("a dog\n")
     source, results = (str(tmp_path / name) for name in ("in.txt", "in.jsonl"))

@@ -74,11 +74,12 @@ class Sentences:
             raise ToolkitError("no tab, with a text behind it")
         if not paired:
             text = line
-        if not text.strip() and not (self.alone and paired):
+        read = self.codec.encode(text) if text.strip() else []
+        if not read and not (self.alone and paired):
             raise ToolkitError("empty")
         if self.alone and self.c.score_reference:
-            return self.checked([], self.codec.encode(text))
-        return self.checked(self.codec.encode(text), self.target.encode(more) if paired else [])
+            return self.checked([], read)
+        return self.checked(read, self.target.encode(more) if paired else [])
 
     def checked(self, source: list[int], target: list[int]) -> Coded:
         """The tokens, where the models have places for them."""

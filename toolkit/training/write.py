@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from rich.console import Console as Terminal
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.memory import keep_freed_memory
 from toolkit.config.generate import GenerateConfig
 from toolkit.distributed import World
@@ -150,6 +151,10 @@ def written(c: GenerateConfig, output: Output) -> Iterator[list[ReplyWriter]]:
         yield writers
         return
     path = Path(c.results_path)
+    if not path.name:
+        raise ToolkitError(
+            f"--results-path must name a file, but is {c.results_path!r}. Give one, as out.jsonl."
+        )
     beside = path.with_suffix(".jsonl" if path.suffix == ".txt" else ".txt")
     refuse_input(c.input, path, beside)
     with ExitStack() as stack:
