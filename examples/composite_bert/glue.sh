@@ -10,7 +10,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 [ $# -eq 2 ] || usage "two folders are needed, but $# are given"
 CODEC="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}" seeds="${SEEDS:-0,1,2,3,4,5,6,7,8,9}"
 [ "${SIZE:-small}" = base ] && rate=1e-4 || rate=3e-4
-mapfile -t tasks < <(known MNLI RTE STS-B MRPC CoLA SST-2 QNLI QQP)
+known MNLI RTE STS-B MRPC CoLA SST-2 QNLI QQP
 
 for task in "${tasks[@]}"; do
   prepare "$task"

@@ -14,7 +14,7 @@ for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   for folder in "$@"; do
     name="$(basename "$folder")" && name="${name#UD_}"
     if [ ! -f "$data/$name/meta.json" ]; then
-      parts="$(mktemp -d)"
+      parts="$(mktemp -d)" && trap 'rm -rf "$parts"' EXIT
       python "$here/split_dev.py" "$(echo "$folder"/*-dev.conllu*)" "$parts"
       toolkit-preprocess --format conllu --trainpref "$parts/train.conllu" --validpref "$parts/dev.conllu" \
         --testpref "$(echo "$folder"/*-test.conllu*)" --unseen-tags wrong \

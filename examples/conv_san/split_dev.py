@@ -19,6 +19,8 @@ def sentences(path: Path) -> list[str]:
 
 
 def main(source: str, folder: str) -> None:
+    if not Path(source).is_file():
+        sys.exit(f"{source} must be one development part, .conllu or .xz, but is none.")
     found = sentences(Path(source))
     kept = int(SHARE * len(found))
     Path(folder, "train.conllu").write_text("".join(found[:kept]), encoding="utf-8")

@@ -9,7 +9,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 . "$here/../glue/tasks.sh"
 [ $# -eq 2 ] || usage "two folders are needed, but $# are given"
 CODEC="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}"
-mapfile -t tasks < <(known RTE MRPC STS-B CoLA SST-2 QNLI MNLI QQP)
+known RTE MRPC STS-B CoLA SST-2 QNLI MNLI QQP
 
 for task in "${tasks[@]}"; do
   prepare "$task"

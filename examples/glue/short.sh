@@ -16,6 +16,7 @@ GLUE="$1" runs="${RUNS:-short}" && shift
 DATA="$runs/data" CODEC="${TEXT_DATA:-$runs/text}" plugin="$here/../composite_bert"
 seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-16000}"
 export OMP_NUM_THREADS=1
+known CoLA MRPC STS-B QNLI MNLI QQP SST-2
 
 if [ ! -f "$CODEC/meta.json" ]; then
   [ $# -gt 0 ] || usage "text to pre-train on is needed"
@@ -38,7 +39,6 @@ tune() { # task, name of the encoder, seeds, where it comes from
 
 pretrained() { echo "$runs/pretrained/arch=table1_$1,seed=0/checkpoint_last"; }
 
-mapfile -t tasks < <(known CoLA MRPC STS-B QNLI MNLI QQP SST-2)
 for task in "${tasks[@]}"; do
   prepare "$task"
   tune "$task" composite "$seeds" --finetune-from "$(pretrained composite)"

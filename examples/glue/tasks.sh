@@ -7,10 +7,12 @@ usage() { # what is wrong; then the script's own first lines
   exit 2
 }
 
-known() { # of these tasks, those that GLUE holds
+known() { # of these tasks, those that GLUE holds, as the array tasks
+  tasks=()
   for task in "$@"; do
-    if [ -f "$GLUE/$task/train.tsv" ]; then echo "$task"; else echo "no $GLUE/$task: left out" >&2; fi
+    if [ -f "$GLUE/$task/train.tsv" ]; then tasks+=("$task"); else echo "no $GLUE/$task: left out" >&2; fi
   done
+  [ ${#tasks[@]} -gt 0 ] || usage "$GLUE must hold folders of GLUE's tasks with train.tsv, but holds none of $*"
 }
 
 prepare() { # task: its data folder, once for all seeds and options

@@ -94,3 +94,9 @@ def test_nine_tenths_of_a_development_part_are_trained_on(tmp_path):
     run("split_dev.py", tmp_path / "dev.conllu.xz", tmp_path)
     assert (tmp_path / "train.conllu").read_text() == "".join(sentences[:18])
     assert (tmp_path / "dev.conllu").read_text() == "".join(sentences[18:])
+
+
+def test_a_development_part_that_is_not_there_is_told_in_one_line(tmp_path):
+    found = run("split_dev.py", tmp_path / "*-dev.conllu*", tmp_path)
+    assert found.returncode == 1 and found.stderr.count("\n") == 1
+    assert "-dev.conllu* must be one development part, .conllu or .xz, but is none." in found.stderr

@@ -113,6 +113,17 @@ def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(comma
     assert again.returncode == 0 and "started" not in again.stdout + again.stderr
 
 
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name in ("glue.sh", "short.sh")])
+def test_a_folder_without_tasks_is_refused_before_anything_is_learnt(commands, tmp_path, script):
+    (tmp_path / "bin" / "toolkit-train").write_text("touch learnt\n")
+    (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learnt\n")
+    words = ["bash", script, *(["checkpoint"] if script.name == "glue.sh" else []), "nowhere"]
+    more = [tmp_path / "text.txt"] if script.name == "short.sh" else []
+    found = subprocess.run([*words, *more], cwd=tmp_path, env=commands, capture_output=True)
+    assert found.returncode == 2 and b"nowhere must hold folders of GLUE's tasks" in found.stderr
+    assert not (tmp_path / "learnt").exists()
+
+
 def run_of(folder, seed, score):
     joint = "," if folder.name.startswith("arch") else "/"
     place = Path(f"{folder}{joint}seed={seed}")

@@ -1,0 +1,27 @@
+"""What examples/tagging refuses before it trains for long."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tune.sh"
+
+
+@pytest.mark.parametrize(
+    ("folders", "told"),
+    [
+        (["a/taco", "b/taco/"], "must have names of their own, but taco is taken"),
+        (["a/taco", "words"], "must have names of their own, but words is taken"),
+        (["a/taco", "c/bert"], "c/bert must be a save folder with a checkpoint_best, but is none"),
+    ],
+)
+def test_save_folders_that_cannot_be_told_apart_are_refused(tmp_path, folders, told):
+    for name in ("a/taco", "b/taco", "words"):
+        (tmp_path / name / "checkpoint_best").mkdir(parents=True)
+    words = ["bash", SCRIPT, "treebank", *folders]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 2 and told in found.stderr
+    assert not (tmp_path / "tagging-data").exists()
