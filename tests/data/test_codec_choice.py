@@ -53,6 +53,13 @@ def test_wordpiece_is_learnt(folder_of, capsys):
     assert "WordPiece pieces in" in capsys.readouterr().err
 
 
+def test_a_vocabulary_of_a_tagger_which_has_no_mask_is_refused(folder_of, tmp_path):
+    (tmp_path / "tagged.txt").write_text("the DET\nhouse NOUN\n\n")
+    tagged = folder_of("tagged", format="columns", trainpref=str(tmp_path / "tagged.txt"))
+    with pytest.raises(ToolkitError, match=r"must have \[CLS\], \[SEP\] and \[MASK\], but that of"):
+        folder_of(codec_from=str(tagged.path))
+
+
 @pytest.mark.parametrize("tokenizer", ["words", "wordpiece"])
 def test_the_codec_of_another_folder_is_taken_whole(folder_of, tokenizer):
     if tokenizer == "wordpiece":

@@ -26,6 +26,12 @@ Parts = list[list[Piece]]
 def codec_for(config: PreprocessConfig, tasks: list[PartTask], pool: Workers) -> Codec:
     """The one that an option names, or one learnt from the training text."""
     if (codec := given_codec(config)) is not None:
+        if len(set(codec.vocabulary.special)) == 1:  # one symbol plays all roles
+            raise ToolkitError(
+                f"the vocabulary must have [CLS], [SEP] and [MASK], but that of "
+                f"{config.codec_from} has none. Name another with --codec-from, or leave it out "
+                f"to learn one."
+            )
         return codec
     parts: Parts = [list(task.pieces) for task in tasks if task.split == "train"]
     if not parts:
