@@ -14,6 +14,7 @@ from pathlib import Path
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 SAMPLES = 6
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # where lines are paragraphs
 
 
 def lines(path: Path) -> list[str]:
@@ -43,14 +44,21 @@ def swapped(words: list[str]) -> str | None:
     return " ".join(shown)
 
 
+def fitting(text: list[str]) -> list[list[str]]:
+    """The words of lines that are neither too short nor too long, nor full of signs."""
+    fit = [line.split() for line in text if 8 <= len(line.split()) <= 16]
+    return [words for words in fit if all(re.fullmatch(r"[\w',;-]+[.]?", w) for w in words)]
+
+
 def main() -> None:
     names = [name for name in sys.argv[1:] if name != "--swap"]
     if not names:
         sys.exit(__doc__)
     make = swapped if "--swap" in sys.argv else hidden
     text = [line for name in names for line in lines(Path(name))]
-    fit = [line.split() for line in text if 8 <= len(line.split()) <= 16]
-    fit = [words for words in fit if all(re.fullmatch(r"[\w',;-]+[.]?", w) for w in words)]
+    fit = fitting(text) or fitting([s for line in text for s in SENTENCE_END.split(line)])
+    if not fit:
+        sys.exit(f"{' '.join(names)} must have sentences of 8 to 16 words, but none was found.")
     for words in fit[len(fit) // (2 * SAMPLES) :: max(1, len(fit) // SAMPLES)][:SAMPLES]:
         if shown := make(words):
             print(shown)

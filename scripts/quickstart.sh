@@ -3,11 +3,13 @@
 # Without arguments it learns the English that ships inside every Python; with files, those
 # (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/. UPDATES=3000 trains for longer.
 set -euo pipefail
-root="$(cd "$(dirname "$0")/.." && pwd)"
+root="$(cd "$(dirname "$0")/.." && pwd -P)"
 texts=()
 for text in "$@"; do
   [ -f "$text" ] || { echo "$text must be a text file, but there is none. Give paths of files." >&2; exit 2; }
   texts+=("$(realpath "$text")")
+  [[ "${texts[-1]}" != "$root"/quickstart/* ]] ||
+    { echo "$text must lie outside of quickstart/, which is removed first, but is in it. Move it." >&2; exit 2; }
 done
 cd "$root"
 updates="${UPDATES:-1200}"
@@ -37,15 +39,18 @@ toolkit-validate quickstart/data --path quickstart/run/checkpoint_best \
   --results-path quickstart/valid.json
 
 say "5/6 Fill in hidden words, then put swapped words in order (the truth, then what the model thinks)"
-python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt
-toolkit-generate --path quickstart/run/checkpoint_best --input quickstart/masked.txt
-python scripts/mask_samples.py --swap "${texts[@]}" > quickstart/swapped.txt
-toolkit-generate --path quickstart/run/checkpoint_best --order --top 2 --input quickstart/swapped.txt
+if python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt; then
+  toolkit-generate --path quickstart/run/checkpoint_best --input quickstart/masked.txt
+  python scripts/mask_samples.py --swap "${texts[@]}" > quickstart/swapped.txt
+  toolkit-generate --path quickstart/run/checkpoint_best --order --top 2 --input quickstart/swapped.txt
+fi
 
 say "6/6 Pictures: the learning curve, and what each head has learnt about the words around a word"
 toolkit-plot curve quickstart/run --output quickstart/curve.png
-toolkit-plot kernels --path quickstart/run --sentences quickstart/masked.txt --output quickstart/kernels.png > /dev/null
-echo quickstart/kernels.png
+if [ -s quickstart/masked.txt ]; then
+  toolkit-plot kernels --path quickstart/run --sentences quickstart/masked.txt --output quickstart/kernels.png > /dev/null
+  echo quickstart/kernels.png
+fi
 
 cat <<END
 
