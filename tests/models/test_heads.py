@@ -23,6 +23,14 @@ def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
     assert not torch.equal(head.train()(states), head(states))
 
 
+def test_an_option_s_head_is_linear_in_the_state_and_drops_some_of_it_in_training():
+    torch.manual_seed(0)
+    head, states = OptionHead(6, dropout=0.1).eval(), torch.randn(5, 6)
+    expected = states @ head.output.weight[0] + head.output.bias
+    torch.testing.assert_close(head(states), expected)
+    assert not torch.equal(head.train()(states), head(states))
+
+
 def test_heads_of_answers_are_fp32_where_states_are_not():
     torch.manual_seed(0)
     spans, options, states = SpanHead(6), OptionHead(6, dropout=0.0), torch.randn(2, 5, 6)
