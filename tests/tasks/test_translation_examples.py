@@ -65,6 +65,12 @@ def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
     assert len(cut.lengths) == len(whole.lengths)
 
 
+def test_that_all_pairs_are_left_out_is_told_with_what_would_help(examples):
+    complaint = r"at most 2 tokens, .* but none of train in .* has so few\. Raise --tokens-per-s"
+    with pytest.raises(ToolkitError, match=complaint):
+        examples(tokens_per_sample=2, too_long="skip")
+
+
 def test_no_pair_is_left_out_of_validation(examples):
     found = examples(tokens_per_sample=4, too_long="skip", training=False)
     assert len(found.lengths) == len(found.split) and found.lengths.max() == 4

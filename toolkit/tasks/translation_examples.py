@@ -66,6 +66,8 @@ class ParallelExamples:
         if too_long == "error" and long.any():
             refuse_long(split, int(longest.argmax()), int(longest.max()) + 1, most + 1)
         stays = ~long if too_long == "skip" and training else np.full(len(long), True)
+        if len(stays) and not stays.any():
+            refuse_all(split, most + 1)
         self.numbers: Numbers = np.flatnonzero(stays)
         self._source, self._target = (np.minimum(side, most)[stays] for side in (source, target))
         self.lengths: Numbers = np.maximum(self._source, self._target) + 1
@@ -137,4 +139,12 @@ def refuse_long(split: ParallelSplit, number: int, tokens: int, most: int) -> No
         f"sentences must have at most {most} tokens, the end symbol included, but pair {number} of "
         f"{split.name} in {split.folder.name} has {tokens}. Raise --tokens-per-sample as far as "
         f"the architecture lets you, or choose --task.too-long skip or truncate."
+    )
+
+
+def refuse_all(split: ParallelSplit, most: int) -> None:
+    raise ToolkitError(
+        f"pairs to train on must have at most {most} tokens, the end symbol included, but none of "
+        f"{split.name} in {split.folder.name} has so few. Raise --tokens-per-sample as far as the "
+        f"architecture lets you, or choose --task.too-long truncate."
     )
