@@ -61,6 +61,13 @@ def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):
     assert (tmp_path / "said").read_text().splitlines() == split.references(np.arange(9))
 
 
+def test_a_translation_is_one_line_of_the_file_whatever_a_model_spells(split, tmp_path):
+    answers = TranslationAnswers(split, beam=1)
+    answers.written = {0: "a\nb", 1: "c"}
+    answers.write(tmp_path / "said")
+    assert (tmp_path / "said").read_text() == "a b\nc\n"
+
+
 def test_the_signature_is_told_to_people_and_programs(asked):
     answers, _ = asked([0, 1], [2, 3])
     [table] = answers.tables()

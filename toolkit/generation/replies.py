@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -97,10 +98,15 @@ def aligned(reply: Reply) -> list[str]:
     lines = [f"S-{n}\t{reply.source}"]
     lines += [] if reply.reference is None else [f"T-{n}\t{reply.reference}"]
     for text in reply.texts:
-        lines.append(f"H-{n}\t{text.score:.6f}\t{text.text}")
+        lines.append(f"H-{n}\t{text.score:.6f}\t{on_a_line(text.text)}")
         lines.append(f"P-{n}\t{' '.join(f'{p:.4f}' for p in text.log_probabilities)}")
         lines += [f"A-{n}\t{pairs(text)}"] if text.alignment else []
     return [*lines, f"#-{n}\t{reply.note}"] if reply.note else lines
+
+
+def on_a_line(text: str) -> str:
+    """A space for each line end or tab, which vocabularies that spell by bytes can write."""
+    return re.sub(r"[\t\r\n]", " ", text)
 
 
 def pairs(text: Text) -> str:
@@ -125,7 +131,7 @@ class Lines:
             texts = reply.texts or [Text("", 0.0, [])]
             for text in texts:
                 columns = [f"{reply.number}", f"{text.score:.4f}"] if self.scores else []
-                columns += [text.text, *([pairs(text)] if text.alignment else [])]
+                columns += [on_a_line(text.text), *([pairs(text)] if text.alignment else [])]
                 self.file.write("\t".join(columns) + "\n")
         self.file.flush()
 

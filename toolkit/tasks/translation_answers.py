@@ -14,6 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.parallel.split import ParallelSplit
 from toolkit.distributed import World
+from toolkit.generation.replies import on_a_line
 from toolkit.generation.writing import best
 from toolkit.metrics.tables import Table
 from toolkit.metrics.translation_scores import CorpusScore, corpus_scores
@@ -79,7 +80,8 @@ class TranslationAnswers(Answers):
 
     def write(self, path: Path) -> None:
         """A line for each pair of the split that was translated, in order."""
-        text = "".join(f"{self.written[number]}\n" for number in sorted(self.written))
+        lines = (on_a_line(self.written[number]) for number in sorted(self.written))
+        text = "".join(f"{line}\n" for line in lines)
         try:
             path.write_text(text, "utf-8", newline="\n")
         except OSError as error:
