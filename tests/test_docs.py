@@ -17,6 +17,7 @@ import pytest
 from toolkit.config.answer import answer
 from toolkit.config.load import load
 from toolkit.config.names import RESERVED
+from toolkit.config.plot import KINDS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -112,3 +113,9 @@ def test_every_reserved_name_is_in_the_table_of_configuration():
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     for name, path in RESERVED.items():
         assert f"| `--{name.replace('_', '-')}` | `{path}` |" in page
+
+
+def test_every_kind_of_picture_has_its_numbers_in_the_table_of_figures():
+    page = (REPOSITORY / "docs" / "figures.md").read_text(encoding="utf-8")
+    for kind in KINDS:
+        assert f"| `toolkit-plot {kind}` |" in page
