@@ -156,8 +156,8 @@ def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, mo
     class Other:
         @staticmethod
         def load(folder):
-            vocabulary = type("", (), {"fingerprint": folder.name})
-            return type("", (), {"vocabulary": vocabulary})
+            one = type("", (), {"fingerprint": "read alike"})
+            return type("", (), {"vocabulary": one, "fingerprint": f"written in {folder.name}"})
 
     monkeypatch.setattr(module, "Codec", Other)
     with pytest.raises(ToolkitError, match=r"must be of one vocabulary to be averaged"):

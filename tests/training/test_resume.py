@@ -82,6 +82,12 @@ def test_of_another_architecture_only_the_name_is_told(config, stopped):
         run(config(max_update=2, arch="bert_tiny"))
 
 
+def test_of_another_optimizer_only_the_name_is_told(config, stopped):
+    stopped(config(max_update=2), 2)
+    with pytest.raises(ToolkitError, match=r"_u2 optimizer\.name was 'adamw' and is now 'sgd'\. "):
+        run(config(max_update=2, optimizer="sgd"))
+
+
 def test_other_data_are_refused(config, data, tmp_path, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=r"must go on with the data it began with"):

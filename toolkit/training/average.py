@@ -129,7 +129,7 @@ def refuse_difference(first: Part, other: Part) -> None:
                 f"{texts[0]} and {other.folder} {texts[1]}. Leave one out."
             )
     codecs = [Codec.load(part.folder) for part in (first, other)]
-    if codecs[0].vocabulary.fingerprint != codecs[1].vocabulary.fingerprint:
+    if codecs[0].fingerprint != codecs[1].fingerprint:
         raise ToolkitError(
             f"checkpoints must be of one vocabulary to be averaged, but those of {first.folder} "
             f"and {other.folder} differ. Leave one out."

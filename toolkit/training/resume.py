@@ -124,7 +124,7 @@ def refuse_changes(folder: Path, config: RunConfig) -> None:
     )
     differing = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
     kept = [*FIXED, *([START] if now[START] else [])]
-    names = {f"{fixed}.name" for fixed in FIXED} & differing
+    names = {f"{fixed.removesuffix('.name')}.name" for fixed in FIXED} & differing
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
         for key in sorted(differing)
