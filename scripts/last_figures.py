@@ -8,14 +8,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from toolkit.common.errors import ToolkitError
 from toolkit.metrics.runs import Run, grouped, read_runs
 from toolkit.metrics.summary import summary
 from toolkit.metrics.tables import Table
 
 
 def last(run: Run, figure: str) -> float:
-    """Of the run's latest validation."""
-    return float([r for r in run.records if r["event"] == "valid"][-1][figure])
+    """Of the run's latest validation, on the first of its splits."""
+    found = [r for r in run.records if r["event"] == "valid"]
+    of_first = [r for r in found if r["subset"] == found[0]["subset"]]
+    if not of_first or figure not in of_first[-1]:
+        raise ToolkitError(
+            f"a run must have a validation that tells {figure}, but {run.folder} has none."
+        )
+    return float(of_first[-1][figure])
 
 
 def cell(values: Sequence[float]) -> str:
@@ -33,4 +40,9 @@ def table(figures: Sequence[str], folders: Sequence[str]) -> Table:
 
 
 if __name__ == "__main__":
-    print(table(sys.argv[1].split(","), sys.argv[2:]).markdown(), end="")
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    try:
+        print(table(sys.argv[1].split(","), sys.argv[2:]).markdown(), end="")
+    except ToolkitError as error:
+        raise SystemExit(str(error)) from None
