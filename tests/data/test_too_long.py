@@ -32,6 +32,11 @@ def test_split_cuts_before_a_word_and_loses_nothing():
     assert (found.sources.tolist(), found.changed, found.lost) == ([0, 1, 1, 2, 3], 1, 0)
 
 
+def test_a_word_that_begins_right_behind_the_limit_leaves_it_full():
+    items, _ = fitted("split", starts=np.isin(IDS, [0, 2, 4, 5, 7]))
+    assert items == [[0, 1], [2, 3, 4], [5, 6], [], [7, 8, 9]]
+
+
 def test_a_word_longer_than_the_limit_is_cut_inside():
     items, _ = fitted("split", limit=2, starts=np.zeros(10, bool))
     assert items == [[0, 1], [2, 3], [4, 5], [6], [], [7, 8], [9]]
