@@ -43,6 +43,11 @@ def test_a_blank_line_begins_a_document_and_so_may_the_part(binarized):
     assert binarized(TEXT, fresh=False)[0]["train"]["part"]["documents"] == 1
 
 
+def test_a_document_goes_on_where_the_text_is_read_in_several_chunks(binarized, monkeypatch):
+    monkeypatch.setattr("toolkit.data.text.CHUNK_BYTES", 4)
+    assert binarized(TEXT)[0]["train"]["part"]["documents"] == 2
+
+
 def test_all_bytes_read_and_all_tokens_written_are_reported(binarized):
     found, _, seen = binarized(TEXT)
     assert sum(read for read, _ in seen) == len(TEXT)
