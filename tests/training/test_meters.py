@@ -41,6 +41,13 @@ def test_a_skipped_update_leaves_the_means_alone():
     assert meters.read().updates == 2 and meters.read().tokens == 14
 
 
+def test_where_all_updates_were_skipped_there_is_no_loss():
+    meters = Meters()
+    meters.add(step(math.nan, norm=math.inf, skipped=1.0))
+    means = meters.read().means({"word": 1.0})
+    assert means == {"gradient_norm": 0.0, "clip_rate": 0.0, "skipped_updates": 1.0}
+
+
 def test_meters_go_on_exactly_from_their_state():
     whole, first, second = Meters(), Meters(), Meters()
     for i in range(5):

@@ -53,11 +53,15 @@ class Sums:
         return Sums(**{**asdict(self), "losses": losses, "tokens": tokens})
 
     def means(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Figures:
-        """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping."""
+        """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
+
+        No loss where every update was skipped, or had nothing to predict.
+        """
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
+        losses = losses_of(means, coefficients, perplexity=perplexity) if means else {}
         return {
-            **losses_of(means, coefficients, perplexity=perplexity),
+            **losses,
             "gradient_norm": self.norms / taken,
             "clip_rate": self.clipped / taken,
             "skipped_updates": self.skipped,
