@@ -1,6 +1,13 @@
 import pytest
 
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
+from toolkit.data.dictionary import FIRST, Dictionary
+from toolkit.data.folder import DataFolder
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.distributed import World
+from toolkit.training.assembly import make_learner, refuse_one_table
 from toolkit.training.run import Run
 
 
@@ -24,3 +31,37 @@ def test_a_run_keeps_the_precision_that_it_began_with(config):
 def test_the_trainer_takes_its_options_from_the_config(config, options):
     trainer = Run(config(**options), World()).trainer
     assert all(getattr(trainer, name) == value for name, value in options.items())
+
+
+@pytest.fixture
+def languages():
+    """The codec of two languages of one word each."""
+
+    def make(source, target):
+        inner, other = (Dictionary.of([*FIRST, word]) for word in (source, target))
+        return ParallelCodec(inner, other, source_lang="xx", target_lang="yy")
+
+    return make
+
+
+def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
+    c = compose(
+        {
+            "arch": "transformer_tiny",
+            "arch.share_embeddings": "all",
+            "task": "translation",
+            "data.folders": ["nowhere"],
+        }
+    )
+    monkeypatch.setattr(DataFolder, "codec", languages("cat", "Katze"))
+    folder = object.__new__(DataFolder)
+    with pytest.raises(ToolkitError, match=r"arch.share_embeddings must be decoder or none"):
+        make_learner(c, folder, saved=None, tell=print)
+
+
+def test_two_dictionaries_of_one_size_have_no_table_in_common(languages):
+    model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
+    with pytest.raises(ToolkitError, match=r"decoder or none .* but is 'all'. Preprocess with --j"):
+        refuse_one_table(model, languages("cat", "Katze"))
+    refuse_one_table(model, languages("cat", "cat"))
+    refuse_one_table(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))

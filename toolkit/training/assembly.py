@@ -9,15 +9,18 @@ from typing import Any
 
 import torch
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.hashing import seed_of
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.folder import DataFolder
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.distributed import World
 from toolkit.metrics.progress import Work
 from toolkit.metrics.sinks import Console, JsonLines, Sink, Sinks, TensorBoard
 from toolkit.metrics.weights_and_biases import WeightsAndBiases
+from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.optim.precision import Precision, asked_for, resolve
 from toolkit.tasks.task import Learner
 from toolkit.training import resume
@@ -42,11 +45,26 @@ def make_learner(
     torch.manual_seed(seed_of(c.training.seed))
     learner = build_learner(c.arch, c.task, sizes_of(folder))
     encoder: Any = learner.encoder
+    if not saved:
+        refuse_one_table(encoder, folder.codec)
     if not saved and hasattr(encoder, "load_word_vectors"):
         encoder.load_word_vectors(folder.word_vectors)
     if c.checkpoint.finetune_from and not saved:
         resume.finetune(c.checkpoint.finetune_from, learner, folder.codec, tell)
     return learner
+
+
+def refuse_one_table(encoder: Any, codec: Any) -> None:
+    """Dictionaries of two languages may be equally large, which the sizes do not tell apart."""
+    one = isinstance(encoder, EncoderDecoder) and encoder.target_words is encoder.words
+    if not one or not isinstance(codec, ParallelCodec):
+        return
+    if codec.vocabulary.fingerprint != codec.target.vocabulary.fingerprint:
+        raise ToolkitError(
+            "arch.share_embeddings must be decoder or none where source and target have "
+            "dictionaries of their own, but is 'all'. Preprocess with --joined-dictionary, or "
+            "choose another."
+        )
 
 
 def make_trainer(
