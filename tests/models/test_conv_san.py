@@ -10,8 +10,9 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.conv_san import ConvSanConfig, conv_san
+from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, attention, conv_san
 from toolkit.models.inputs import Inputs, Sizes
+from toolkit.nn.attention import Offsets, Places
 
 SIZES = Sizes(tokens=50, characters=20)
 SMALL = {"layers": 2, "word_width": 6, "character_width": 2, "heads": 2, "fixed_length": 5}
@@ -147,3 +148,13 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
 def test_a_wrong_choice_is_refused(changes, message):
     with pytest.raises(ToolkitError, match=message):
         ConvSanConfig(**changes)
+
+
+def test_what_is_added_to_a_layer_s_result_is_what_dropout_left_of_its_input():
+    torch.manual_seed(0)
+    layer = ConvSanLayer(
+        attention(ConvSanConfig(word_width=8, character_width=0, fixed_length=4), first=False), 0.5
+    ).train()
+    torch.nn.init.zeros_(layer.attention.project.together.weight)  # no values, nothing to add
+    found = layer(torch.ones(1, 4, 8), Places(Offsets(None, 4, torch.device("cpu"))))
+    assert found.unique().tolist() == [0.0, 2.0]
