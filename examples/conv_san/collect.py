@@ -1,11 +1,12 @@
 """Our accuracy beside the paper's, from the runs of treebanks.sh, reduced.sh or penn.sh:
 
-python collect.py RUNS [--reduced RUNS] [--copy FOLDER]
+python collect.py RUNS [--reduced RUNS] [--copy FOLDER] [--patience N]
 
 RUNS holds a folder for each treebank, or is that of penn.sh. Test accuracy is that of the epoch of
 best development accuracy, in percent, the mean over seeds with its standard deviation. Those of
 --reduced, of reduced.sh, stand in the same table, but never beside the paper's. With --copy, the
-records of finished runs (result.json, metrics.jsonl) are copied to FOLDER too.
+records of finished runs (result.json, metrics.jsonl) are copied to FOLDER too. --patience says what
+the same runs would have been had they ended after fewer epochs without gain.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+RESULTS = "**/*seed=*/result.json"
 RECORDS = ("result.json", "metrics.jsonl")
 FIGURES = {"all": "accuracy", "oov": "oov_accuracy", "ambiguous": "ambiguous_accuracy"}
 PAPER = json.loads((Path(__file__).parent / "paper.json").read_text("utf-8"))
@@ -36,8 +38,8 @@ class Run(NamedTuple):
     seconds: float
 
 
-def finished(folder: Path) -> Run | None:
-    """The run of a folder; None where it has not ended."""
+def finished(folder: Path, patience: int | None = None) -> Run | None:
+    """The run of a folder, or what it was when `patience` ended; None where it has not ended."""
     if not all((folder / name).exists() for name in RECORDS):
         return None
     result = json.loads((folder / "result.json").read_text("utf-8"))
@@ -45,18 +47,16 @@ def finished(folder: Path) -> Run | None:
         return None
     lines = (folder / "metrics.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line) for line in lines]
-    (tested,) = (
-        event
-        for event in events
-        if event["event"] == "valid"
-        and event["subset"] == "test"
-        and event["update"] == result["best"]["update"]
-    )
-    options = dict(part.split("=") for part in folder.name.split(","))
+    valid = {
+        subset: {e["update"]: e for e in events if e["event"] == "valid" and e["subset"] == subset}
+        for subset in ("valid", "test")
+    }
+    best = result["best"]["update"] if patience is None else best_of(valid["valid"], patience)
+    tested, config = valid["test"][best], result["config"]
     return Run(
         folder.parent.name,
-        options["arch"],
-        int(options["seed"]),
+        config["arch"]["name"],
+        config["training"]["seed"],
         {name: 100 * tested.get(key, math.nan) for name, key in FIGURES.items()},
         result["epochs"],
         statistics.mean(e["tokens_per_second"] for e in events if e["event"] == "train"),
@@ -64,10 +64,21 @@ def finished(folder: Path) -> Run | None:
     )
 
 
-def runs_of(folder: Path | None, mark: str = "") -> list[Run]:
+def best_of(epochs: dict[int, dict[str, Any]], patience: int) -> int:
+    """The update of most accuracy before so many epochs without gain."""
+    best, waited = min(epochs), 0
+    for update in sorted(epochs):
+        if epochs[update]["accuracy"] > epochs[best]["accuracy"]:
+            best, waited = update, 0
+        elif update != best and (waited := waited + 1) == patience:
+            break
+    return best
+
+
+def runs_of(folder: Path | None, patience: int | None, mark: str = "") -> list[Run]:
     """The finished ones; `mark` is put behind the treebank's name."""
-    paths = sorted(folder.glob("**/arch=*/result.json")) if folder else []
-    found = [run for path in paths if (run := finished(path.parent))]
+    paths = sorted(folder.glob(RESULTS)) if folder else []
+    found = [run for path in paths if (run := finished(path.parent, patience))]
     return [run._replace(treebank=run.treebank + mark) for run in found]
 
 
@@ -178,7 +189,7 @@ def speed(runs: list[Run]) -> None:
 
 def copy(source: Path, target: Path) -> None:
     """The records of every finished run."""
-    for path in sorted(source.glob("**/arch=*/result.json")):
+    for path in sorted(source.glob(RESULTS)):
         if finished(path.parent):
             place = target / path.parent.relative_to(source)
             place.mkdir(parents=True, exist_ok=True)
@@ -202,8 +213,12 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder of finished runs")
     parser.add_argument("--reduced", type=Path, help="folder of the runs of reduced.sh")
     parser.add_argument("--copy", type=Path, help="folder for the records of RUNS")
+    parser.add_argument(
+        "--patience", type=int, help="epochs without gain; the runs' own if not given"
+    )
     given = parser.parse_args()
-    runs = runs_of(given.runs) + runs_of(given.reduced, " (reduced)")
+    complete = runs_of(given.runs, given.patience)
+    runs = complete + runs_of(given.reduced, given.patience, " (reduced)")
     if not runs:
         parser.error(f"{given.runs} holds no finished run")
     of_penn = not any("_ud_" in run.model for run in runs)
@@ -211,7 +226,6 @@ def main() -> None:
     models = [model for model in paper if any(run.model == model for run in runs)]
     if not of_penn:
         by_treebank(runs, models)
-    complete = runs_of(given.runs)
     by_model(complete or runs, models, paper)
     if complete and len(complete) < len(runs):
         print(f"The same over all {len({run.treebank for run in runs})} treebanks:\n")

@@ -30,7 +30,9 @@ def write_run(folder: Path, model: str, seed: int, accuracies: list[float], **ch
             {"event": "valid", "subset": subset, "update": update, **figures}
             for subset in ("valid", "test")
         ]
-    result = {"signal": None, "best": {"update": 2}, "epochs": 3, "seconds": 360.0, **changes}
+    config = {"arch": {"name": model}, "training": {"seed": seed}}
+    result = {"signal": None, "best": {"update": 2}, "epochs": 3, "seconds": 360.0}
+    result |= {"config": config, **changes}
     (place / "metrics.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))
     (place / "result.json").write_text(json.dumps(result))
 
@@ -46,6 +48,16 @@ def test_the_test_accuracy_of_the_best_epoch_stands_beside_the_papers(tmp_path):
     found = run("collect.py", tmp_path)
     assert "| English-GUM | 91.00 ±1.41 / 89.42 | 91.00 ±1.41 / 92.35 | 2 |" in found.stdout
     assert "4 runs, 0.40 hours of one process; median 3 epochs" in found.stdout
+
+
+def test_the_same_runs_may_be_seen_as_they_were_when_less_patience_ended(tmp_path):
+    for seed, accuracies in enumerate(([0.5, 0.4, 0.9, 0.7], [0.8, 0.7, 0.6, 0.9])):
+        best = {"update": 3 + seed}
+        write_run(tmp_path / "English-GUM", MODELS[0], seed, accuracies, best=best)
+    for patience, mean in ((1, "65.00"), (2, "85.00"), (3, "90.00")):
+        found = run("collect.py", tmp_path, "--patience", patience).stdout
+        assert f"| English-GUM | {mean} ±" in found
+    assert "| English-GUM | 90.00 ±0.00" in run("collect.py", tmp_path).stdout
 
 
 def test_reduced_treebanks_are_not_compared_with_the_paper(tmp_path):
