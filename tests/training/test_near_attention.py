@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -49,6 +51,19 @@ def test_heads_can_be_chosen(learner):
     one, two, both = (near(learner, LINES[:1], heads=h)[0] for h in ([1], [2], [1, 2]))
     rates = sorted([one.near_rate, two.near_rate])
     assert both.near_rate == pytest.approx(sum(rates) / 2, rel=1e-5)
+
+
+def test_attention_that_never_leaves_the_near_tokens_is_all_near(learner, monkeypatch):
+    """As with windows that are narrow enough."""
+
+    def diagonal(encoder, inputs, of):
+        places = inputs.tokens.shape[1]
+        return [of(torch.eye(places).expand(len(inputs.tokens), 2, places, places))]
+
+    monkeypatch.setattr("toolkit.training.near_attention.attention_maps", diagonal)
+    found = near(learner)
+    assert (found[0].mean, found[0].deviation, found[0].near_rate) == (math.inf, None, 1.0)
+    assert "inf          -  100.0%" in table(found, several=False).text()
 
 
 def test_the_table_says_over_how_many_sentences_and_what_was_left_out():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,8 +29,9 @@ class Near(NamedTuple):
     layer: int | None
     """None for the mean over layers."""
     mean: float | None
+    """Infinite where no attention at all goes to far tokens, as with narrow windows."""
     deviation: float | None
-    """Over the sentences; None for a single one."""
+    """Over the sentences; None for a single one, and where the mean is infinite."""
     near_rate: float | None
     """C / (1 + C), the share of the attention that stays near."""
     even: float | None
@@ -67,9 +69,10 @@ def near(
 ) -> Near:
     if not values:
         return Near(path, layer, None, None, None, None, 0, lines)
-    over, share = summary(values), summary([c / (1 + c) for c in values])
+    over, share = summary(values), summary([1 - 1 / (1 + c) for c in values])
+    spread = over.deviation if math.isfinite(over.mean) else None
     alike = summary(even).mean
-    return Near(path, layer, over.mean, over.deviation, share.mean, alike, over.n, lines - over.n)
+    return Near(path, layer, over.mean, spread, share.mean, alike, over.n, lines - over.n)
 
 
 def table(found: Sequence[Near], *, several: bool) -> Table:
