@@ -38,9 +38,9 @@ def test_a_resumed_log_holds_no_update_twice(tmp_path):
 
 def test_a_run_from_the_start_forgets_an_older_log(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"update": 2}\n')
+    path.write_text('{"event": "start"}\n{"update": 0}\n{"update": 2}\n')
     JsonLines(path)
-    assert updates(path) == []
+    assert read_records(path) == []
 
 
 def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog):

@@ -53,3 +53,23 @@ def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
 def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
     answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
+
+
+def test_questions_without_known_answers_do_not_count(answered):
+    answers = answered("race", [1, 0, 0, 0])
+    answers.split.answers[[1, 2, 3]] = [-1, -1, -1]
+    assert answers.figures() == {
+        "accuracy": 1.0,
+        "high_accuracy": 1.0,
+        "middle_accuracy": pytest.approx(float("nan"), nan_ok=True),
+    }
+
+
+def test_ranks_have_the_answers_of_all(answered, monkeypatch):
+    given = [1, 2, 0, 2, 0, 0, 1, 0]
+    whole = answered("swag", given)
+    said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
+    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    found = ChoiceAnswers(whole.split)
+    found.gather(World())
+    assert found.given.tolist() == given and found.figures() == whole.figures()

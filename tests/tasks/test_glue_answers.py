@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -67,3 +69,20 @@ def test_numbers_have_neither_tables_nor_events(answered):
     answers = answered("STS-B", [1.0] * 8)
     assert not answers.tables() and not answers.events()
     assert np.isnan(answers.figures()["score"])
+
+
+def test_rows_without_known_answers_do_not_count(answered):
+    answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
+    answers.split.known[-2:] = False
+    assert answers.figures()["accuracy"] == 1.0
+    assert answers.confusion.tolist() == [[3, 0], [0, 3]]
+
+
+@pytest.mark.parametrize("task", ["RTE", "STS-B"])
+def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
+    given = [1, 0, 0, 1, 1, 0, 1, 1] if task == "RTE" else [3.2, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]
+    said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
+    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    found = GlueAnswers(LabelledSplit(glue(task), "train"))
+    found.gather(World())
+    assert found.given.tolist() == given

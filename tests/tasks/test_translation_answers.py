@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,7 @@ def asked(split, monkeypatch):
     bounds = []
 
     def best(model, inputs, words, *, beam, most):
+        assert beam == 3
         bounds.extend(most)
         special = torch.tensor(words.special)
         return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
@@ -39,7 +42,7 @@ def asked(split, monkeypatch):
     )
 
     def ask(*batches):
-        answers = TranslationAnswers(split, beam=1)
+        answers = TranslationAnswers(split, beam=3)
         for rows in batches:
             answers.look(Backwards(), examples.collate(np.array(rows, np.int64), None))
         answers.gather(World())
@@ -82,3 +85,21 @@ def test_a_model_that_could_not_be_asked_has_no_scores(split):
     answers = TranslationAnswers(split, beam=1)
     answers.gather(World())
     assert answers.figures() == {} and answers.tables() == [] == answers.events()
+
+
+def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeypatch):
+    plain = split.references
+    monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
+    monkeypatch.setattr(split.codec.target, "lowercase", True)
+    answers, _ = asked([0, 1], [2, 3])
+    assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    assert "case:lc" in answers.tables()[0].text()
+
+
+def test_ranks_have_the_translations_of_all(asked, split, monkeypatch):
+    halves = [asked(rows)[0] for rows in ([4, 2, 0, 8], [1, 3, 5, 6, 7])]
+    said = [json.dumps(list(half.written.items())) for half in halves]
+    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    halves[0].gather(World())
+    assert halves[0].scores[0].value == pytest.approx(100.0)
+    assert sorted(halves[0].written) == list(range(9))
