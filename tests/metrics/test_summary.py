@@ -1,3 +1,8 @@
+import math
+from itertools import permutations
+
+import pytest
+
 from toolkit.metrics.summary import summary
 
 
@@ -9,3 +14,15 @@ def test_the_deviation_divides_by_one_less_than_the_count():
 
 def test_a_single_value_has_no_deviation():
     assert summary([2.0]).deviation is None and summary([2.0]).error is None
+
+
+@pytest.mark.parametrize("values", permutations([math.nan, 1.0, 3.0]))
+def test_what_is_no_number_spoils_the_median_in_any_order_and_is_outside_the_range(values):
+    s = summary(values)
+    assert math.isnan(s.mean) and math.isnan(s.median)
+    assert (s.n, s.minimum, s.maximum) == (3, 1.0, 3.0)
+
+
+def test_nothing_but_nan_has_no_range():
+    s = summary([math.nan, math.nan])
+    assert all(map(math.isnan, (s.median, s.minimum, s.maximum)))

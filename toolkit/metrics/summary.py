@@ -22,8 +22,11 @@ class Summary:
 
 
 def summary(values: Sequence[float]) -> Summary:
-    """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values."""
-    n = len(values)
+    """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values.
+
+    With a NaN among them all but the count and the range, which is of the others, are NaN too.
+    """
+    n, numbers = len(values), [x for x in values if not math.isnan(x)] or [math.nan]
     mean = sum(values) / n
     squares = sum((x - mean) * (x - mean) for x in values)
     deviation = math.sqrt(squares / (n - 1)) if n > 1 else None
@@ -31,8 +34,8 @@ def summary(values: Sequence[float]) -> Summary:
         mean=mean,
         deviation=deviation,
         error=None if deviation is None else deviation / math.sqrt(n),
-        median=statistics.median(values),
+        median=statistics.median(numbers) if len(numbers) == n else math.nan,
         n=n,
-        minimum=min(values),
-        maximum=max(values),
+        minimum=min(numbers),
+        maximum=max(numbers),
     )
