@@ -47,6 +47,17 @@ def test_places_may_be_filled_up_for_stable_shapes(examples):
     assert torch.equal(batch.places[:20], torch.arange(20)) and not batch.places[20:].any()
 
 
+CHANGES = ({}, {"samples": "items"}, {"ends": "documents"}, {"tokens_per_sample": 21})
+
+
+def test_the_vocabulary_is_left_as_it_is(examples, data):
+    folder = DataFolder.open(data)
+    BlockExamples(
+        folder, "valid", samples="blocks", ends="items", tokens_per_sample=20, fixed_shapes=False
+    )
+    assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
+
+
 def test_options_change_the_fingerprint(examples):
-    prints = {examples(**o).fingerprint for o in ({}, {"samples": "items"}, {"ends": "documents"})}
-    assert len(prints) == 3
+    prints = {examples(**o).fingerprint for o in CHANGES}
+    assert len(prints) == len(CHANGES)

@@ -58,6 +58,37 @@ def test_one_objective_is_one_half_and_the_same_as_in_both(folder, objective):
     assert both.tokens == 2 * alone.tokens
 
 
+def test_both_halves_have_the_same_padding_and_token_types(folder):
+    inputs = examples(folder, pairs="electra").collate(np.arange(12), 1).inputs
+    for part in (inputs.padding, inputs.segments):
+        first, second = part.chunk(2)
+        assert part.any() and torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"position_rate": 0.4},
+        {"position_span_max": 1},
+        {"position_span_p": 0.9},
+        {"hidden_position_rate": 0.3},
+        {"shuffled_position_rate": 0.2},
+        {"position_range": "table"},
+    ],
+)
+def test_each_option_of_positions_changes_them_and_no_token(folder, option):
+    usual, other = (examples(folder, **o).collate(np.arange(30), 1) for o in ({}, option))
+    assert torch.equal(halves(usual)[0], halves(other)[0])
+    assert not torch.equal(halves(usual)[3], halves(other)[3])
+
+
+def test_shuffled_positions_reach_to_the_highest_of_the_table(folder):
+    options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
+    found = examples(folder, position_range="table", max_position=1, **options)
+    far = halves(found.collate(np.arange(30), 1))[3][:, 8:]
+    assert (far == 0).any() and (far == 1).any()
+
+
 def test_an_idle_rank_has_a_batch_of_weight_zero(folder):
     batch = examples(folder).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"mlm": 0.0, "mpm": 0.0} and (batch.sentences, batch.tokens) == (0, 0)

@@ -14,7 +14,7 @@ from toolkit.tasks.squad_answers import SquadAnswers
 from toolkit.tasks.squad_config import SquadConfig
 from toolkit.tasks.squad_examples import WindowExamples
 
-from .conftest import ASKED, NOTHING
+from .conftest import ASKED, NOTHING, TOWN
 
 C = SquadConfig(tokens_per_sample=14, stride=3, nbest=4)
 
@@ -73,6 +73,28 @@ def test_several_answers_are_kept_the_best_first(answered):
     given = answered(at(0), at(1)).given[0]
     assert len(given.texts) == len(set(given.texts)) == 4 and given.texts[0] == "Anna Bell."
     assert given.scores == sorted(given.scores, reverse=True)
+
+
+def test_an_answer_found_in_two_places_is_as_good_as_in_the_better_one(answered):
+    context = f"{TOWN} The old mill was sold"
+
+    def mills(question, token):
+        return {2: 4.0, 20: 5.0}.get(token, -9.0)
+
+    answers = answered(mills, mills, context=context)
+    text = answers.split.read(0)
+    words = [text.text[b:e] for b, e in zip(text.begins, text.ends, strict=True)]
+    assert [place for place, word in enumerate(words) if word == "mill"] == [2, 20]
+    given = answers.given[0]
+    assert (given.texts[0], given.scores[0]) == ("mill", 10.0) and given.scores[1] < 8.0
+
+
+def test_the_window_that_doubts_least_tells_how_doubtful_an_answer_is(answered):
+    answers = answered(at(0), at(1))
+    first, end = answers.examples.windows.firsts[:2]
+    answers.none[first:end] = np.arange(end - first) + 3.0
+    assert end - first > 1
+    assert answers.given[0].doubt == pytest.approx(3.0 - answers.given[0].scores[0])
 
 
 def doubtful(question):
