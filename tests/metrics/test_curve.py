@@ -5,7 +5,10 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.plot import PlotConfig
-from toolkit.metrics.curve import curve
+from toolkit.metrics.curve import Line, add, curve
+from toolkit.metrics.curve_points import Curve
+from toolkit.metrics.pictures import new_figure
+from toolkit.metrics.summary import summary
 
 
 def save(folder, losses):
@@ -62,6 +65,24 @@ def test_a_figure_that_was_validated_once_and_not_in_training_is_a_point(tmp_pat
     what = ["curve", save(tmp_path / "run", {1: 4.0})]
     curve(PlotConfig(what=what, output=str(output), metric=["accuracy"]))
     assert "<!-- valid -->" in output.read_text()
+
+
+def test_a_single_validation_is_left_out_where_training_has_a_curve(tmp_path):
+    folder, output = save(tmp_path / "run", {1: 4.0, 2: 3.0}), tmp_path / "curve.svg"
+    log = tmp_path / "run" / "metrics.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:3]))
+    curve(PlotConfig(what=["curve", folder], output=str(output)))
+    assert "<!-- loss on train -->" in output.read_text()
+
+
+@pytest.mark.parametrize(("subset", "lines"), [("train", 2), ("valid", 1)])
+def test_only_training_is_smoothed_and_shown_as_it_was_behind(subset, lines):
+    axes = new_figure(4.0, 3.0).subplots()
+    found = Curve([1, 2], [summary([4.0]), summary([2.0])], 1)
+    c = PlotConfig(what=["curve", "run"], output="x.svg", smoothing=0.5)
+    add(axes, Line("run", subset, found, 0), "run", c)
+    assert len(axes.get_lines()) == lines
+    assert (axes.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 
 
 def test_the_numbers_of_a_curve_are_json_lines(tmp_path, capsys):

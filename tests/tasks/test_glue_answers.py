@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,3 +87,11 @@ def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
     found = GlueAnswers(LabelledSplit(glue(task), "train"))
     found.gather(World())
     assert found.given.tolist() == given
+
+
+def test_three_classes_have_no_f1_of_their_own(answered):
+    answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
+    answers.labels = replace(
+        answers.labels, classes=["entailment", "neutral", "contradiction"], figures=["accuracy"]
+    )
+    assert answers.figures() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}

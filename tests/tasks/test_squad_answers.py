@@ -112,6 +112,18 @@ def test_the_threshold_that_is_best_is_found_and_kept(answered):
     assert [it.text(answers.threshold) for it in answers.given][3] == ""
 
 
+def test_exact_match_and_f1_have_a_best_of_their_own(answered):
+    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
+    found = answered(at(1), at(1), doubtful, **options).figures()
+    assert found["best_exact_match"] == 3 / 4 and found["best_f1"] == pytest.approx(11 / 12)
+
+
+def test_a_short_passage_has_no_more_answers_than_spans(answered):
+    options = {"asked": [{**it, "answers": []} for it in NOTHING], "version": "v2.0"}
+    given = answered(lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options).given[0]
+    assert set(given.texts) == {"Jose cooks", "cooks", "Jose"} and given.scores == [2.0, 2.0, 1.0]
+
+
 def test_another_split_is_judged_with_the_threshold_as_it_is(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     found = answered(at(0), at(1), doubtful, split="train", **options).figures()

@@ -76,6 +76,23 @@ def test_a_signal_ends_what_runs_and_starts_nothing_more(tmp_path):
     assert not (tmp_path / "second").exists()
 
 
+def test_a_job_is_asked_to_end_once_and_killed_at_the_second_signal(tmp_path):
+    wait = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"
+    deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {wait}"), {}
+    log = tmp_path / "deaf" / "log.txt"
+
+    def interrupt():
+        for said in ("up", "asked"):
+            while not (log.exists() and said in log.read_text()):
+                time.sleep(0.02)
+            time.sleep(0.4)  # several looks at what runs
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    assert run_all([deaf], [{}], lambda running, done: last.update(done)) == signal.SIGINT
+    assert log.read_text() == "up\nasked\n" and last["deaf"].exit_code == -signal.SIGKILL
+
+
 def test_a_job_outlives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     program = (
         "from pathlib import Path; from toolkit.training.jobs import *; import os, sys\n"
