@@ -85,6 +85,7 @@ def test_the_first_rank_keeps_the_store_until_the_others_have_left(dogs):
     first.thread.start()
     leaving = threading.Thread(target=first.close)
     leaving.start()
+    leaving.join(timeout=0.5)  # many beats, after which it would be gone by itself
     assert leaving.is_alive()
     second.close()
     leaving.join(timeout=5)

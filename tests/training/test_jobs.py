@@ -61,19 +61,23 @@ def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
 
 
 def test_a_signal_ends_what_runs_and_starts_nothing_more(tmp_path):
-    trap = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    jobs = [job(tmp_path, name, trap) for name in ("first", "second")]
-    log = tmp_path / "first" / "log.txt"
+    trap = "trap '{}echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    jobs = [
+        job(tmp_path, "first", trap.format("")),
+        job(tmp_path, "slow", trap.format("sleep 1; ")),
+        job(tmp_path, "waiting", trap.format("")),
+    ]
+    logs = [tmp_path / name / "log.txt" for name in ("first", "slow")]
 
     def interrupt():
-        while not (log.exists() and log.read_text()):
+        while not all(log.exists() and log.read_text() for log in logs):
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    assert run_all(jobs, [{}], lambda running, done: None) == signal.SIGINT
-    assert log.read_text() == "up\nsaved\n"
-    assert not (tmp_path / "second").exists()
+    assert run_all(jobs, [{}, {}], lambda running, done: None) == signal.SIGINT
+    assert [log.read_text() for log in logs] == ["up\nsaved\n"] * 2
+    assert not (tmp_path / "waiting").exists()
 
 
 def test_a_job_is_asked_to_end_once_and_killed_at_the_second_signal(tmp_path):
