@@ -95,6 +95,13 @@ def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp
     assert options["logging"]["tensorboard_logdir"] == f"{tmp_path}/tb/seed=3"
 
 
+def test_a_folder_that_cannot_be_made_is_told_in_a_line(words, trained, tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "seed=3").write_text("")
+    with pytest.raises(ToolkitError, match=r"can be written to, but .*/s/seed=3: File exists"):
+        sweep(words, SweepConfig(seeds=[3]))
+
+
 def test_an_unknown_option_in_the_grid_is_refused_before_anything_is_made(words, trained, tmp_path):
     with pytest.raises(ToolkitError, match=r"--arch.fixd. Did you mean --arch.fixed"):
         sweep(words, SweepConfig(grid=["arch.fixd=true,false"]))

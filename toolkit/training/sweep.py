@@ -53,9 +53,7 @@ class Run:
 
     def job(self) -> Job:
         """The command that trains it, its options in a file of its folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        options = strict_json.dumps(to_dict(self.config), indent=1) + "\n"
-        (self.folder / OPTIONS).write_text(options, encoding="utf-8")
+        prepare(self.folder, strict_json.dumps(to_dict(self.config), indent=1) + "\n")
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
         command += ["--config", str(self.folder / OPTIONS)]
@@ -93,12 +91,14 @@ def run_of(argv: Sequence[str], point: Point) -> Run:
     return Run(point, load(with_flags(argv, flags), TRAIN).config, user_dirs)
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, options: str = "") -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if options:
+            (folder / OPTIONS).write_text(options, encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
-            f"checkpoint.save_dir must be a folder that can be made, but {folder}: "
+            f"checkpoint.save_dir must be a folder that can be written to, but {folder}: "
             f"{error.strerror}. Choose another --save-dir."
         ) from error
 
