@@ -105,6 +105,12 @@ def test_a_figure_that_was_not_logged_is_answered_with_those_that_were(drawn):
         drawn("a", metric=["bleu"])
 
 
+def test_seeds_that_have_no_update_in_common_are_told_of(tmp_path):
+    runs = [save(tmp_path / f"x,seed={u}", {u: 4.0}) for u in (1, 2)]
+    with pytest.raises(ToolkitError, match=r"at the same updates, but those of x have none in com"):
+        curve(PlotConfig(what=["curve", *runs], output=str(tmp_path / "x.png")))
+
+
 def test_without_matplotlib_one_line_says_what_to_install(drawn, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ToolkitError, match=r"needs matplotlib.*pip install 'toolkit-seq\[plot\]'"):

@@ -64,7 +64,13 @@ def lines_of(
         Line(name, subset, curve_of(groups[name], subset, metric), index)
         for index, (subset, name) in enumerate(keys)
     ]
+    apart = [line.name for line in found if line.curve.runs and not line.curve.updates]
     found = [line for line in found if line.curve.updates]
+    if not found and apart:
+        raise ToolkitError(
+            f"the seeds of a line must have logged {metric!r} at the same updates, but those of "
+            f"{apart[0]} have none in common. Name one run of each."
+        )
     if not found:
         raise ToolkitError(
             f"the runs must have logged {metric!r} of {c.subset or 'valid'}, but none did. "
