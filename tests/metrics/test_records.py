@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.records import read_records, write_records
+from toolkit.metrics.records import read_records, scalars, write_records
 
 
 def test_records_are_read_back_with_their_numbers(tmp_path):
@@ -28,3 +28,10 @@ def test_a_log_with_a_broken_line_is_named_with_its_place(tmp_path, line):
 def test_a_missing_log_is_one_clear_error(tmp_path):
     with pytest.raises(ToolkitError, match="must be a log of toolkit-train, but cannot be read"):
         read_records(tmp_path / "metrics.jsonl")
+
+
+def test_dashboards_name_figures_by_their_split_but_for_valid():
+    values = {"update": 3, "loss": 2, "path": "x", "best": None}
+    assert scalars("train", values) == {"train/loss": 2.0}
+    assert scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
+    assert scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}

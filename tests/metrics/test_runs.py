@@ -30,6 +30,15 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group_named_by_what_differ
     assert names(tmp_path) == {"fixed=true": 2, "fixed=false": 1}
 
 
+def test_runs_that_began_at_other_weights_are_no_seeds_of_each_other(tmp_path):
+    for name in ("a", "b"):
+        make_run(tmp_path / name)
+        saved = json.loads((tmp_path / name / "result.json").read_text())
+        saved["config"]["checkpoint"]["finetune_from"] = f"from/{name}"
+        (tmp_path / name / "result.json").write_text(json.dumps(saved))
+    assert names(tmp_path) == {"finetune_from=from/a": 1, "finetune_from=from/b": 1}
+
+
 def test_architectures_of_different_names_need_no_more_than_these(tmp_path):
     make_run(tmp_path / "a", arch="plain", fixed=False)
     make_run(tmp_path / "b", arch="kernels", fixed=True)

@@ -1,6 +1,8 @@
 import io
 import json
+import math
 
+import pytest
 from rich.console import Console as Terminal
 
 from toolkit.metrics.tables import Table
@@ -78,3 +80,18 @@ def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
     TABLE.print(Terminal(file=plain))
     assert "a_b|c *" in drawn.getvalue() and "\x1b[1m" in drawn.getvalue()
     assert plain.getvalue() == TABLE.text()
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([12.5, math.nan, math.inf], ["12.500", "nan", "inf"]),
+        ([math.nan, 0.0], ["nan", "0.0"]),
+        ([1e-9, 2e-30], ["0.0000000", "0.0000000"]),
+        ([-123456.0, 0.0], ["-123456", "0"]),
+        ([None, None], ["-", "-"]),
+    ],
+)
+def test_numbers_that_have_no_size_do_not_tell_the_decimals(cells, text):
+    lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
+    assert [line.strip() for line in lines[1:]] == text
