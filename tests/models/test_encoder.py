@@ -168,6 +168,17 @@ def test_linear_maps_and_tables_start_normal_and_biases_at_zero():
             assert not part.bias.any()
 
 
+def test_every_norm_adds_what_is_asked_for_and_borrowed_tables_are_widened_by_a_fresh_map():
+    entry = ARCHITECTURES["composite_bert_small"]
+    c = dataclasses.replace(entry.config, layers=1, embedding_width=128, norm_epsilon=1e-5)
+    model, lender = (entry.build(c, Sizes(tokens=50)) for _ in range(2))
+    norms = [part for part in model.modules() if isinstance(part, torch.nn.LayerNorm)]
+    assert len(norms) == 3 and {norm.eps for norm in norms} == {1e-5}
+    model.borrow_embeddings(lender)
+    widen = model.embeddings.widen
+    assert widen.weight.std().item() == pytest.approx(0.02, rel=0.03) and not widen.bias.any()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
