@@ -81,6 +81,13 @@ def test_configurations_that_their_options_do_not_tell_apart_are_all_kept(tmp_pa
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
 
 
+def test_a_run_that_is_named_twice_is_one_seed(tmp_path, monkeypatch):
+    make_run(tmp_path / "a", seed=1)
+    make_run(tmp_path / "b", seed=2)
+    monkeypatch.chdir(tmp_path)
+    assert [run.folder.name for run in read_runs([tmp_path, "a", "b"])] == ["a", "b"]
+
+
 def test_a_folder_without_runs_is_one_clear_error(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be a folder that holds metrics.jsonl.*does not"):
         read_runs([tmp_path])

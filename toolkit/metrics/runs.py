@@ -28,8 +28,8 @@ class Run:
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[Run]:
-    """The runs in these folders, and in the folders in those that are no runs themselves."""
-    found: list[Run] = []
+    """Those in these folders, and in the folders in those that are no runs; each once."""
+    found: dict[Path, Run] = {}
     for folder in map(Path, folders):
         inside = (
             [folder] if (folder / LOG).exists() else [p.parent for p in folder.glob(f"*/{LOG}")]
@@ -39,8 +39,8 @@ def read_runs(folders: Iterable[str | Path]) -> list[Run]:
                 f"a run must be a folder that holds {LOG}, or holds such folders, but {folder} "
                 f"{'does not' if folder.exists() else 'does not exist'}. Give its --save-dir."
             )
-        found += [read_run(path) for path in sorted(inside)]
-    return found
+        found |= {path.resolve(): read_run(path) for path in sorted(inside)}
+    return list(found.values())
 
 
 def read_run(folder: Path) -> Run:
