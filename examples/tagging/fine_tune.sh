@@ -2,7 +2,8 @@
 # Pre-trained encoders against conv_san on one treebank: examples/tagging/fine_tune.sh TREEBANK SAVE_FOLDER...
 # TREEBANK: a folder with *-train, *-dev and *-test.conllu. SAVE_FOLDER: of runs of toolkit-train (mlm, mpm,
 # rtd), each of which is fine-tuned with three seeds, in a folder of its name. Stop it whenever you like: it
-# goes on where it was. Runs are in RUNS (tagging-runs), data in DATA (tagging-data); JOBS runs at a time (2), one thread each.
+# goes on where it was. Runs are in RUNS (tagging-runs), data in DATA (tagging-data); JOBS runs at a time (2),
+# one thread each.
 # USER_DIR: folder of a plugin that the checkpoints' architectures are in.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -15,7 +16,7 @@ for saved in "$@"; do
 done
 twice="$(for saved in conv_san words "$@"; do basename "$saved"; done | sort | uniq -d)"
 [ -z "$twice" ] ||
-  { echo "save folders must have names of their own, but $twice is taken. Link one under another." >&2 && exit 2; }
+  { echo "save folders must have names of their own, but $twice is taken. Link one to another name." >&2 && exit 2; }
 plugin=() && [ -z "${USER_DIR:-}" ] || plugin=(--user-dir "$USER_DIR")
 export OMP_NUM_THREADS=1
 

@@ -8,7 +8,7 @@ from toolkit.config.preprocess import PreprocessConfig
     ("values", "complaint"),
     [
         ({"trainpref": ""}, "one of --trainpref, --validpref and --testpref must name text"),
-        ({"testpref": ",,"}, r"testpref must name text between its commas, but is ',,'\. Leave"),
+        ({"testpref": ",,"}, r"testpref must name text between its commas, but is ',,'\. Name"),
         ({"units": "words"}, "units must be one of lines, paragraphs, sentences, but is 'words'"),
         ({"valid_share": 1.0}, "valid_share must lie in 0 .. 1, 1 excluded, but is 1.0"),
         ({"valid_share": 0.5, "test_share": 0.5}, "must leave text to train on, but are 0.5 and"),

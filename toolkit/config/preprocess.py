@@ -88,7 +88,8 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             value = getattr(self, name)
             require(
                 not value or any(value.split(",")),
-                f"{name} must name text between its commas, but is {value!r}. Leave it out.",
+                f"{name} must name text between its commas, but is {value!r}. Name files, or "
+                "leave it out.",
             )
         for name in ("valid_share", "test_share"):
             value = getattr(self, name)

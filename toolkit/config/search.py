@@ -50,7 +50,10 @@ class SearchConfig:
         for name in ("min_len", "no_repeat_ngram_size", "sampling_topk", "max_len_a", "max_len_b"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, but is {value}.")
-        require(self.max_len_a < float("inf"), "max_len_a must be a finite number, but is inf.")
+        require(
+            self.max_len_a < float("inf"),
+            "max_len_a must be a finite number, but is inf. Choose less.",
+        )
         require(
             self.nbest <= self.beam,
             f"nbest must be at most beam, but is {self.nbest} with beam {self.beam}. Raise --beam.",

@@ -62,8 +62,8 @@ def refuse_one_table(encoder: Any, codec: Any) -> None:
     if codec.vocabulary.fingerprint != codec.target.vocabulary.fingerprint:
         raise ToolkitError(
             "arch.share_embeddings must be decoder or none where source and target have "
-            "dictionaries of their own, but is 'all'. Preprocess with --joined-dictionary, or "
-            "choose another."
+            "dictionaries of their own, but is all. Choose --arch.share-embeddings decoder, or "
+            "preprocess with --joined-dictionary."
         )
 
 

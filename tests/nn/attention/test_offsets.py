@@ -30,7 +30,7 @@ def test_taps_are_laid_along_the_diagonals_and_gathered_back(spelt_out):
     torch.testing.assert_close(got, torch.autograd.grad((want * weight).sum(), taps)[0])
 
 
-@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("in_order", [0, 1, 2])
 def test_taps_of_all_sentences_are_laid_by_the_positions_of_each(in_order):
     positions = torch.tensor([[0, -1, 2], [1, 0, -1]])
     positions[:in_order] = torch.arange(3)
@@ -39,8 +39,8 @@ def test_taps_of_all_sentences_are_laid_by_the_positions_of_each(in_order):
     laid = lay(taps.expand(-1, -1, 3, -1), offsets)
     index = 5 + positions[:, None] - positions[..., None]
     want = taps[0, :, 0][:, index].transpose(0, 1)
-    assert torch.equal(laid, want)
-    weight = torch.randn_like(laid)
+    assert torch.equal(laid.expand_as(want), want)
+    weight = torch.randn_like(want)
     got = torch.autograd.grad((laid * weight).sum(), taps)[0]
     torch.testing.assert_close(got, torch.autograd.grad((want * weight).sum(), taps)[0])
 

@@ -133,10 +133,10 @@ def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B 
     if offsets.shared and radius == offsets.length - 1:
         return skewed(taps)
     if not offsets.shared and radius >= offsets.reach:
-        taps = taps.expand(len(offsets.ids), -1, -1, -1)
-        if offsets.plain == len(taps):
+        sentences = len(offsets.ids)
+        if offsets.plain == sentences:
             return skewed(taps)
-        return laid_by_ids(taps, offsets.ids, offsets.moved)
+        return laid_by_ids(taps.expand(sentences, -1, -1, -1), offsets.ids, offsets.moved)
     index = offsets.taps(radius)
     laid: Tensor = _Lay.apply(taps, index, offsets.shared)
     return laid
