@@ -61,7 +61,7 @@ def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
 
 def test_two_dictionaries_of_one_size_have_no_table_in_common(languages):
     model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
-    with pytest.raises(ToolkitError, match=r"decoder or none .* but is all. Choose --arch.share-embeddings d"):
+    with pytest.raises(ToolkitError, match="but is all. Choose --arch.share-embeddings decoder"):
         refuse_one_table(model, languages("cat", "Katze"))
     refuse_one_table(model, languages("cat", "cat"))
     refuse_one_table(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))
