@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # From text to a pre-trained, validated TACO that fills in words and orders them: scripts/quickstart.sh [TEXT...]
 # Without arguments it learns the English that ships inside every Python; with files, those
-# (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/. UPDATES=3000 trains for longer.
+# (.txt, .gz, .xz; UTF-8). Everything it writes is in quickstart/, and made anew; what else is there stays.
+# UPDATES=3000 trains for longer.
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd -P)"
+made=(quickstart/{data,run,python.txt,masked.txt,swapped.txt,valid.json,curve.png,kernels.png})
 texts=()
 for text in "$@"; do
   [ -f "$text" ] || { echo "$text must be a text file, but there is none. Give paths of files." >&2; exit 2; }
   texts+=("$(realpath "$text")")
-  [[ "${texts[-1]}" != "$root"/quickstart/* ]] ||
-    { echo "$text must lie outside of quickstart/, which is removed first, but is in it. Move it." >&2; exit 2; }
+  for part in "${made[@]}"; do
+    [[ "${texts[-1]}/" != "$root/$part"/* ]] ||
+      { echo "$text must not be in $part, which is removed first, but is. Move it." >&2; exit 2; }
+  done
 done
 cd "$root"
 updates="${UPDATES:-1200}"
@@ -18,7 +22,7 @@ say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 say "1/6 Install into ${TOOLKIT_VENV:-.venv} (the first time takes a minute or two)"
 scripts/install.sh plot
 export PATH="$(cd "${TOOLKIT_VENV:-.venv}/bin" && pwd):$PATH"
-rm -rf quickstart && mkdir quickstart
+rm -rf "${made[@]}" && mkdir -p quickstart
 
 say "2/6 Text to binarized data"
 units=sentences

@@ -249,12 +249,13 @@ def end_of():
 
 @pytest.fixture
 def stopped():
-    """Trains until an update, as a signal would have it."""
+    """Trains from one update, if it is named, until another, as a signal would have it."""
     from toolkit.distributed import World
     from toolkit.training.run import Run
 
-    def stop(config, at, world=None):
+    def stop(config, at, world=None, since=None):
         training = Run(config, world or World())
+        assert since in (None, training.trainer.place.update), "where it went on from"
 
         def advance(step):
             if step.update == at:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from toolkit.training.run import run
@@ -18,8 +20,7 @@ def test_a_run_stopped_after_every_one_of_20_updates_ends_as_if_it_had_not_been(
 
     run(how("whole"))
     for update in range(1, 21):
-        stopped(how("stopped"), update)
-    run(how("stopped"))
+        stopped(how("stopped"), update, since=update - 1)
     assert end_of(tmp_path / "stopped") == end_of(tmp_path / "whole")
 
 
@@ -29,9 +30,8 @@ def test_it_does_so_on_two_ranks_too(config, tmp_path, stopped, end_of, ranks):
         return config(save_dir=str(tmp_path / name), batch_size=4, **HOW)
 
     def chain(world):
-        for update in (1, 2, 3, 5, 8, 13):
-            stopped(how("stopped"), update, world)
-        stopped(how("stopped"), 20, world)
+        for since, update in pairwise((0, 1, 2, 3, 5, 8, 13, 20)):
+            stopped(how("stopped"), update, world, since)
         stopped(how("whole"), 20, world)
 
     ranks(chain)

@@ -27,6 +27,18 @@ def test_a_run_keeps_the_precision_that_it_began_with(config):
     assert again.trainer.precision.name == "bf16"
 
 
+def test_a_run_of_fp16_does_not_go_on_by_itself_where_that_is_emulated(config, tmp_path):
+    c = config(max_update=1)
+    first = Run(c, World())
+    first.trainer.precision.name = "fp16"  # as a GPU would have saved it
+    first.fit()
+    first.close()
+    with pytest.raises(ToolkitError, match=r"but that is fp16.*GPU, or with --precision bf16\."):
+        Run(config(max_update=2, precision="auto"), World())
+    again = Run(config(max_update=2, precision="bf16"), World())
+    assert again.trainer.precision.name == "bf16"
+
+
 @pytest.mark.parametrize("options", [{"update_freq": 3}, {"clip_norm": 0.5}])
 def test_the_trainer_takes_its_options_from_the_config(config, options):
     trainer = Run(config(**options), World()).trainer
@@ -61,7 +73,7 @@ def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
 
 def test_two_dictionaries_of_one_size_have_no_table_in_common(languages):
     model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
-    with pytest.raises(ToolkitError, match="but is all. Choose --arch.share-embeddings decoder"):
+    with pytest.raises(ToolkitError, match=r"but is all\. Choose --arch.share-embeddings decoder"):
         refuse_one_table(model, languages("cat", "Katze"))
     refuse_one_table(model, languages("cat", "cat"))
     refuse_one_table(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))

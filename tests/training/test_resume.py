@@ -152,11 +152,6 @@ def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     assert "begun anew, of another shape in the checkpoint: " in told
 
 
-def test_the_precision_of_the_first_run_is_kept(config, tmp_path, stopped):
-    stopped(config(precision="bf16"), 2)
-    assert Run(config(precision="auto"), World()).trainer.precision.name == "bf16"
-
-
 def test_a_finished_run_told_to_go_on_reports_the_same_again(config, tmp_path):
     first = run(config())
     again = run(config())

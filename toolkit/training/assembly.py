@@ -99,9 +99,15 @@ def make_trainer(
 def precision_of(c: RunConfig, saved: resume.Saved | None, device: torch.device) -> str:
     """What was asked for; where nothing was, what the run began with."""
     asked = asked_for(c.training)
-    if saved and asked == "auto":
-        return str(saved.state["precision"])
-    return resolve(asked, device)
+    if not saved or asked != "auto":
+        return resolve(asked, device)
+    before = str(saved.state["precision"])
+    if before == "fp16" and device.type == "cpu":
+        raise ToolkitError(
+            f"{saved.folder} must go on in its precision unless another is named, but that is "
+            f"fp16, which CPUs only emulate. Go on with a GPU, or with --precision bf16."
+        )
+    return before
 
 
 def make_sinks(c: RunConfig, console: Console, resumed_at: int) -> Sink:

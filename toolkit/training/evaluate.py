@@ -21,6 +21,7 @@ from toolkit.training.checkpoint import find, load_checkpoint, read_config
 from toolkit.training.data import names, split_of, suited
 from toolkit.training.report import print_figures
 from toolkit.training.step import Figures
+from toolkit.training.suiting import refuse_unsuited
 from toolkit.training.validate import validate
 
 
@@ -47,12 +48,7 @@ def figures_of(
     checkpoint = find(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
-    if learner.codec.fingerprint != corpora.codec.fingerprint:
-        raise ToolkitError(
-            f"the data must have the vocabulary of the checkpoint, but that of {corpora.path} "
-            f"differs from that of {path}. Run toolkit-preprocess with --codec-from that "
-            f"checkpoint."
-        )
+    refuse_unsuited(corpora.codec, str(corpora.path), learner.codec, path)
     data = DataConfig(
         max_tokens_valid=config.max_tokens,
         batch_size_valid=config.batch_size,

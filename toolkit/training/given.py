@@ -19,6 +19,7 @@ from toolkit.distributed import World
 from toolkit.generation.items import Item, read_line
 from toolkit.tasks.sentences import Sentences
 from toolkit.training.lines import opened
+from toolkit.training.suiting import refuse_unsuited
 
 
 @contextmanager
@@ -62,11 +63,7 @@ def renumbered(items: Sequence[Item]) -> list[Item]:
 
 def items_of(folder: DataFolder, name: str, sentences: Sentences) -> list[Item]:
     """The items of a split: sources with references, or texts to write on."""
-    if folder.codec.fingerprint != sentences.codec.fingerprint:
-        raise ToolkitError(
-            f"the data must have the vocabulary of the checkpoint, but that of {folder.path} "
-            f"differs. Run toolkit-preprocess with --codec-from the checkpoint."
-        )
+    refuse_unsuited(folder.codec, str(folder.path), sentences.codec)
     return (
         texts_of(folder, name, sentences) if sentences.alone else pairs_of(folder, name, sentences)
     )
