@@ -6,13 +6,14 @@ from toolkit.common.errors import ToolkitError
 from toolkit.metrics.runs import grouped, read_runs
 
 
-def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert"):
+def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert", **more):
     folder.mkdir(parents=True)
     (folder / "metrics.jsonl").write_text('{"event": "train", "update": 1, "loss": 2.0}\n')
     config = {
         "arch": {"name": arch, "fixed": fixed},
         "training": {"seed": seed},
         "checkpoint": {"save_dir": str(folder), "finetune_from": None},
+        **more,
     }
     saved = {"config": config} if result == "result.json" else config
     if result:
@@ -43,6 +44,14 @@ def test_architectures_of_different_names_need_no_more_than_these(tmp_path):
     make_run(tmp_path / "a", arch="plain", fixed=False)
     make_run(tmp_path / "b", arch="kernels", fixed=True)
     assert names(tmp_path) == {"plain": 1, "kernels": 1}
+
+
+def test_of_options_beside_the_names_of_parts_those_are_told_that_the_names_do_not_imply(tmp_path):
+    made = [("plain", False, 1), ("plain", False, 2), ("kernels", True, 1), ("kernels", True, 2)]
+    for arch, fixed, lr in made:
+        options = {"optimizer": {"lr": lr}, "criterion": {"name": f"of {arch}"}}
+        make_run(tmp_path / f"{arch}-{lr}", arch=arch, fixed=fixed, **options)
+    assert set(names(tmp_path)) == {"plain, lr=1", "plain, lr=2", "kernels, lr=1", "kernels, lr=2"}
 
 
 def test_configurations_come_in_the_order_of_their_numbers_else_as_they_stand(tmp_path):

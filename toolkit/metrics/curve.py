@@ -43,7 +43,7 @@ def draw(runs: Sequence[Run], c: PlotConfig, output: Output | None = None) -> No
     beside = len(names) > ABOVE
     width = PANEL_WIDTH * len(panels) + beside * (LETTER * max(map(len, names.values())) + 0.6)
     figure = new_figure(width, HEIGHT)
-    figure.suptitle(c.title)
+    figure.suptitle(c.title, x=0.01, ha="left")  # a legend may have the right corner
     every = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (metric, lines) in zip(every, panels.items(), strict=True):
         for line in lines:

@@ -92,16 +92,25 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
         groups.setdefault(strict_json.dumps(sorted(run.options.items())), []).append(run)
     firsts = [group[0].options for group in groups.values()]
     keys = dict.fromkeys(key for options in firsts for key in options)
-    differing = [k for k in keys if len({strict_json.dumps(o.get(k)) for o in firsts}) > 1]
-    for key in differing:
-        if key.endswith(".name") and len({o.get(key) for o in firsts}) == len(firsts):
-            differing = [key]  # the name says it all
-            break
+    differing = [k for k in keys if values(firsts, k) > 1]
+    for name in [k for k in differing if k.endswith(".name")]:
+        if name in differing:  # two parts may imply each other
+            differing = [k for k in differing if k == name or not implied(firsts, k, name)]
     ordered = sorted(groups.values(), key=lambda group: numbers(group[0], differing))
     names = [label(group[0], differing) for group in ordered]
     if len(set(names)) < len(names):
         names = short_names([str(group[0].folder) for group in ordered])
     return dict(zip(names, ordered, strict=True))
+
+
+def values(options: Sequence[Mapping[str, Any]], *keys: str) -> int:
+    """How many different ones there are of these keys together."""
+    return len({strict_json.dumps([it.get(key) for key in keys]) for it in options})
+
+
+def implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> bool:
+    """Whether who knows the name of a part knows the value of `key` too."""
+    return values(options, name, key) == values(options, name)
 
 
 def numbers(run: Run, keys: Sequence[str]) -> list[float]:
