@@ -3,7 +3,7 @@
 # GLUE_DATA: the benchmark's folder; tasks that it does not hold are left out. TEXT: files or folders of plain text
 # to pre-train on, 10 MB or more; none where TEXT_DATA (short/text) is binarized already.
 # 1. pre-trains two encoders of 2.9 million parameters, with composite attention and with absolute positions, for
-#    UPDATES (16000) updates of 32 blocks of 128 tokens each;
+#    UPDATES (12000) updates of 32 pairs of segments, 128 tokens each;
 # 2. fine-tunes the first, and the same net from scratch, on seven tasks with SEEDS (0,1,2): table.md;
 # 3. fine-tunes both encoders on CoLA with POSITION_SEEDS (0,1,2,3,4): positions.md.
 # About two hours on two idle cores. Everything is in RUNS (short), JOBS runs at a time (2), one thread each. Stop it
@@ -14,7 +14,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 [ $# -gt 0 ] || usage "the folder of GLUE is needed"
 GLUE="$1" runs="${RUNS:-short}" && shift
 DATA="$runs/data" CODEC="${TEXT_DATA:-$runs/text}" plugin="$here/../composite_bert"
-seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-16000}"
+seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-12000}"
 export OMP_NUM_THREADS=1
 known CoLA MRPC STS-B QNLI MNLI QQP SST-2
 
@@ -23,8 +23,8 @@ if [ ! -f "$CODEC/meta.json" ]; then
   toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --units sentences --lowercase --vocab-size "${VOCABULARY:-8000}" \
     --valid-share 0.01 --destdir "$CODEC"
 fi
-toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.samples blocks --seeds 0 --sweep.jobs "${JOBS:-2}" \
-  --grid arch=table1_composite,table1_absolute --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
+toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.pairs electra --optimizer muon \
+  --grid arch=table1_composite,table1_absolute --seeds 0 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
   --save-interval-updates 500 --keep-last-epochs 1 --validate-interval-updates 1000 --save-dir "$runs/pretrained"
 
 epochs() { # of a task: the paper's, fewer for the largest
