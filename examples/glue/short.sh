@@ -6,7 +6,7 @@
 #    UPDATES (12000) updates of 32 pairs of segments, 128 tokens each;
 # 2. fine-tunes the first, and the same net from scratch, on seven tasks with SEEDS (0,1,2): table.md;
 # 3. fine-tunes both encoders on CoLA with POSITION_SEEDS (0,1,2,3,4): positions.md.
-# About two hours on two idle cores. Everything is in RUNS (short), JOBS runs at a time (2), one thread each. Stop it
+# About two hours on two cores. Everything is in RUNS (short), JOBS runs at a time (2), one thread each. Stop it
 # whenever you like: it goes on where it was. EXTRA: further options of every fine-tuning, such as "--max-update 3".
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
