@@ -25,15 +25,3 @@ def test_a_text_without_such_sentences_is_told_in_one_line(tmp_path):
     found = samples(tmp_path, "Short.\n" * 9)
     assert found.returncode == 1 and found.stdout == "" and found.stderr.count("\n") == 1
     assert "must have sentences of 8 to 16 words, but none was found" in found.stderr
-
-
-def test_the_quickstart_does_not_remove_the_text_that_it_is_given(tmp_path):
-    (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts" / "quickstart.sh").write_text((SCRIPTS / "quickstart.sh").read_text())
-    (tmp_path / "quickstart").mkdir()
-    text = tmp_path / "quickstart" / "mine.txt"
-    text.write_text("Mine.\n")
-    command = ["bash", tmp_path / "scripts" / "quickstart.sh", text]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert found.returncode == 2 and "must lie outside of quickstart/" in found.stderr
-    assert text.exists()
