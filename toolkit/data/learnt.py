@@ -14,7 +14,7 @@ from toolkit.data.codec import Codec
 from toolkit.data.codec_choice import codec_for
 from toolkit.data.parts import plan_parts
 from toolkit.data.workers import Workers
-from toolkit.data.wrapped_codec import WrappedCodec
+from toolkit.data.wrapped_codec import bare
 
 TEXT_FILE = "text.txt"
 
@@ -23,9 +23,7 @@ def codec_of_texts(
     config: PreprocessConfig, texts: Iterable[str], folder: Path, given: Codec | None
 ) -> Codec:
     """Without what a given one keeps beside its tokens, such as classes."""
-    codec = learnt(config, texts, folder) if given is None else given
-    if isinstance(codec, WrappedCodec):
-        codec = codec.inner
+    codec = learnt(config, texts, folder) if given is None else bare(given)
     words = codec.vocabulary
     if words.cls == words.pad:
         raise ToolkitError(

@@ -26,6 +26,7 @@ from toolkit.data.report import Progress, summary
 from toolkit.data.tagged.preprocess import preprocess_tagged
 from toolkit.data.text import list_files
 from toolkit.data.workers import Found, Workers
+from toolkit.data.wrapped_codec import bare
 from toolkit.metrics.output import Output
 
 SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
@@ -53,7 +54,7 @@ def preprocess(config: PreprocessConfig) -> None:
         Workers(workers, config) as pool,
     ):
         with written_to(config.destdir):
-            codec = codec_for(config, tasks, pool)
+            codec = bare(codec_for(config, tasks, pool))
             codec.save(folder)
             begin = time.perf_counter()
             with Progress("binarizing", _bytes(tasks)) as progress:

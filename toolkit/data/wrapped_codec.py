@@ -39,6 +39,11 @@ class WrappedCodec(Codec):
         super().save(folder)
 
 
+def bare(codec: Codec) -> Codec:
+    """The codec of text alone, without labels, tags or another language."""
+    return codec.inner if isinstance(codec, WrappedCodec) else codec
+
+
 def inner_of(folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]) -> Codec:
     """The codec within, from what `settings` wrote."""
     inner = {**settings["inner"], "special": settings["special"]}

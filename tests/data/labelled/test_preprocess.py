@@ -70,6 +70,15 @@ def test_another_task_is_read_with_the_vocabulary_of_the_first(folder):
     assert second.codec.labels.classes == [] and second.codec.fingerprint != first.codec.fingerprint
 
 
+def test_text_is_read_with_the_words_of_a_task_but_has_none_of_its_classes(folder, tmp_path):
+    first = folder()
+    (tmp_path / "text.txt").write_text("the cat sat\n" * 9)
+    more = {"codec_from": str(first.path), "trainpref": str(tmp_path / "text.txt")}
+    text = folder(name="text", format="text", glue_task="", **more)
+    assert text.codec.vocabulary.fingerprint == first.codec.vocabulary.fingerprint
+    assert text.codec.kind == first.codec.inner.kind and not hasattr(text.codec, "labels")
+
+
 OWN = {"glue_task": "", "format": "tsv", "text_columns": "said", "label_column": "mood"}
 MOODS = "mood\tsaid\n" + "good\tthe cat sat\nbad\tdogs run\nso-so\ta cat\n" * 3
 

@@ -27,7 +27,7 @@ from toolkit.data.parallel.files import Block, FilePair, blocks, files_of
 from toolkit.data.parts import plan_parts
 from toolkit.data.report import Progress
 from toolkit.data.workers import Workers
-from toolkit.data.wrapped_codec import WrappedCodec
+from toolkit.data.wrapped_codec import bare
 from toolkit.metrics.output import Output
 
 KIND = "parallel"
@@ -112,7 +112,7 @@ def learnt(config: PreprocessConfig, paths: Sequence[Path], workers: int) -> Cod
 
 def plain(codec: Codec) -> Codec:
     """The codec of the text alone, which must be able to end a sentence."""
-    found = codec.inner if isinstance(codec, WrappedCodec) else codec
+    found = bare(codec)
     if found.vocabulary.sep == found.vocabulary.pad:
         raise ToolkitError(
             "the vocabulary must have a symbol that ends sentences, but that of codec_from has "
