@@ -24,7 +24,8 @@ if [ ! -f "$CODEC/meta.json" ]; then
     --valid-share 0.01 --destdir "$CODEC"
 fi
 toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.pairs electra --optimizer muon \
-  --grid arch=table1_composite,table1_absolute --seeds 0 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
+  --grid arch=table1_composite,table1_absolute --seeds 0 --sweep.jobs "${JOBS:-2}" \
+  --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
   --save-interval-updates 500 --keep-last-epochs 1 --validate-interval-updates 1000 --save-dir "$runs/pretrained"
 
 epochs() { # of a task: the paper's, fewer for the largest

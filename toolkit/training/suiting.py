@@ -24,6 +24,6 @@ def refuse_unsuited(data: Codec, folder: str, model: Codec, path: str = "the che
     if source != target and (data.source_lang, data.target_lang) == (target, source):
         raise ToolkitError(
             f"the data must be {model.languages} as {path} is, but those of {folder} are "
-            f"{data.languages}. Run toolkit-preprocess with --source-lang {source} and "
-            f"--target-lang {target}."
+            f"{data.languages}. Run toolkit-preprocess with --codec-from {path}, --source-lang "
+            f"{source} and --target-lang {target}."
         )
