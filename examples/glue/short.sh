@@ -29,7 +29,7 @@ toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.pairs electra --op
   --save-interval-updates 500 --keep-last-epochs 1 --validate-interval-updates 1000 --save-dir "$runs/pretrained"
 
 epochs() { # of a task: the paper's, fewer for the largest
-  case "$1" in STS-B) echo 10 ;; MNLI | QQP) echo 4 ;; SST-2) echo 2 ;; *) echo 3 ;; esac
+  case "$1" in STS-B) echo 5 ;; MNLI | QQP) echo 4 ;; SST-2) echo 2 ;; *) echo 3 ;; esac
 }
 
 tune() { # task, name of the encoder, seeds, where it comes from

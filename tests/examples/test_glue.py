@@ -93,6 +93,24 @@ def commands(tmp_path):
     return {**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)}
 
 
+def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translations(tmp_path):
+    squad = {"data": [{"paragraphs": [{"context": "One\n passage."}, {"context": "One passage."}]}]}
+    (tmp_path / "squad.json").write_text(json.dumps(squad))
+    (tmp_path / "race" / "high").mkdir(parents=True)
+    (tmp_path / "race" / "high" / "1.txt").write_text(json.dumps({"article": "An article."}) + "\n")
+    (tmp_path / "race" / ".DS_Store").write_bytes(b"\xff\n")
+    sentences = ["# newdoc id = 1", "# text = A.", "# text = B.", "# newdoc id = 2", "# text = C."]
+    (tmp_path / "tree.conllu").write_text("\n".join(sentences) + "\n")
+    (tmp_path / "pairs.txt").write_text("It &apos;s so .\n\n&quot; Yes .\n")
+    names = ["squad.json", "race", "tree.conllu", "pairs.txt"]
+    main = runpy.run_path(str(EXAMPLES / "glue" / "passages.py"))["main"]
+    main(tmp_path / "out", [tmp_path / name for name in names])
+    found = [path.read_text() for path in sorted((tmp_path / "out").iterdir())]
+    assert found == ["One passage.\n", "An article.\n", "A. B.\n\nC.\n", "It 's so .\n\n\" Yes .\n"]
+    with pytest.raises(SystemExit):
+        main(tmp_path / "out", [tmp_path / "squad.pdf"])
+
+
 @pytest.mark.slow
 def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(commands, tmp_path):
     rows = [f"s{i}\t{i % 2}\t\tthe {'cat' if i % 2 else 'dog'} sat here" for i in range(40)]
