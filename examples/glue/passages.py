@@ -44,6 +44,16 @@ def escaped(path: Path) -> Iterator[str]:
 READERS = {".json": squad, ".conllu": conllu, ".txt": escaped, "": race}
 
 
+def passages(source: Path) -> list[str]:
+    """Its texts on one line each, once each; a file that is not what its name says ends the run."""
+    try:
+        texts = [" ".join(text.split()) for text in READERS[source.suffix](source)]
+    except (ValueError, KeyError, TypeError) as error:  # cut-off JSON, another layout, not UTF-8
+        print(f"{source}: cannot be read: {type(error).__name__} {error}", file=sys.stderr)
+        sys.exit(2)
+    return list(dict.fromkeys(filter(None, texts)))
+
+
 def main(out: Path, sources: list[Path]) -> None:
     for source in sources:
         if source.suffix not in READERS or not source.exists():
@@ -51,10 +61,10 @@ def main(out: Path, sources: list[Path]) -> None:
             sys.exit(2)
     out.mkdir(parents=True, exist_ok=True)
     for number, source in enumerate(sources, 1):
-        passages = dict.fromkeys(" ".join(text.split()) for text in READERS[source.suffix](source))
+        found = passages(source)
         target = out / f"{number:02}_{source.stem}.txt"
-        target.write_text("\n\n".join(filter(None, passages)) + "\n", "utf-8")
-        print(f"{target}: {len(passages):,} passages, {target.stat().st_size / 1e6:.1f} MB")
+        target.write_text("\n\n".join(found) + "\n", "utf-8")
+        print(f"{target}: {len(found):,} passages, {target.stat().st_size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

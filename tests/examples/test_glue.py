@@ -107,8 +107,11 @@ def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translati
     main(tmp_path / "out", [tmp_path / name for name in names])
     found = [path.read_text() for path in sorted((tmp_path / "out").iterdir())]
     assert found == ["One passage.\n", "An article.\n", "A. B.\n\nC.\n", "It 's so .\n\n\" Yes .\n"]
-    with pytest.raises(SystemExit):
-        main(tmp_path / "out", [tmp_path / "squad.pdf"])
+    (tmp_path / "cut.json").write_text('{"data": [')
+    for name in ("squad.pdf", "cut.json"):
+        with pytest.raises(SystemExit) as ended:
+            main(tmp_path / "out", [tmp_path / name])
+        assert ended.value.code == 2
 
 
 @pytest.mark.slow
