@@ -12,6 +12,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
+
+
+def lines(path: Path) -> list[str]:
+    """What stands between line feeds; U+2028 and its like stand within a text."""
+    return path.read_text("utf-8").split("\n")
 
 
 def squad(path: Path) -> Iterator[str]:
@@ -20,15 +26,15 @@ def squad(path: Path) -> Iterator[str]:
             yield paragraph["context"]
 
 
-def race(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.rglob("*.txt")):
-        for line in path.read_text("utf-8").splitlines():
+def race(path: Path) -> Iterator[str]:
+    for line in lines(path):
+        if line:
             yield json.loads(line)["article"]
 
 
 def conllu(path: Path) -> Iterator[str]:
     document: list[str] = []
-    for line in path.read_text("utf-8").splitlines():
+    for line in lines(path):
         if line.startswith("# newdoc") and document:
             yield " ".join(document)
             document = []
@@ -38,27 +44,35 @@ def conllu(path: Path) -> Iterator[str]:
 
 
 def escaped(path: Path) -> Iterator[str]:
-    yield from (html.unescape(line) for line in path.read_text("utf-8").splitlines())
+    yield from (html.unescape(line) for line in lines(path))
 
 
-READERS = {".json": squad, ".conllu": conllu, ".txt": escaped, "": race}
+READERS = {".json": squad, ".conllu": conllu, ".txt": escaped}
+
+
+def end(told: str) -> NoReturn:
+    print(told, file=sys.stderr)
+    sys.exit(2)
 
 
 def passages(source: Path) -> list[str]:
     """Its texts on one line each, once each; a file that is not what its name says ends the run."""
-    try:
-        texts = [" ".join(text.split()) for text in READERS[source.suffix](source)]
-    except (ValueError, KeyError, TypeError) as error:  # cut-off JSON, another layout, not UTF-8
-        print(f"{source}: cannot be read: {type(error).__name__} {error}", file=sys.stderr)
-        sys.exit(2)
-    return list(dict.fromkeys(filter(None, texts)))
+    found: dict[str, None] = {}
+    for path in sorted(source.rglob("*.txt")) if source.is_dir() else [source]:
+        read = race if source.is_dir() else READERS[source.suffix]
+        try:
+            found.update(dict.fromkeys(" ".join(text.split()) for text in read(path)))
+        except (ValueError, KeyError, TypeError, OSError) as error:  # cut off, or another layout
+            kind = "an article of RACE" if source.is_dir() else f"a whole {source.suffix}"
+            end(f"{path} must be {kind}, but is not: {error!r}. Fetch it anew, or leave it out.")
+    found.pop("", None)
+    return list(found) or end(f"{source} must have text, but none was found; leave it out.")
 
 
 def main(out: Path, sources: list[Path]) -> None:
     for source in sources:
-        if source.suffix not in READERS or not source.exists():
-            print(f"{source}: not a .json, .conllu, .txt or folder of RACE", file=sys.stderr)
-            sys.exit(2)
+        if not source.is_dir() and not (source.is_file() and source.suffix in READERS):
+            end(f"{source} must be a .json, .conllu or .txt that is there, or a folder of RACE.")
     out.mkdir(parents=True, exist_ok=True)
     for number, source in enumerate(sources, 1):
         found = passages(source)
@@ -69,6 +83,5 @@ def main(out: Path, sources: list[Path]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        print(__doc__, file=sys.stderr)
-        sys.exit(2)
+        end(__doc__ or "")
     main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]])

@@ -93,11 +93,14 @@ def commands(tmp_path):
     return {**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)}
 
 
-def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translations(tmp_path):
+def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translations(
+    tmp_path, capsys
+):
     squad = {"data": [{"paragraphs": [{"context": "One\n passage."}, {"context": "One passage."}]}]}
     (tmp_path / "squad.json").write_text(json.dumps(squad))
+    race = json.dumps({"article": "An\u2028article."}, ensure_ascii=False)
     (tmp_path / "race" / "high").mkdir(parents=True)
-    (tmp_path / "race" / "high" / "1.txt").write_text(json.dumps({"article": "An article."}) + "\n")
+    (tmp_path / "race" / "high" / "1.txt").write_text(race + "\n")
     (tmp_path / "race" / ".DS_Store").write_bytes(b"\xff\n")
     sentences = ["# newdoc id = 1", "# text = A.", "# text = B.", "# newdoc id = 2", "# text = C."]
     (tmp_path / "tree.conllu").write_text("\n".join(sentences) + "\n")
@@ -108,10 +111,12 @@ def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translati
     found = [path.read_text() for path in sorted((tmp_path / "out").iterdir())]
     assert found == ["One passage.\n", "An article.\n", "A. B.\n\nC.\n", "It 's so .\n\n\" Yes .\n"]
     (tmp_path / "cut.json").write_text('{"data": [')
-    for name in ("squad.pdf", "cut.json"):
+    (tmp_path / "no.conllu").write_text("1\tA\n")
+    told = {"squad.pdf": "must be a .json", "cut.json": "Fetch it anew", "no.conllu": "have text"}
+    for name, words in told.items():
         with pytest.raises(SystemExit) as ended:
             main(tmp_path / "out", [tmp_path / name])
-        assert ended.value.code == 2
+        assert ended.value.code == 2 and words in capsys.readouterr().err
 
 
 @pytest.mark.slow
