@@ -15,7 +15,7 @@ export OMP_NUM_THREADS=1
   --joined-dictionary --sentencepiece-type bpe --vocab-size 8000 --character-coverage 1.0 --destdir "$data"
 toolkit-train "$data" --config "$here/multi30k.yaml" --seeds "${SEEDS:-1,2}" --sweep.jobs "${JOBS:-2}" \
   --grid "arch=${ARCHS:-transformer_tiny,lightconv_tiny,dynamicconv_tiny}" \
-  --sweep.metric bleu --save-dir "$runs" --max-update "${UPDATES:-6000}"
+  --sweep.metric bleu --save-dir "$runs" --max-update "${UPDATES:-5000}"
 
 translate() { # checkpoint, where to
   if [ ! -f "$2.done" ]; then

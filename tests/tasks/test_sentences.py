@@ -11,6 +11,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.generate import GenerateConfig
 from toolkit.config.run import Chosen
+from toolkit.data.dictionary import FIRST, Dictionary
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.vocabulary import Vocabulary
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.sentences import Sentences, shown, writes
@@ -37,13 +39,19 @@ Letters.target = Letters()
 
 
 def sentences(arch="transformer_tiny", task="translation", **options):
+    return Sentences(
+        [learner(arch, task)], GenerateConfig(**{"path": ["run"], "beam": 2, **options})
+    )
+
+
+def learner(arch, task, codec=None):
     entry = ARCHITECTURES[arch]
     config = dataclasses.replace(entry.config, positions="learnt", max_positions=6)
     sizes = Sizes(tokens=len(WORDS), targets=len(WORDS))
-    learner = build_learner(Chosen(arch, config), Chosen(task, TASKS[task].config), sizes).eval()
-    learner.codec = Letters()
-    assert writes(learner)
-    return Sentences([learner], GenerateConfig(**{"path": ["run"], "beam": 2, **options}))
+    built = build_learner(Chosen(arch, config), Chosen(task, TASKS[task].config), sizes).eval()
+    built.codec = codec or Letters()
+    assert writes(built)
+    return built
 
 
 def test_a_line_is_coded_with_what_it_must_begin_with():
@@ -75,6 +83,21 @@ def test_a_language_model_writes_no_further_than_its_places_reach():
     assert model.most(2) == 3 and model.code("abc") == ([5, 6, 7], [])
     told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
     assert told.code("abc") == ([], [5, 6, 7])
+
+
+def test_models_of_other_words_or_the_other_direction_do_not_write_together():
+    def pair(word, source, target):
+        words = Dictionary.of([*FIRST, word, *"abcd"])
+        codec = ParallelCodec(words, None, source_lang=source, target_lang=target)
+        return learner("transformer_tiny", "translation", codec)
+
+    c = GenerateConfig(path=["one", "other"], beam=2)
+    one = pair("cat", "en", "de")
+    Sentences([one, pair("cat", "en", "de")], c)
+    with pytest.raises(ToolkitError, match="one task and one vocabulary, but these differ"):
+        Sentences([one, pair("dog", "en", "de")], c)
+    with pytest.raises(ToolkitError, match="one direction, but these are of en-de and de-en"):
+        Sentences([one, pair("cat", "de", "en")], c)
 
 
 def test_a_beam_is_no_wider_than_the_vocabulary():

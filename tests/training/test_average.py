@@ -8,6 +8,8 @@ from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 from toolkit.config.average import AverageConfig
 from toolkit.config.validate import ValidateConfig
+from toolkit.data.dictionary import Dictionary
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.distributed import World
 from toolkit.training import manifest
 from toolkit.training.average import average, mean_of
@@ -161,6 +163,19 @@ def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, mo
 
     monkeypatch.setattr(module, "Codec", Other)
     with pytest.raises(ToolkitError, match=r"must be of one vocabulary to be averaged"):
+        averaged(tmp_path / "mean", trained, last=2)
+
+
+def test_checkpoints_of_the_other_direction_are_refused(trained, tmp_path, monkeypatch):
+    from toolkit.training import average as module
+
+    def load(folder):
+        languages = ("en", "de") if folder.name.endswith("u10") else ("de", "en")
+        named = dict(zip(("source_lang", "target_lang"), languages, strict=True))
+        return ParallelCodec(Dictionary.build({"cat": 1}, size=9), None, **named)
+
+    monkeypatch.setattr(module, "Codec", type("", (), {"load": staticmethod(load)}))
+    with pytest.raises(ToolkitError, match=r"must be of one direction .* of \w\w-\w\w and .* of"):
         averaged(tmp_path / "mean", trained, last=2)
 
 

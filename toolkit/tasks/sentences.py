@@ -11,6 +11,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.config.generate import GenerateConfig
 from toolkit.data.pairs import Texts
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.generation.hypothesis import Hypothesis, Start, Symbols
 from toolkit.generation.items import Coded, Item
 from toolkit.generation.replies import Reply, Text
@@ -53,6 +54,12 @@ class Sentences:
                 raise ToolkitError(
                     "checkpoints that write together must have one task and one vocabulary, but "
                     "these differ. Leave one of them out of --path."
+                )
+            if isinstance(self.codec, ParallelCodec) and self.codec.reverses(learner.codec):
+                raise ToolkitError(
+                    f"checkpoints that write together must be of one direction, but these are of "
+                    f"{self.codec.languages} and {self.codec.reverse}. Leave one of them out of "
+                    f"--path."
                 )
         words = len(self.target.vocabulary) - len(self.symbols.never)
         if self.c.beam > words:

@@ -17,6 +17,7 @@ from toolkit.config.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.data.codec import Codec
+from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.metrics.output import Output
 from toolkit.metrics.tables import Cell, Table
 from toolkit.models.inputs import Sizes
@@ -133,6 +134,11 @@ def refuse_difference(first: Part, other: Part) -> None:
         raise ToolkitError(
             f"checkpoints must be of one vocabulary to be averaged, but those of {first.folder} "
             f"and {other.folder} differ. Leave one out."
+        )
+    if isinstance(codecs[0], ParallelCodec) and codecs[0].reverses(codecs[1]):
+        raise ToolkitError(
+            f"checkpoints must be of one direction to be averaged, but {first.folder} is of "
+            f"{codecs[0].languages} and {other.folder} of {codecs[0].reverse}. Leave one out."
         )
 
 

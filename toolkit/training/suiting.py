@@ -18,12 +18,9 @@ def refuse_unsuited(data: Codec, folder: str, model: Codec, path: str = "the che
             f"the data must have the vocabulary of {path}, but that of {folder} differs. Run "
             f"toolkit-preprocess with --codec-from {path}."
         )
-    if not isinstance(data, ParallelCodec) or not isinstance(model, ParallelCodec):
-        return
-    source, target = model.source_lang, model.target_lang
-    if source != target and (data.source_lang, data.target_lang) == (target, source):
+    if isinstance(data, ParallelCodec) and data.reverses(model):
         raise ToolkitError(
-            f"the data must be {model.languages} as {path} is, but those of {folder} are "
+            f"the data must be {data.reverse} as {path} is, but those of {folder} are "
             f"{data.languages}. Run toolkit-preprocess with --codec-from {path}, --source-lang "
-            f"{source} and --target-lang {target}."
+            f"{data.target_lang} and --target-lang {data.source_lang}."
         )

@@ -29,6 +29,16 @@ def test_it_comes_back_from_a_folder(codec, tmp_path):
     assert set(codec.files) == {"dict.txt", "codec.json", "target/dict.txt", "target/codec.json"}
 
 
+def test_it_is_known_from_its_reverse_though_the_vocabulary_is_one():
+    def pair(source, target):
+        return ParallelCodec(GERMAN, None, source_lang=source, target_lang=target)
+
+    assert pair("de", "en").reverses(pair("en", "de")) and pair("de", "en").reverse == "en-de"
+    assert not pair("de", "en").reverses(pair("de", "en"))
+    assert not pair("de", "en").reverses(pair("en", "fr"))
+    assert not pair("de", "de").reverses(pair("de", "de")) and not pair("de", "en").reverses(GERMAN)
+
+
 def test_other_words_to_write_are_another_fingerprint(codec):
     joined = ParallelCodec(GERMAN, None, source_lang="de", target_lang="en")
     assert joined.target is joined.inner and joined.fingerprint != codec.fingerprint

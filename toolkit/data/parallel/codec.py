@@ -35,6 +35,17 @@ class ParallelCodec(WrappedCodec):
         return f"{self.source_lang}-{self.target_lang}"
 
     @property
+    def reverse(self) -> str:
+        """Of de-en, en-de."""
+        return f"{self.target_lang}-{self.source_lang}"
+
+    def reverses(self, other: Codec) -> bool:
+        """Whether it is of the other's two languages, in the other direction."""
+        if not isinstance(other, ParallelCodec) or self.source_lang == self.target_lang:
+            return False
+        return (self.source_lang, self.target_lang) == (other.target_lang, other.source_lang)
+
+    @property
     def counts(self) -> dict[str, int]:
         return {**super().counts, "targets": len(self.target.vocabulary)}
 
