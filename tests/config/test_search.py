@@ -16,6 +16,7 @@ from toolkit.config.search import SearchConfig
         ({"sampling": True, "sampling_topp": 1.5}, "sampling_topp must lie between 0 and 1"),
         ({"sampling_topk": 4}, "sampling must be on where sampling_topk"),
         ({"diverse_beam_groups": 2}, "beam must be a multiple of diverse_beam_groups, but 5"),
+        ({"diverse_beam_strength": 1.0}, "diverse_beam_groups must be 2 or more where"),
         (
             {"diverse_beam_groups": 5, "sampling": True},
             "diverse_beam_groups must be 1 with sampling, but is 5",
@@ -35,7 +36,10 @@ def test_the_most_symbols_grow_with_the_source():
     ("options", "message"),
     [
         ({"score": ["a"]}, "--score must name two files, .* but names 1"),
-        ({"prefix_size": 300}, "prefix_size must be at most max_len_b, but is 300"),
+        ({"prefix_size": 3}, "--prefix-size must be with a folder of toolkit-preprocess"),
+        ({"gen_subset": "valid"}, "--gen-subset must be with a folder of toolkit-preprocess"),
+        ({"gen_subset": " , "}, "--gen-subset must name a split, but is ' , '"),
+        ({"score_reference": True, "nbest": 2}, "--nbest must be without --score-reference"),
         ({"prefixes": True, "score_reference": True}, "must be without prefixes"),
         ({"folders": ["bin"], "input": "text"}, "--input and --prefixes must be left out"),
         ({"print_alignment": "some"}, "print_alignment must be one of none, hard, soft"),

@@ -37,6 +37,12 @@ def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(codec, t
     assert codec.encode(text) == whole(codec, text)
 
 
+def test_many_texts_have_the_pieces_that_few_have(codec):
+    many = [f"{text} {n}" for text in TEXTS for n in range(9)]
+    assert codec._segment(many) == [whole(codec, codec.plain(text)) for text in many]
+    assert codec._segment(many[:3]) == codec._segment(many)[:3]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"split_by_whitespace": False}, {"add_dummy_prefix": False}, {"model_type": "bpe"},

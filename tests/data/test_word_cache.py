@@ -22,6 +22,10 @@ def test_every_word_is_segmented_once():
     cache.encode_lines(["a b a", "b"])
     cache.encode_lines(["b c"])
     assert asked == ["a", "b", "c"]
+    cache = WordCache(letters)
+    cache.encode_lines(["a b"])
+    cache._segment = None  # nothing is new: the tokenizer, which may start a thread, is left alone
+    assert cache.encode_lines(["b a"])[0].tolist() == [ord("b"), ord("a")]
 
 
 def test_no_lines_have_no_ids():

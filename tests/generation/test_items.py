@@ -1,17 +1,19 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.items import Item, batches, read_line, share
+from toolkit.generation.items import Coded, Item, batches, read_line, share
 
 
 def code(text):
     if "?" in text:
         raise ToolkitError("a question")
-    return [len(word) for word in text.split()], []
+    text, _, reference = text.partition("\t")
+    return Coded([len(word) for word in text.split()], [], text, reference or None)
 
 
 def test_a_line_is_read_with_its_tokens_or_a_note():
     assert read_line(2, b"a bc\r\n", code) == Item(2, "a bc", [1, 2])
+    assert read_line(3, b"a\tb", code) == Item(3, "a", [1], reference="b")
     assert read_line(1, b"\xef\xbb\xbfa", code).text == "a"
     assert read_line(1, b"why?", code).note == "a question"
     assert read_line(1, b"ab\xff", code).note == "not UTF-8 at byte 3"

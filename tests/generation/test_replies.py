@@ -43,16 +43,16 @@ def test_a_pipe_gets_what_was_written_line_by_line():
     out = io.StringIO()
     Lines(out, scores=False).write(one)
     assert out.getvalue() == "the dog\n\n"
-    assert shown(Lines, scores=True)[1] == "9\t-1.5000\tthe dog"
+    assert shown(Lines, scores=True)[1:] == ["9\t-1.5000\tthe dog", "10\t\t"]
 
 
 def test_a_line_stays_one_whatever_a_model_spells():
-    one = [Reply(1, "x", [Text("a\n\tb\r", -1.0, [-1.0])])]
+    one = [Reply(1, "x\ty", [Text("a\n\tb\r", -1.0, [-1.0])])]
     out, beside = io.StringIO(), io.StringIO()
     Lines(out, scores=True).write(one)
     Aligned(beside).write(one)
     assert out.getvalue() == "1\t-1.0000\ta  b \n"
-    assert beside.getvalue() == "S-1\tx\nH-1\t-1.000000\ta  b \nP-1\t-1.0000\n"
+    assert beside.getvalue() == "S-1\tx y\nH-1\t-1.000000\ta  b \nP-1\t-1.0000\n"
 
 
 def test_people_see_each_line_and_what_was_written():

@@ -35,3 +35,15 @@ def test_without_a_file_people_read_standard_output(capsys):
 def test_a_file_that_cannot_be_written_is_told_before_the_work(tmp_path):
     with pytest.raises(ToolkitError, match=r"--json must be a file that can be written, or -, but"):
         Output(str(tmp_path / "nowhere" / "out"))
+
+
+def test_a_file_of_something_else_is_left_as_it_is_and_one_of_figures_written_anew(tmp_path):
+    text, figures = tmp_path / "text", tmp_path / "figures"
+    text.write_text("a sentence\n")
+    with pytest.raises(ToolkitError, match=r"--json must be a new file or one of figures, but"):
+        Output(str(text))
+    assert text.read_text() == "a sentence\n"
+    for n in (1, 2):
+        with Output(str(figures)) as output:
+            output.write("end", {"n": n})
+    assert figures.read_text() == '{"event": "end", "n": 2}\n'

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
 from toolkit.data.folder import DataFolder
+from toolkit.data.given_tokenizer import GivenTokenizer
+from toolkit.data.preprocess import preprocess
 from toolkit.tasks.block_examples import BlockExamples
 
 
@@ -33,6 +36,29 @@ def test_words_are_counted_with_the_ends_of_items(examples, data):
     [part] = column.parts
     text = part.take(np.arange(part.elements)[None], np.zeros(1, int), np.array([part.elements]))
     assert batch.words == sum("▁" in words.symbols[i] for i in text[0]) + column.items
+
+
+def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    level = tokenizers.pre_tokenizers.ByteLevel
+    bytewise = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    bytewise.pre_tokenizer = level(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    lines = ["the cat sat on the mat", "a dog runs far"] * 4
+    learning = tokenizers.trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=level.alphabet()
+    )
+    bytewise.train_from_iterator(lines, learning)
+    roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+    (tmp_path / "codec").mkdir()
+    GivenTokenizer(bytewise.to_str(), roles).save(tmp_path / "codec")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    text, codec, place = (str(tmp_path / name) for name in ("text", "codec", "bin"))
+    preprocess(PreprocessConfig(trainpref=text, codec_from=codec, destdir=place, workers=1))
+    options = {"samples": "items", "ends": "items", "tokens_per_sample": 64}
+    found = BlockExamples(DataFolder.open(place), "train", fixed_shapes=False, **options)
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    assert batch.words == sum(len(line.split()) + 1 for line in lines)
 
 
 def test_an_idle_rank_has_a_batch_of_weight_zero(examples):

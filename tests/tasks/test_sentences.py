@@ -55,8 +55,10 @@ def learner(arch, task, codec=None):
 
 
 def test_a_line_is_coded_with_what_it_must_begin_with():
-    assert sentences().code("abc") == ([5, 6, 7], [])
-    assert sentences(prefixes=True).code("abc\tde") == ([5, 6, 7], [8, 9])
+    assert sentences().code("abc") == ([5, 6, 7], [], "abc", None)
+    assert sentences(prefixes=True).code("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
+    told = sentences(score_reference=True).code("abc\tde")
+    assert told == ([5, 6, 7], [8, 9], "abc", "de")
 
 
 @pytest.mark.parametrize(
@@ -80,9 +82,9 @@ def test_a_line_without_an_answer_says_why(options, line, message):
 
 def test_a_language_model_writes_no_further_than_its_places_reach():
     model = sentences("transformer_lm_tiny", "language_modeling")
-    assert model.most(2) == 3 and model.code("abc") == ([5, 6, 7], [])
+    assert model.most(2) == 3 and model.code("abc")[:2] == ([5, 6, 7], [])
     told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
-    assert told.code("abc") == ([], [5, 6, 7])
+    assert told.code("abc") == ([], [5, 6, 7], "abc", None)
 
 
 def test_models_of_other_words_or_the_other_direction_do_not_write_together():
@@ -98,6 +100,13 @@ def test_models_of_other_words_or_the_other_direction_do_not_write_together():
         Sentences([one, pair("dog", "en", "de")], c)
     with pytest.raises(ToolkitError, match="one direction, but these are of en-de and de-en"):
         Sentences([one, pair("cat", "de", "en")], c)
+
+
+def test_a_prefix_of_the_reference_is_no_longer_than_what_is_written_but_a_prompt_may_be():
+    options = {"folders": ["bin"], "prefix_size": 300}
+    with pytest.raises(ToolkitError, match="prefix_size must be at most max_len_b, but is 300"):
+        sentences(**options)
+    sentences("transformer_lm_tiny", "language_modeling", **options)
 
 
 def test_a_beam_is_no_wider_than_the_vocabulary():

@@ -89,7 +89,8 @@ def test_every_line_is_answered_once_in_its_place(answered):
     assert [len(record["hypotheses"]) for record in records] == [1, 0, 0, 1, 1, 0, 1]
     texts = [r["hypotheses"][0]["text"] if r["hypotheses"] else "" for r in records]
     assert shown.out.splitlines() == texts
-    assert "7 sentences in" in shown.err and "3 had no answer" in shown.err
+    assert "7 sentences in" in shown.err
+    assert "3 had no answer, first line 2: empty." in shown.err
 
 
 def without_numbers(records):
@@ -142,6 +143,15 @@ def test_the_score_of_a_hypothesis_is_that_of_it_as_a_reference(answered):
     assert again["log_probabilities"] == pytest.approx(found["log_probabilities"], abs=1e-5)
     assert again["score"] == pytest.approx(found["score"], abs=1e-5)
     assert "Perplexity of the references" in shown.err
+    assert (told["source"], told["reference"]) == ("a dog runs far", found["text"])
+
+
+def test_what_was_not_scored_has_no_score_and_no_part_in_the_perplexity(answered):
+    _, shown = answered(b"a dog\n", "--score-reference")
+    assert shown.out == "1\t\t\n" and "Perplexity" not in shown.err
+    assert "1 had no answer: line 1: no tab, with a text behind it." in shown.err
+    _, shown = answered(b"a dog\na dog\tein hund\n", "--score-reference")
+    assert shown.out.startswith("1\t\t\n2\t-") and "Perplexity of 1 of 2 references" in shown.err
 
 
 def test_hypotheses_begin_with_their_prefixes(answered, folder):
@@ -187,6 +197,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_line_alone(answered):
         (["--nbest", "9"], "nbest must be at most beam, but is 9 with beam 5"),
         (["--beam", "4", "--diverse-beam-groups", "3"], "beam must be a multiple of"),
         (["--temperature", "2"], "sampling must be on where"),
+        (["--top", "9"], "--top must be with a model that fills [MASK]"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(folder, capsys, words, message):
@@ -222,6 +233,16 @@ def test_the_input_is_not_written_over(tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
     assert (tmp_path / "in.txt").read_text() == "a dog\n"
+
+
+def test_records_and_figures_are_two_files(tmp_path):
+    for results, figures in (("out.jsonl", "out.jsonl"), ("out.jsonl", "out.txt")):
+        names = {"results_path": str(tmp_path / results), "json": str(tmp_path / figures)}
+        with (
+            pytest.raises(ToolkitError, match="--json and --results-path must name two files"),
+            written(GenerateConfig(path=["run"], **names), Output(None)),
+        ):
+            pass
 
 
 @pytest.mark.parametrize(("lowercase", "case"), [(True, "lc"), (False, "mixed")])

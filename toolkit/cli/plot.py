@@ -15,7 +15,7 @@ COMMAND = Command(
     name="toolkit-plot",
     summary="Draw learning curves of runs (curve), what a trained model gives to each offset "
     "(kernels), who attends to whom in a sentence (attention), what reordered words do to "
-    "their vectors (perturbation), or which tag was taken for which (confusion). "
+    "their vectors (perturbation), or which tag or class was taken for which (confusion). "
     "It needs matplotlib, which the extra `plot` installs.",
     example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
     config=PlotConfig,

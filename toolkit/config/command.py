@@ -27,7 +27,8 @@ class CommandLineConfig:
     list: str = ""
     """Print the known archs, tasks, criteria, optimizers or lr_schedulers, and stop."""
     help: bool = False
-    """Print this help and stop. With components named, it shows their options too."""
+    """Print this help and stop. toolkit-train adds the options of components that are named, as
+    with --arch taco."""
     version: bool = False
     """Print the version and stop."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
-from toolkit.config.options import GREEDY, WHOLE
+from toolkit.config.names import dashed
+from toolkit.config.options import GREEDY, WHOLE, default_of
 from toolkit.config.search import SearchConfig
 from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
 from toolkit.config.validate import WEIGHTS
@@ -39,8 +40,8 @@ class GenerateConfig(SearchConfig):
     top: int = 5
     """Tokens to give for each [MASK], or positions for each word, most probable first."""
     prefix_size: int = 0
-    """Symbols of each reference that its hypothesis must begin with; of a text in a folder, those
-    of each item that are written on, 0 for all."""
+    """Begin each hypothesis with so many symbols of its reference. With a language model and a
+    folder: write on from so many of each item, 0 for all."""
     prefixes: bool = False
     """Each line of the input has, behind a tab, text that its hypothesis must begin with."""
     score_reference: bool = False
@@ -102,11 +103,25 @@ class GenerateConfig(SearchConfig):
             "--score-reference must be without prefixes, for a reference is the whole, but is "
             "with one. Leave one of them out.",
         )
-        self.refuse_long_prefixes()
-
-    def refuse_long_prefixes(self) -> None:
         require(
-            self.max_len_a > 0 or self.prefix_size <= self.max_len_b,
-            f"prefix_size must be at most max_len_b, but is {self.prefix_size}, and max_len_b "
-            f"{self.max_len_b}. Raise --max-len-b.",
+            any(name.strip() for name in self.gen_subset.split(",")),
+            f"--gen-subset must name a split, but is {self.gen_subset!r}. Write --gen-subset test.",
         )
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """Options of folders without one, and of the search where nothing is written."""
+        given = [f.name for f in fields(self) if getattr(self, f.name) != default_of(f, type(self))]
+        for name in ("gen_subset", "prefix_size"):
+            require(
+                bool(self.folders) or name not in given,
+                f"--{dashed(name)} must be with a folder of toolkit-preprocess, but none is given. "
+                f"Name one; what lines must begin with stands in them, with --prefixes.",
+            )
+        search = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
+        for name in given:
+            require(
+                not (self.score_reference and name in search),
+                f"--{dashed(name)} must be without --score-reference, which writes nothing. Leave "
+                f"one of them out.",
+            )

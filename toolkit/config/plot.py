@@ -30,8 +30,8 @@ class PlotConfig:
     runs, such as that of a sweep, stands for all of them, and those that differ in their seed
     alone are drawn as their mean. `kernels`: what the model of --path gives to each offset.
     `attention`: who attends to whom in --sentence. `perturbation`: what becomes of a word's vector
-    where the words of --sentences change their order. `confusion FILE...`: which tag was taken for
-    which, from files that toolkit-validate --json wrote."""
+    where the words of --sentences change their order. `confusion FILE...`: which tag or class was
+    taken for which, from files that toolkit-validate --json wrote."""
     path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
     """kernels, attention, perturbation: checkpoints, or save folders, whose best is meant."""
     output: str = ""

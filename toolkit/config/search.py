@@ -18,10 +18,10 @@ class SearchConfig:
     """Power of its length by which the log-probability of a hypothesis is divided. Above 1 favours
     long ones, 0 divides by nothing."""
     max_len_a: float = 0.0
-    """a of a x + b, the most symbols of a hypothesis; x are those of the source, or of the prompt
-    of a language model, whose own are not counted."""
+    """a of a x + b, the most symbols of a hypothesis; x is the length of the source, or of a
+    language model's prompt, which itself is not counted."""
     max_len_b: int = 200
-    """b of a x + b."""
+    """b of --max-len-a."""
     min_len: int = 1
     """Fewest symbols of a hypothesis, its end not counted."""
     no_repeat_ngram_size: int = 0
@@ -36,12 +36,13 @@ class SearchConfig:
     """What scores are divided by before symbols are drawn: below 1 makes the probable ones more
     so."""
     seed: int = 1
-    """Seed of what is drawn: the same for every sentence, whatever is drawn beside it."""
+    """Seed of the draws. A sentence gets the same ones, whatever else is in its batch."""
     diverse_beam_groups: int = 1
     """Groups that the beam is parted into, each of which avoids what those before it write at the
     same place (Vijayakumar et al. 2018). Divides --beam."""
     diverse_beam_strength: float = 0.5
-    """By how much a symbol's log-probability is lowered for each group before that writes it."""
+    """By how much a symbol's log-probability is lowered for each hypothesis of the groups before
+    that writes it."""
 
     def __post_init__(self) -> None:
         for name in ("beam", "nbest", "diverse_beam_groups"):
@@ -77,6 +78,11 @@ class SearchConfig:
             self.sampling or not drawn,
             "sampling must be on where sampling_topk, sampling_topp or temperature is given, but "
             "is off. Add --sampling.",
+        )
+        require(
+            self.diverse_beam_groups > 1 or self.diverse_beam_strength == 0.5,
+            f"diverse_beam_groups must be 2 or more where diverse_beam_strength is given, but is "
+            f"{self.diverse_beam_groups}. Raise it.",
         )
         require(
             not (self.sampling and self.diverse_beam_groups > 1),

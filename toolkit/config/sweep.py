@@ -24,8 +24,8 @@ class SweepConfig:
     """Train once with each of these seeds, separated by commas, each in a folder of its own
     under the save folder. Ends in a table of mean, standard deviation and error, and median."""
     grid: list[str] = field(default_factory=list, metadata=WHOLE)
-    """Option and the values to try, as in arch.fixed=true,false; repeat it for every combination.
-    Where a value holds commas itself, part the values by semicolons."""
+    """Option and the values to try, as in arch.fixed=true,false; repeat the flag for a further
+    option, and every combination is trained. Values with commas are parted by semicolons."""
     jobs: int = 0
     """Runs to train at the same time: one a GPU, or sharing out the CPU's threads. 0 for as many
     as there are GPUs, one without."""

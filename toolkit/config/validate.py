@@ -31,7 +31,8 @@ class ValidateConfig:
     """File to write the answers to. pos_tagging: the split's own text with the tags that are
     predicted in place of its own, everything else byte for byte; of a split of several files, a
     folder for them. glue: a table, or a .zip to be submitted. squad: JSON of ids and texts; with a
-    folder the n-best answers too. multiple_choice: RACE's letters as JSON, SWAG's labels as csv."""
+    folder the n-best answers too. multiple_choice: RACE's letters as JSON, SWAG's labels as csv.
+    translation: a line for each pair."""
     json: str | None = None
     """File to write the figures to as JSON lines; - for standard output, on which nothing else
     is then written."""

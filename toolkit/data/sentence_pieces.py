@@ -19,6 +19,7 @@ from toolkit.data.vocabulary import WORD_START, append_special
 from toolkit.data.word_cache import WordCache
 
 MODEL_FILE = "sentencepiece.model"
+MANY = 32
 OPTIONS = ("lowercase", "split_digit_commas")
 
 
@@ -95,8 +96,11 @@ class SentencePieces(Codec):
         return str(self._pieces.decode(list(ids)))
 
     def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        split: list[list[int]]
-        split = self._pieces.encode([self.plain(text) for text in texts], num_threads=1)
+        plain, split = [self.plain(text) for text in texts], list[list[int]]()
+        if len(plain) < MANY:  # many at once start a thread, which costs more than a few texts
+            split = [self._pieces.encode(text) for text in plain]
+        else:
+            split = self._pieces.encode(plain, num_threads=1)
         if not self._apart:
             return split
         return [[j for i in ids for j in self._apart.get(i, (i,))] for ids in split]

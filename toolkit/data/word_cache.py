@@ -48,6 +48,8 @@ class WordCache:
         self._ids, self._begins = array("i"), array("q", [0])
 
     def _learn(self, words: Sequence[str]) -> None:
+        if not words:
+            return
         with _no_collection():
             split = self._segment(words)
         begin = self._begins.pop()

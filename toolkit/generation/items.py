@@ -23,9 +23,17 @@ class Item(NamedTuple):
     """Why it cannot be answered; empty where it can."""
 
 
-Coded = tuple[list[int], list[int]]
+class Coded(NamedTuple):
+    """A line as tokens, and the texts they are of."""
+
+    source: list[int]
+    target: list[int]
+    text: str
+    reference: str | None = None
+
+
 Code = Callable[[str], Coded]
-"""Source and target tokens of a line; a ToolkitError says why it cannot be answered."""
+"""What a line asks for; a ToolkitError says why it cannot be answered."""
 
 
 def read_line(number: int, line: bytes, code: Code) -> Item:
@@ -34,10 +42,10 @@ def read_line(number: int, line: bytes, code: Code) -> Item:
     if note:
         return Item(number, text, note=note)
     try:
-        source, target = code(text)
+        coded = code(text)
     except ToolkitError as error:
         return Item(number, text, note=str(error))
-    return Item(number, text, source, target)
+    return Item(number, coded.text, coded.source, coded.target, coded.reference)
 
 
 def decoded(number: int, line: bytes) -> tuple[str, str]:

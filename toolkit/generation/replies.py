@@ -95,8 +95,8 @@ class Aligned:
 
 def aligned(reply: Reply) -> list[str]:
     n = reply.number
-    lines = [f"S-{n}\t{reply.source}"]
-    lines += [] if reply.reference is None else [f"T-{n}\t{reply.reference}"]
+    lines = [f"S-{n}\t{on_a_line(reply.source)}"]
+    lines += [] if reply.reference is None else [f"T-{n}\t{on_a_line(reply.reference)}"]
     for text in reply.texts:
         lines.append(f"H-{n}\t{text.score:.6f}\t{on_a_line(text.text)}")
         lines.append(f"P-{n}\t{' '.join(f'{p:.4f}' for p in text.log_probabilities)}")
@@ -128,12 +128,16 @@ class Lines:
 
     def write(self, replies: Sequence[Reply]) -> None:
         for reply in replies:
-            texts = reply.texts or [Text("", 0.0, [])]
-            for text in texts:
-                columns = [f"{reply.number}", f"{text.score:.4f}"] if self.scores else []
-                columns += [on_a_line(text.text), *([pairs(text)] if text.alignment else [])]
-                self.file.write("\t".join(columns) + "\n")
+            each: Sequence[Text | None] = reply.texts or [None]
+            for text in each:
+                self.file.write("\t".join(self.columns(reply.number, text)) + "\n")
         self.file.flush()
+
+    def columns(self, number: int, text: Text | None) -> list[str]:
+        """Of what has no answer all are empty, but the number."""
+        score, said = (f"{text.score:.4f}", on_a_line(text.text)) if text else ("", "")
+        numbers = [f"{number}", score] if self.scores else []
+        return [*numbers, said, *([pairs(text)] if text and text.alignment else [])]
 
 
 class Dialogue:

@@ -14,6 +14,7 @@ from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 
 STDOUT = "-"
+BEGINS = b'{"event": '
 
 
 class Output:
@@ -60,10 +61,22 @@ class Output:
 
 
 def opened(target: str) -> Any:
+    """The file, emptied; but never one that is no such file, as a text named by mistake."""
     try:
+        if Path(target).is_file() and not is_ours(Path(target)):
+            raise ToolkitError(
+                f"--json must be a new file or one of figures, but {target} holds something else, "
+                f"which would be lost. Choose another name."
+            )
         return Path(target).open("w", encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
             f"--json must be a file that can be written, or -, but {target} is not: "
             f"{error.strerror}. Choose another."
         ) from error
+
+
+def is_ours(path: Path) -> bool:
+    """Whether there is nothing in it, or lines that an Output wrote."""
+    with path.open("rb") as file:
+        return file.read(len(BEGINS)) in (b"", BEGINS)

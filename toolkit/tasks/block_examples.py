@@ -16,7 +16,7 @@ from torch import Tensor
 from toolkit.criteria import IGNORED
 from toolkit.data.batching import fingerprint_of
 from toolkit.data.folder import DataFolder
-from toolkit.data.stream import Stream
+from toolkit.data.stream import Rows, Stream
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.stable_rows import filled
 
@@ -80,8 +80,14 @@ class BlockExamples:
             inputs=Inputs(tokens=torch.from_numpy(rows.previous)),
             places=filled(np.flatnonzero(rows.inside), 0, self._fixed_shapes),
             targets=filled(told, IGNORED, self._fixed_shapes),
-            words=0.0 if idle else float(self._begins_word[targets].sum()),
+            words=0.0 if idle else float(self._begin_words(rows).sum()),
             weights={OBJECTIVE: float(count)},
             sentences=0 if idle else len(ids),
             tokens=count,
         )
+
+    def _begin_words(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which targets do: by their mark, or behind an end, where some codecs leave it out."""
+        behind_end = rows.previous[rows.inside] == self._words.sep
+        marked: npt.NDArray[np.bool_] = self._begins_word[rows.symbols[rows.inside]]
+        return marked | behind_end

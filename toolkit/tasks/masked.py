@@ -34,8 +34,9 @@ class MaskingConfig:
     tokens_per_sample: int = 128
     """Most tokens of one sentence, special symbols included; longer ones lose their tail."""
     samples: str = "pairs"
-    """What makes one sentence. pairs: two segments of whole items, see pairs. blocks: a piece of
-    the running text, whatever it cuts. documents: as blocks, but never across two documents."""
+    """What makes one sentence. pairs: two segments of whole items, as pairs says. blocks: a
+    piece of the running text, whatever it cuts. documents: as blocks, but never across two
+    documents."""
     pairs: str = field(default="chang", repr=False)
     """How samples pairs makes two segments of items. chang: items 1-2, 3-4, ...; token types all 0.
     electra: items of a document gathered to tokens_per_sample, now and then to fewer, and dealt

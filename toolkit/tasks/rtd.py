@@ -111,5 +111,5 @@ def refuse_without_lending(encoder: Any) -> None:
         raise ToolkitError(
             f"task rtd must have an encoder whose embeddings a generator can share, but "
             f"{type(encoder).__name__} has no method borrow_embeddings. Use one made of "
-            f"toolkit.models.encoder.Encoder, such as bert_small, or --task mlm."
+            f"toolkit.models.encoder.Encoder, such as bert_small."
         )

@@ -67,6 +67,11 @@ class Sentences:
                 f"beam must be at most the symbols that can be written, {words}, but is "
                 f"{self.c.beam}. Lower --beam."
             )
+        if not self.alone and not self.c.max_len_a and self.c.prefix_size > self.c.max_len_b:
+            raise ToolkitError(
+                f"prefix_size must be at most max_len_b, but is {self.c.prefix_size}, and "
+                f"max_len_b {self.c.max_len_b}. Raise --max-len-b."
+            )
         if self.alone and self.c.print_alignment != "none":
             raise ToolkitError(
                 "--print-alignment must be with a model that reads a source, but this is a "
@@ -74,7 +79,7 @@ class Sentences:
             )
 
     def code(self, line: str) -> Coded:
-        """Source and target tokens of a line; a ToolkitError says why it has no answer."""
+        """What a line asks for; a ToolkitError says why it has no answer."""
         text, tab, more = line.partition("\t")
         paired = self.c.prefixes or (self.c.score_reference and not self.alone)
         if paired and not tab:
@@ -84,12 +89,14 @@ class Sentences:
         read = self.codec.encode(text) if text.strip() else []
         if not read and not (self.alone and paired):
             raise ToolkitError("empty")
+        target = self.target.encode(more) if paired else []
         if self.alone and self.c.score_reference:
-            return self.checked([], read)
-        return self.checked(read, self.target.encode(more) if paired else [])
+            read, target = [], read
+        self.check(read, target)
+        return Coded(read, target, text, more if paired and self.c.score_reference else None)
 
-    def checked(self, source: list[int], target: list[int]) -> Coded:
-        """The tokens, where the models have places for them."""
+    def check(self, source: list[int], target: list[int]) -> None:
+        """Raise a ToolkitError where the models have no places for them."""
         tokens, most = len(source) + 1, self.most(len(source))
         read = max(tokens, len(target) + 1) if self.c.score_reference else tokens
         if read > self.c.max_tokens:
@@ -103,7 +110,6 @@ class Sentences:
                 )
         elif len(target) > most:
             raise ToolkitError(f"a prefix of {len(target)} tokens, more than the maximum of {most}")
-        return source, target
 
     def most(self, source: int) -> int:
         """Symbols that may be written."""

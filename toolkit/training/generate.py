@@ -83,6 +83,11 @@ def refuse_of_masks(c: GenerateConfig) -> None:
             "--order must be with a model that learnt to order words, such as by mpm, but this one "
             "writes sentences. Leave it out."
         )
+    if c.top != GenerateConfig(path=c.path).top:
+        raise ToolkitError(
+            "--top must be with a model that fills [MASK], but this one writes sentences. Give "
+            "--nbest for several hypotheses."
+        )
 
 
 def refuse_of_sentences(c: GenerateConfig, learner: Learner) -> None:
@@ -178,6 +183,6 @@ def written(c: GenerateConfig, output: Output, learner: Learner) -> Iterator[lis
         yield writers
         return
     path = Path(c.results_path)
-    refuse_input(c.input, path)
+    refuse_input(c.input, path, json=c.json)
     with writable(path) as file:
         yield [*writers, JsonLines(file)]

@@ -103,7 +103,7 @@ def checked(item: Item, sentences: Sentences) -> Item:
     try:
         if not (item.source or (sentences.alone and item.target)):
             raise ToolkitError("empty")
-        sentences.checked(item.source, item.target)
+        sentences.check(item.source, item.target)
     except ToolkitError as error:
         return item._replace(source=[], target=[], note=str(error))
     return item

@@ -39,9 +39,14 @@ def opened(path: str, hint: str) -> Iterator[BinaryIO]:
             ) from error
 
 
-def refuse_input(source: str, *results: Path) -> None:
-    """What is read must not be written over; `source` is --input."""
+def refuse_input(source: str, *results: Path, json: str | None = None) -> None:
+    """What is read must not be written over, nor one file twice; `source` is --input."""
     for path in results:
+        if json not in (None, "-") and path.resolve() == Path(str(json)).resolve():
+            raise ToolkitError(
+                f"--json and --results-path must name two files, but both write {path}. Choose "
+                f"another name for one of them."
+            )
         if source != "-" and path.exists() and path.samefile(source):
             raise ToolkitError(
                 f"--results-path must leave the input alone, but would write over {path}. Choose "

@@ -67,7 +67,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.count = self.noted = self.symbols = 0
-        self.total = 0.0
+        self.total, self.first_note = 0.0, ""
         self.hypotheses: list[str] = []
         self.references: list[str | None] = []
 
@@ -75,6 +75,8 @@ class Tally:
         self.count += len(replies)
         self.noted += sum(bool(reply.note) for reply in replies)
         for reply in replies:
+            if reply.note and not self.first_note:
+                self.first_note = f"line {reply.number}: {reply.note}"
             each = reply.texts[0].log_probabilities if reply.texts else []
             self.symbols, self.total = self.symbols + len(each), self.total + sum(each)
             self.hypotheses.append(reply.best)
@@ -93,15 +95,23 @@ class Tally:
             plural = "s" * (self.count != 1)
             print(f"{self.count} sentence{plural} in {seconds:.1f} s: {speed}.", file=sys.stderr)
         if self.noted:
-            print(f"{self.noted} had no answer; their notes say why.", file=sys.stderr)
+            first = ", first " if self.noted > 1 else ": "
+            print(f"{self.noted} had no answer{first}{self.first_note}.", file=sys.stderr)
         if c.score_reference:
-            mean = self.total / max(self.symbols, 1)
-            figures = {"log_probability": mean, "ppl": float(np.exp(-mean))}
-            output.write("score", figures)
-            print(f"Perplexity of the references {figures['ppl']:.2f}.", file=sys.stderr)
+            self.tell_perplexity(output)
         elif self.references and None not in self.references:
             known = [text for text in self.references if text is not None]
             print_scores(self.hypotheses, known, output, sys.stderr, lowercase=lowercase)
+
+    def tell_perplexity(self, output: Output) -> None:
+        """Of the references that could be scored, if any."""
+        if not self.symbols:
+            return
+        mean = self.total / self.symbols
+        figures = {"log_probability": mean, "ppl": float(np.exp(-mean))}
+        output.write("score", figures)
+        of = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
+        print(f"Perplexity of {of} references {figures['ppl']:.2f}.", file=sys.stderr)
 
 
 def replies_of(
@@ -156,7 +166,7 @@ def written(c: GenerateConfig, output: Output) -> Iterator[list[ReplyWriter]]:
             f"--results-path must name a file, but is {c.results_path!r}. Give one, as out.jsonl."
         )
     beside = path.with_suffix(".jsonl" if path.suffix == ".txt" else ".txt")
-    refuse_input(c.input, path, beside)
+    refuse_input(c.input, path, beside, json=c.json)
     with ExitStack() as stack:
         one, two = (stack.enter_context(writable(name)) for name in (path, beside))
         records, texts = (two, one) if path.suffix == ".txt" else (one, two)

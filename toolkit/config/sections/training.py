@@ -12,9 +12,9 @@ from toolkit.config.sections.trouble import TroubleConfig
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig(ScaleConfig, TroubleConfig):
     max_update: int | None = None
-    """Stop after this many updates."""
+    """Stop after this many updates. This or max_epoch must be given."""
     max_epoch: int | None = None
-    """Stop after this many passes over the data."""
+    """Stop after this many passes over the data. This or max_update must be given."""
     stop_time_hours: float = 0.0
     """Stop with a checkpoint after so many hours, those of the runs it goes on from included; 0
     for never."""
