@@ -7,10 +7,16 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Choices, Classes
-from toolkit.criteria.cross_entropy import ROWS, CrossEntropy, CrossEntropyConfig
+from toolkit.criteria import IGNORED, Binary, Choices, Classes, cross_entropy
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
-PLACES, CLASSES = 2 * ROWS + 3, 11
+ROWS, CLASSES = 32, 11
+PLACES = 2 * ROWS + 3
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(cross_entropy, "BLOCK", ROWS * CLASSES)
 
 
 def prediction(dtype: torch.dtype = torch.float64) -> Classes:
@@ -45,6 +51,22 @@ def test_bf16_logits_are_summed_in_fp32(smoothing):
     torch.testing.assert_close(got.double(), want, rtol=1e-6, atol=0)
     gradients = [torch.autograd.grad(*pair)[0] for pair in ((got, p.logits), (want, exact))]
     torch.testing.assert_close(gradients[0].double(), gradients[1], atol=0.005, rtol=0.01)
+
+
+@pytest.mark.parametrize("classes", [17, 3000])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_of_what_is_near_certain_is_rounded_only_once_in_bf16(classes, smoothing):
+    torch.manual_seed(0)
+    targets = torch.randint(classes, (200,))
+    logits = torch.randn(200, classes)
+    logits[torch.arange(200), targets] += 8 if classes == 17 else 14
+    logits = logits.bfloat16().requires_grad_()
+    exact = logits.detach().double().requires_grad_()
+    criterion = CrossEntropy(CrossEntropyConfig(label_smoothing=smoothing))
+    criterion({"x": Classes(logits, targets)})["x"].backward()
+    F.cross_entropy(exact, targets, reduction="sum", label_smoothing=smoothing).backward()
+    difference = (logits.grad.double() - exact.grad).norm() / exact.grad.norm()
+    assert difference < 0.003
 
 
 def test_places_without_a_target_count_for_nothing():

@@ -33,7 +33,8 @@ def test_an_improvement_too_small_to_count_is_none():
 
 
 def test_a_figure_that_is_no_number_is_no_improvement():
-    assert factors([math.nan, 2.0, math.nan], shrink=0.5) == [1, 1, 0.5]
+    assert factors([math.nan, 2.0, math.nan], shrink=0.5) == [0.5, 0.5, 0.25]
+    assert factors([math.inf, math.inf], shrink=0.5) == [0.5, 0.25]
 
 
 def test_warmup_rises_to_the_peak():

@@ -26,6 +26,7 @@ def test_norms_and_biases_keep_their_size_and_all_else_decays():
 
 def test_tables_of_taps_decay_whatever_their_number_of_axes():
     assert not spared("encoder.layers.0.attention.map.terms.1.kernels.0.taps")
+    assert spared("encoder.embeddings.spelling.biases.0")
     assert not spared("encoder.normalised_words.table.weight")
 
 
@@ -75,6 +76,17 @@ def test_layer_wise_rates_reach_the_optimizer_of_a_real_architecture():
     assert rates["encoder.layers.0.feed_forward.wide.weight"] == 0.25
     assert rates["encoder.layers.1.after_attention.norm.bias"] == 0.5
     assert rates["task.head.transform.weight"] == rates["task.head.bias"] == 1.0
+
+
+def test_scores_of_a_model_that_writes_learn_as_heads_and_its_positions_as_embeddings():
+    options = {"share_embeddings": "none", "positions": "learnt", "max_positions": 8}
+    learner = build_model("transformer_tiny", vocabulary_size=9, task="translation", **options)
+    names = [name for name, _ in learner.named_parameters()]
+    rates = dict(zip(names, rate_factors(names, 0.5), strict=True))
+    scores = [rate for name, rate in rates.items() if ".own_scores." in name]
+    assert scores and set(scores) == {1.0}
+    embedded = {rate for name, rate in rates.items() if ".embeddings." in name}
+    assert embedded == {min(rates.values())} and len(set(rates.values())) > 3
 
 
 def test_layer_wise_rates_without_layers_are_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -24,14 +24,15 @@ from toolkit.criteria.criterion import (
 )
 from toolkit.criteria.regression import squared_error
 
-ROWS = 32
-"""Places that are worked on together on a CPU."""
+BLOCK = 1 << 18
+"""Logits that are worked on together on a CPU: in fp32 a megabyte."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropyConfig:
     label_smoothing: float = 0.0
-    """Share of the probability that is spread evenly over all classes, 0 to 1."""
+    """Share of the probability that is spread evenly over all classes, 0 to 1; numbers to predict
+    have no classes."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
@@ -93,7 +94,8 @@ class _CrossEntropy(torch.autograd.Function):
     """The same a few rows at a time, so that what is in fp32 stays in the processor's cache.
 
     d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, computed anew from the logits:
-    nothing of the size of the logits is kept.
+    nothing of the size of the logits is kept. It is rounded once, at the end: where the target is
+    near certain, the difference is less than half precision resolves beside 1.
     """
 
     @staticmethod
@@ -101,7 +103,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(logits, targets)
         ctx.smoothing = smoothing
         total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
-        for rows, target in zip(logits.split(ROWS), targets.split(ROWS), strict=True):
+        for rows, target in blocks(logits, targets):
             log_p = rows.to(total.dtype).log_softmax(-1)
             real = target != IGNORED
             chosen = log_p.gather(-1, (target * real)[:, None])[:, 0]
@@ -115,15 +117,18 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         logits, targets = ctx.saved_tensors
         of_logits = torch.empty_like(logits)
-        real = targets != IGNORED
-        scale = (real * gradient).to(logits.dtype)[:, None]
-        for rows, out, factor in zip(
-            logits.split(ROWS), of_logits.split(ROWS), scale.split(ROWS), strict=True
-        ):
-            torch.softmax(rows, -1, out=out)
+        for rows, target, out in blocks(logits, targets, of_logits):
+            real = target != IGNORED
+            p = rows.to(torch.promote_types(rows.dtype, torch.float32)).softmax(-1)
             if ctx.smoothing:
-                out -= ctx.smoothing / logits.shape[-1]
-            out *= factor
-        each = torch.arange(len(targets)), targets * real
-        of_logits[each] += (ctx.smoothing - 1) * scale[:, 0]  # no place is named twice
+                p -= ctx.smoothing / logits.shape[-1]
+            less = p.new_full((len(target), 1), ctx.smoothing - 1)
+            p.scatter_add_(-1, (target * real)[:, None], less)
+            out.copy_(p.mul_((real * gradient)[:, None]))
         return of_logits, None, None
+
+
+def blocks(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Some rows of each."""
+    rows = max(1, BLOCK // max(1, logits.shape[-1]))
+    return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

@@ -19,7 +19,8 @@ def attention_maps(
     inputs: Inputs,
     of: Callable[[Float[Tensor, "B H S T"]], Tensor] = lambda weights: weights,
 ) -> list[Tensor]:
-    """softmax(scores) of each layer, without dropout; row i holds what place i looks at.
+    """What multiplies the values in each layer, softmax(scores) or what the architecture has in its
+    place, without dropout; row i holds what place i looks at.
 
     [B, H, S, T], or what `of` makes of each, so that not all need to be kept. Any architecture's
     whose layers are `Attention`s, or have `JointMaps` of several streams. They are computed beside

@@ -42,13 +42,15 @@ class ConvBertConfig(EncoderConfig):
     """Convolve the values of self-attention, as the paper's eq. 6 reads, and not others (span,
     dynamic)."""
     padding_in_convolution: bool = False
-    """Let convolutions see padding, as the authors' code does; weights from it need that."""
+    """Let convolutions see padding, as the authors' code does; weights from it need that (all types
+    but none)."""
     depthwise_bias: bool = False
-    """Give depthwise convolutions a bias (Chang et al. 2021)."""
+    """Give depthwise convolutions a bias (Chang et al. 2021; span, conventional)."""
     normalise_within: bool = False
-    """Normalise kernels over the taps in the sentence, not over all (Chang et al. 2021)."""
+    """Normalise kernels over the taps in the sentence, not over all (Chang et al. 2021; span,
+    dynamic)."""
     kernel_dropout: float = 0.0
-    """Share of the kernels' weights zeroed, 0 to 1."""
+    """Share of the kernels' weights zeroed, 0 to 1 (span, dynamic)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -95,7 +95,8 @@ def orthogonal(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
 @register_optimizer("muon", MuonConfig(lr=1e-3))
 def muon(c: MuonConfig, named_parameters: Iterable[Named]) -> Optimizer:
     """m <- mu m + (1 - mu) g; p <- p - lr (s O(m') + decay p), O(U S V^T) = U V^T, for the matrices
-    of linear maps in layers; AdamW for all else (Jordan et al. 2024; Liu et al. 2025).
+    of linear maps in layers (not of those in groups); AdamW for all else (Jordan et al. 2024; Liu
+    et al. 2025).
 
     m' = (1 - mu) g + mu m with Nesterov's momentum, else m; s = 0.2 sqrt(max(rows, columns)).
     """

@@ -47,8 +47,10 @@ class Plateau:
 
     def judge(self, value: float, update: int) -> None:
         """Take note of a validation's figure; lower is better, and NaN never is."""
-        if self.best is None or value < self.best - self.c.threshold * abs(self.best):
-            self.best, self.stale = None if math.isnan(value) else value, 0
+        best = self.best
+        bar = math.inf if best is None else best - self.c.threshold * abs(best)
+        if value < bar:
+            self.best, self.stale = value, 0
             return
         self.stale += 1
         if self.stale > self.c.wait:

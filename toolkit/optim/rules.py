@@ -56,10 +56,10 @@ def spared(name: str) -> bool:
 
     Chang et al. (2021, their code) spare the names with "bias" and "LayerNorm.weight": the tables
     of a convolution decay, whatever their number of axes. Here a norm is an owner with "norm" in
-    its name.
+    its name; a list called biases has nothing else.
     """
     *owners, last = name.lower().split(".")
-    return "bias" in last or any("norm" in owner for owner in owners[-1:])
+    return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
 def hidden_matrix(name: str, p: Parameter) -> bool:
@@ -74,8 +74,9 @@ def rate_factors(names: Sequence[str], decay: float) -> list[float]:
     """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
 
     The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
-    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Below are the encoder's parameters
-    that come before its layers; those behind, as a last norm, learn like the heads.
+    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Below are embeddings and what else
+    of the encoder comes before its layers; what is behind, as a last norm, and the scores of a
+    model that writes learn like the heads.
     """
     if decay == 1:
         return [1.0] * len(names)
@@ -91,8 +92,9 @@ def rate_factors(names: Sequence[str], decay: float) -> list[float]:
     def factor(place: int) -> float:
         if found := inside[place]:
             return decay ** (layers - int(found[1]))
-        below = place < places[0] and names[place].startswith("encoder.")
-        return decay ** (layers + 1) if below else 1.0
+        below = place < places[0] or ".embeddings." in names[place]
+        own = names[place].startswith("encoder.") and ".own_scores." not in names[place]
+        return decay ** (layers + 1) if below and own else 1.0
 
     return [factor(place) for place in range(len(names))]
 

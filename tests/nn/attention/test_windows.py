@@ -56,6 +56,21 @@ def test_sentences_with_unequally_many_moved_places_are_laid_as_the_loops_do(eve
     torch.testing.assert_close(mine, theirs)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_sentence_of_which_every_place_is_moved_changes_nothing_in_its_neighbours(seed):
+    ids, taps = given(seed)
+    ids[0], ids[1] = torch.arange(LENGTH), torch.arange(LENGTH).roll(1)
+    gaps = torch.randperm(LENGTH)[:3]
+    ids[0, gaps] = torch.randint(0, REACH, (3,))  # another sentence with some places to put right
+    strayed = moved(ids + 1, 1, REACH + 1, 0, every=False)
+    assert strayed.places.shape[1] == LENGTH
+    laid, expected = laid_by_ids(taps, ids + 1, strayed), by_loops(taps, ids)
+    assert torch.equal(laid, expected)
+    weights = torch.randn_like(laid)
+    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
+    torch.testing.assert_close(mine, theirs)
+
+
 def test_many_more_positions_than_places_have_the_loops_gradient_too():
     ids = torch.tensor([[1, -1, 40]])
     taps = torch.randn(1, 1, 3, 2 * 60 + 1, dtype=torch.float64, requires_grad=True)

@@ -17,6 +17,8 @@ from toolkit.nn.attention.windows import Moved, laid_by_ids, moved
 
 KEPT = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
+LARGE = 1 << 21
+"""Numbers of a table of which only the last is kept."""
 UNKNOWN = 2**31
 """Larger than any offset, where the largest is not known."""
 
@@ -28,13 +30,21 @@ def plain_taps(length: int, radius: int, device: torch.device) -> Int[Tensor, "1
         return clipped(torch.arange(length, device=device)[None], radius)
 
 
-@lru_cache(maxsize=KEPT)
 def plain_one_hot(
     length: int, radius: int, device: torch.device, dtype: torch.dtype
 ) -> Float[Tensor, "S T R"]:
-    """1 where offset (i, j) reads tap r, else 0."""
+    """1 where offset (i, j) reads tap r, else 0; kept, large ones for a shorter time."""
+    large = length * length * (2 * radius + 1) > LARGE
+    return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
+
+
+def _plain_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     with torch.inference_mode(False):
         return one_hot(plain_taps(length, radius, device)[0], radius, dtype)
+
+
+_small_one_hot = lru_cache(maxsize=KEPT)(_plain_one_hot)
+_large_one_hot = lru_cache(maxsize=1)(_plain_one_hot)
 
 
 def clipped(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
@@ -44,7 +54,7 @@ def clipped(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
 
 
 def one_hot(taps: Int[Tensor, "S T"], radius: int, dtype: torch.dtype) -> Float[Tensor, "S T R"]:
-    return torch.nn.functional.one_hot(taps, 2 * radius + 1).to(dtype)
+    return (taps[..., None] == torch.arange(2 * radius + 1, device=taps.device)).to(dtype)
 
 
 class Offsets:

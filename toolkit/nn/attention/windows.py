@@ -41,6 +41,8 @@ def moved(ids: Int[Tensor, "B S"], first: int, positions: int, plain: int, *, ev
     touched = first_of((taken > 0) | left, every=every)
     there = torch.zeros_like(left).scatter_(1, touched, value=True).gather(1, others)
     places = first_of(astray | there, every=every)
+    if not every and places.shape[1] == length:  # all of some sentence: then all of each, in order
+        return moved(ids, first, positions, plain, every=True)
     stands = others.gather(1, places)[..., None] == touched[:, None]
     return Moved(plain, first, places, touched, stands.float())
 
