@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loader import Loader
+from toolkit.data.loader import Loader, first_place
 
 
 class Echo:
@@ -125,3 +125,22 @@ def test_the_fingerprint_tells_whether_the_micro_batches_are_the_same():
     assert loader(workers=1, ranks=2).fingerprint == want
     others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
     assert want not in {loader(**other).fingerprint for other in others}
+
+
+def test_the_micro_batches_that_a_rank_takes_can_be_told_wherever_it_begins():
+    whole = loader()
+    for start in range(4):
+        for rank in range(3):
+            own = loader(rank=rank, ranks=3)
+            first, *_ = served(own.updates(1, start=start, update_freq=2))
+            numbers = range(first_place(start, rank, 3), start + 6, 3)
+            assert first == [whole.ids(1, number).tolist() for number in numbers]
+
+
+def test_the_plan_of_an_epoch_is_made_once_however_often_it_is_asked_for(monkeypatch):
+    own, made = loader(), []
+    epoch = own._planner.epoch
+    monkeypatch.setattr(own._planner, "epoch", lambda n: made.append(n) or epoch(n))
+    for number in (1, 1, 2, 2):
+        own.ids(number, 0)
+    assert made == [1, 2]

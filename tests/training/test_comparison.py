@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -50,6 +51,13 @@ def test_the_best_validation_of_each_run_may_be_compared():
     assert found.rows[0][1] == 7.0 and found.caption == "loss on valid, best validation"
     with pytest.raises(ToolkitError, match=r"sweep.at must be last where a run did not write"):
         table(OUTCOMES, subset="valid", metric="loss", failed={}, at="best")
+
+
+def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_theirs():
+    results = ({"valid": {"valid": {"loss": v}}, "best": None} for v in (9.0, 8.0))
+    never = [Outcome(Point({}, seed), result) for seed, result in enumerate(results)]
+    found = table(never, subset="valid", metric="loss", failed={}, at="best")
+    assert math.isnan(found.rows[0][1])
 
 
 def test_an_accuracy_is_better_when_higher():

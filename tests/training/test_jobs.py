@@ -37,6 +37,12 @@ def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_p
     assert most <= 1  # 0 where both were over before anybody looked
 
 
+def test_a_job_that_the_system_kills_has_failed(tmp_path):
+    found, _ = ended([job(tmp_path, "killed", "kill -9 $$")])
+    assert not found["killed"].signalled
+    assert found["killed"].reason == "killed by SIGKILL, as the system does where memory runs out"
+
+
 def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):
     meet = "echo $GPU; touch ../met{0}; until [ -e ../met{1} ]; do sleep 0.01; done"
     jobs = [

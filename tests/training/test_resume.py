@@ -123,6 +123,25 @@ def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(
     assert end_of(tmp_path / "b") == end_of(tmp_path / "whole")
 
 
+def test_a_run_that_another_began_goes_on_from_its_own_stop(config, tmp_path, stopped, capfd):
+    stopped(config(save_dir=str(tmp_path / "a")), 4)
+    how = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}
+    stopped(config(**how), 7, since=4)
+    assert run(config(**how)).updates == 10
+    told = " ".join(capfd.readouterr().err.split())
+    assert f"--restore-file {tmp_path / 'a'} left aside: {tmp_path / 'b'} has gone on" in told
+    assert f"going on from {tmp_path / 'b'}" in told and "7 updates" in told
+
+
+def test_data_in_another_order_are_refused_before_the_log_is_touched(config, tmp_path, stopped):
+    stopped(config(log_interval=1), 7)
+    log = tmp_path / "run" / "metrics.jsonl"
+    before = log.read_bytes()
+    with pytest.raises(ToolkitError, match="must stay the same within an epoch"):
+        Run(config(log_interval=1, batch_size=3), World())
+    assert log.read_bytes() == before
+
+
 def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=2))
     before = Run(config(finetune_from=str(tmp_path / "a")), World())

@@ -113,6 +113,14 @@ def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
     }  # fmt: skip
 
 
+def test_what_is_saved_at_the_last_update_has_its_validation(config, tmp_path):
+    how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
+    first = run(config(max_update=4, lr=0.01, **how))
+    second = run(config(max_update=6, lr=5.0, **how))
+    assert first.best["update"] == second.best["update"] == 4
+    assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
+
+
 def test_a_run_may_save_nothing_but_its_log(config, tmp_path):
     run(config(no_save=True, max_update=2))
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["metrics.jsonl", "result.json"]

@@ -76,5 +76,15 @@ def test_a_spike_is_told_with_its_norm(make_trainer, told):
     assert values["text"].startswith("skipped as a spike of norm ")
 
 
+def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, batches, memory):
+    trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
+    skips = Skips(trainer, sink, memory(batches).ids)
+    skips.read()
+    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.unread.append])
+    assert not sink.events
+    skips.read()
+    assert [values["update"] for _, values in sink.events] == [3]
+
+
 def test_long_lists_are_cut_for_the_eye():
     assert shown(range(3)) == "0 1 2" and shown(range(25)).endswith("18 19 and 5 more")

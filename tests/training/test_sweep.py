@@ -62,10 +62,16 @@ def test_finished_runs_are_not_trained_again(words, trained):
     assert trained.names == ["seed=0", "seed=1"]
 
 
-def test_runs_of_another_configuration_are_trained_again(words, trained):
+def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, trained, tmp_path):
     sweep(words, SweepConfig(seeds=[0]))
     sweep([*words, "--max-update", "5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
+    (tmp_path / "s" / "seed=0" / "checkpoint_e1_u5").mkdir()
+    options = (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes()
+    with pytest.raises(ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Cho"):
+        sweep([*words, "--max-update", "5", "--lr", "0.5"], SweepConfig(seeds=[0]))
+    assert trained.names == ["seed=0", "seed=0"]
+    assert (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes() == options
 
 
 def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, capsys):

@@ -25,6 +25,8 @@ class Recorder:
         ("loss", 1.0, 2.0, True),
         ("mlm_loss", 2.0, 2.0, False),
         ("ppl", 3.0, 2.0, False),
+        ("word_ppl", 3.0, 2.0, False),
+        ("nll", 1.0, 2.0, True),
         ("accuracy", 3.0, 2.0, True),
         ("accuracy", 1.0, 2.0, False),
         ("loss", math.nan, None, False),

@@ -17,6 +17,11 @@ from toolkit.data.serving import Order, Server
 Numbers = npt.NDArray[np.int64]
 
 
+def first_place(begin: int, rank: int, ranks: int) -> int:
+    """The first micro-batch from `begin` on that a rank takes: those with index % ranks == rank."""
+    return begin + (rank - begin) % ranks
+
+
 class Loader:
     """This rank's micro-batches.
 
@@ -41,6 +46,7 @@ class Loader:
         name: str = "the data",
     ) -> None:
         self._rank, self._ranks, self._shuffle = rank, ranks, shuffle
+        self._latest: tuple[int | None, Plan] | None = None
         self._planner = Planner(
             examples.lengths,
             max_tokens=max_tokens,
@@ -127,11 +133,14 @@ class Loader:
         self._server.close()
 
     def _plan(self, epoch: int) -> Plan:
-        return self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
+        """The epoch's; the latest is kept, since whoever asks about a micro-batch asks again."""
+        if self._latest is None or self._latest[0] != epoch:
+            plan = self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
+            self._latest = epoch, plan
+        return self._latest[1]
 
     def _share(self, plan: Plan, begin: int, end: int, epoch: int | None) -> Iterator[Order]:
-        first = begin + (self._rank - begin) % self._ranks
-        mine = range(first, end, self._ranks)
+        mine = range(first_place(begin, self._rank, self._ranks), end, self._ranks)
         yield from (Order(plan.batch(place), epoch) for place in mine)
         for _ in range(-(-(end - begin) // self._ranks) - len(mine)):
             yield Order(np.zeros(0, np.int64), epoch)

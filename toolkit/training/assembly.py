@@ -134,6 +134,7 @@ def make_validation(
     sink: Sink | None,
     average: MovingAverage | None,
     console: Console | None = None,
+    total: int = 0,
 ) -> Validation:
     c = config.training
     subsets = {split.name: partial(validated, split, trainer, console) for split in splits}
@@ -142,6 +143,7 @@ def make_validation(
         subsets,
         sink,
         interval=c.validate_interval_updates,
+        last=total,
         patience=c.patience,
         metric=c.best_metric,
         examples=splits[0].examples.fingerprint if splits else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,9 @@ def finished(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | Non
 
 def figure(outcome: Outcome, subset: str, metric: str, at: str = "last") -> float:
     """One figure of the last validation, or of the best one."""
-    best = outcome.result.get("best") or {}
+    best = outcome.result.get("best", {})
+    if at == "best" and best is None:  # what decides was never a number
+        return math.nan
     if at == "best" and "valid" not in best:
         raise ToolkitError(
             f"sweep.at must be last where a run did not write down its best validation, but is "

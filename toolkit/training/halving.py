@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Protocol, runtime_checkable
 
 import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.hashing import seed_of
+from toolkit.data.loader import first_place
 from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import Gradient, Losses, Piece
 from toolkit.training.step import Place
@@ -64,8 +66,9 @@ class Halving:
     def pieces(self, micro_batches: Sequence[Batch], place: Place) -> list[Piece]:
         """Each micro-batch in as many parts as are asked for, with seeds of their own."""
         found: list[Piece] = []
-        for index, batch in enumerate(micro_batches):
-            number = place.consumed + index * self.world.size + self.world.rank
+        rank, ranks = self.world.rank, self.world.size
+        numbers = count(first_place(place.consumed, rank, ranks), ranks)
+        for number, batch in zip(numbers, micro_batches, strict=False):
             seed = self.seed, place.epoch, number
             if self.parts == 1 or not isinstance(self.loader, Divisible):
                 found.append(Piece(batch, seed_of(*seed)))

@@ -37,8 +37,8 @@ class Ended:
 
     @property
     def signalled(self) -> bool:
-        """Whether a signal ended it: at once, or after it had saved."""
-        return self.exit_code < 0 or self.exit_code - 128 in SIGNALS
+        """Whether a signal ended it that we sent, or after which it has saved."""
+        return self.exit_code - 128 in SIGNALS or (self.exit_code < 0 and not self.reason)
 
 
 @dataclass
@@ -113,7 +113,11 @@ def start(job: Job, own: Mapping[str, str]) -> Running | Ended:
 
 def end_of(one: Running) -> Ended:
     code, seconds = one.process.returncode, time.monotonic() - one.begun
-    return Ended(code, seconds, last_line(one.job.folder / LOG) if code else "")
+    if code >= 0:
+        return Ended(code, seconds, last_line(one.job.folder / LOG) if code else "")
+    killer = signal.Signals(-code).name
+    memory = ", as the system does where memory runs out" if killer == "SIGKILL" else ""
+    return Ended(code, seconds, "" if one.asked else f"killed by {killer}{memory}")
 
 
 def last_line(path: Path) -> str:

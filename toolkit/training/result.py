@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common import strict_json
+from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.save import to_dict
 from toolkit.training.step import Figures
@@ -40,8 +41,14 @@ class Result:
         run = to_dict(config)
         found = {**asdict(self), "config": run, "config_digest": digest(run)}
         fresh = folder / "result.json.new"
-        fresh.write_text(strict_json.dumps(found, indent=1) + "\n", "utf-8")
-        fresh.replace(folder / "result.json")
+        try:
+            fresh.write_text(strict_json.dumps(found, indent=1) + "\n", "utf-8")
+            fresh.replace(folder / "result.json")
+        except OSError as error:
+            raise ToolkitError(
+                f"{folder / 'result.json'} must be written to disk, but could not be: "
+                f"{error.strerror}. Make room; the same command writes it then."
+            ) from error
 
 
 def digest(run: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ from toolkit.training.checkpoint import (
     weights_file,
 )
 from toolkit.training.moving_average import MovingAverage
-from toolkit.training.save_folder import SaveFolder
+from toolkit.training.save_folder import LAST, SaveFolder
 from toolkit.training.step import Place, State
 from toolkit.training.trainer import Trainer
 
@@ -70,7 +70,7 @@ def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Sa
     found = ""
     if world.first:
         asked = config.checkpoint.restore_file
-        folder = find(Path(asked)) if asked else newest_good(saves, tell)
+        folder = restored(Path(asked), saves, tell) if asked else newest_good(saves, tell)
         found = str(folder or "")
     found = world.broadcast(found)
     if not found:
@@ -79,6 +79,19 @@ def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Sa
     refuse_weights_alone(folder)
     refuse_changes(folder, config)
     return Saved(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
+
+
+def restored(asked: Path, saves: SaveFolder, tell: Tell) -> Path | None:
+    """The checkpoint that --restore-file names, of a save folder the last one.
+
+    Where it began a run of this save folder, the run goes on instead: the same command may be given
+    again after a stop.
+    """
+    folder = asked if (asked / manifest.NAME).exists() else SaveFolder(asked).target(LAST) or asked
+    if folder.resolve().parent == saves.path.resolve() or not saves.checkpoints():
+        return find(folder)
+    tell(f"--restore-file {asked} left aside: {saves.path} has gone on from it")
+    return newest_good(saves, tell)
 
 
 def refuse_weights_alone(folder: Path) -> None:

@@ -81,9 +81,10 @@ class Run:
         self.log = Log(self.trainer, self.sink, config.logging.log_interval, self.total)
         self.average = make_average(config, self.trainer)
         self.validation = make_validation(
-            config, self.trainer, self.valid, self.sink, self.average, self.console
+            config, self.trainer, self.valid, self.sink, self.average, self.console, self.total
         )
         self.ending = Ending(self.trainer, config.training)
+        self.skips = Skips(self.trainer, self.sink, self.train.ids)
         self.observers: dict[str, Any] = {
             "log": self.log,
             "validation": self.validation,
@@ -109,7 +110,7 @@ class Run:
             self.terminal.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def refuse_strangers(self) -> None:
-        """All ranks must have the same examples and options, or they would learn nonsense."""
+        """All ranks must have the same examples and options, which are those of the checkpoint."""
         mine = digest({"run": to_dict(self.config), **self.fingerprints})
         others = [rank for rank, it in enumerate(self.world.gather(mine)) if it != mine]
         if others:
@@ -118,6 +119,8 @@ class Run:
                 f"{self.world.rank} differ from those of {others}. Start all with one command "
                 f"line, on copies of one data folder."
             )
+        if self.saved:
+            resume.refuse_other_data(self.saved, self.fingerprints)
 
     def valid_split(self, name: str) -> Split:
         c = self.config
@@ -136,7 +139,6 @@ class Run:
         return self.train.fingerprints
 
     def go_on(self, saved: resume.Saved) -> None:
-        resume.refuse_other_data(saved, self.fingerprints)
         resume.restore(saved, self.trainer, self.observers, self.average)
         if saved.folder.parent.samefile(self.saves.path):
             self.saving.saved_at = saved.place.update
@@ -187,7 +189,7 @@ class Run:
         """What tells of trouble, and ends the run where it is too much."""
         trainer = self.trainer
         return [
-            Skips(trainer, self.sink, self.train.ids),
+            self.skips,
             NonFinite(trainer),
             Agreement(trainer, self.config.training.check_ranks_interval),
         ]
@@ -195,6 +197,7 @@ class Run:
     def complete(self, signal: int) -> None:
         """The report, validation and checkpoint of the last update, where they are missing."""
         place, stopped = self.trainer.place, self.trainer.stopped
+        self.skips.read()
         if self.trainer.latest and self.log.latest.get("update") != place.update:
             self.log.report(self.trainer.latest)
         if not stopped:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from toolkit.data.loader import first_place
 from toolkit.metrics.records import Value
 from toolkit.metrics.sinks import Sink
 from toolkit.training.step import Step
@@ -37,6 +38,9 @@ class Skips:
             self.read()
 
     def read(self) -> None:
+        """Tell of those that were skipped since the last look, if any."""
+        if not self.unread:
+            return
         flags = torch.stack([step.outcome.skipped for step in self.unread]).tolist()
         for step, skipped in zip(self.unread, flags, strict=True):
             if skipped:
@@ -64,8 +68,9 @@ class Skips:
         """The first rank knows of all ranks which examples they had."""
         if not self.sink:
             return
-        count = range(len(step.micro_batches))
-        numbers = sorted(step.begin + i * self.world.size + rank for i in count for rank in ranks)
+        count, size = range(len(step.micro_batches)), self.world.size
+        firsts = [first_place(step.begin, rank, size) for rank in ranks]
+        numbers = sorted(first + i * size for i in count for first in firsts)
         examples = [int(it) for number in numbers for it in self.ids(step.epoch, number)]
         values: dict[str, Value] = {
             "update": step.update,

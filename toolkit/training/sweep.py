@@ -23,15 +23,20 @@ from toolkit.config.save import to_dict
 from toolkit.config.sweep import SweepConfig
 from toolkit.config.train import TRAIN
 from toolkit.metrics.curve import draw as draw_curves
-from toolkit.metrics.runs import LOG, OPTIONS, read_runs
+from toolkit.metrics.runs import LOG, OPTIONS, important, read_runs
 from toolkit.metrics.tables import Table
 from toolkit.training.comparison import Outcome, finished, table
 from toolkit.training.data import names
 from toolkit.training.grid import Point, points, with_flags
 from toolkit.training.jobs import Job, run_all
+from toolkit.training.save_folder import SaveFolder
 from toolkit.training.slots import slots_of
 from toolkit.training.slurm import array_script
 from toolkit.training.watch import Watch
+
+STOPS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
+LENGTH = {f"training.{name}" for name in STOPS}
+"""Options by which a run may go on for longer."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,24 @@ class Run:
         result = finished(self.folder, to_dict(self.config))
         return None if result is None else Outcome(self.point, result)
 
+    def refuse_other_options(self) -> None:
+        """What was learnt by other options, all but those that make a run longer, is no start."""
+        try:
+            saved = strict_json.loads((self.folder / OPTIONS).read_text("utf-8"))
+        except (OSError, ValueError):
+            return
+        before, now = important(saved), important(to_dict(self.config))
+        changed = [
+            f"{name} was {before[name]!r} and is now {now[name]!r}"
+            for name in sorted((before.keys() & now.keys()) - LENGTH)
+            if strict_json.dumps(before[name]) != strict_json.dumps(now[name])
+        ]
+        if changed and SaveFolder(self.folder).checkpoints():
+            raise ToolkitError(
+                f"a set's runs must go on with the options they began with, but in {self.folder} "
+                f"{'; '.join(changed)}. Choose another --save-dir, or remove that folder."
+            )
+
     def job(self) -> Job:
         """The command that trains it, its options in a file of its folder."""
         prepare(self.folder, strict_json.dumps(to_dict(self.config), indent=1) + "\n")
@@ -69,6 +92,8 @@ def sweep(argv: Sequence[str], c: SweepConfig) -> int:
         )
     runs = [run_of(argv, point) for point in points(c)]
     todo = [run for run in runs if run.outcome is None]
+    for run in todo:
+        run.refuse_other_options()
     base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
     prepare(base)
     jobs = [run.job() for run in todo]
@@ -148,7 +173,13 @@ def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         ("tex", found.latex()),
         ("json", found.json(runs=runs)),
     ):
-        (base / f"sweep.{ending}").write_text(text, encoding="utf-8")
+        try:
+            (base / f"sweep.{ending}").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ToolkitError(
+                f"{base / 'sweep'}.{ending} must be written to disk, but could not be: "
+                f"{error.strerror}. Make room; the same command writes it then."
+            ) from error
 
 
 def draw(runs: Sequence[Run], base: Path, metric: str) -> None:

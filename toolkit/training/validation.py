@@ -16,13 +16,18 @@ from toolkit.training.moving_average import MovingAverage
 from toolkit.training.step import Figures, State, Step
 from toolkit.training.trainer import Trainer
 
+LOWER = ("loss", "nll", "ppl")
+
 
 class NoFigure(ToolkitError):
     """What shall decide which checkpoint is best is no figure, which the first validation shows."""
 
 
 class Validation:
-    """Validates at each epoch's end and every so many updates; knows the best, ends when stale."""
+    """Validates at each epoch's end, every so many updates and at the last one.
+
+    It knows the best, and ends training that has become stale.
+    """
 
     def __init__(
         self,
@@ -31,13 +36,14 @@ class Validation:
         sink: Sink | None,
         *,
         interval: int = 0,
+        last: int = 0,
         patience: int = 0,
         metric: str = "loss",
         examples: str = "",
         average: MovingAverage | None = None,
     ) -> None:
         self.trainer, self.subsets, self.sink = trainer, subsets, sink
-        self.interval, self.patience, self.metric = interval, patience, metric
+        self.interval, self.last, self.patience, self.metric = interval, last, patience, metric
         self.examples = f"{examples} by the average" if average else examples
         """Fingerprint of those that decide: figures of others are no measure for them."""
         self.average = average
@@ -55,7 +61,8 @@ class Validation:
         self.latest: dict[str, Figures] = {}
 
     def __call__(self, step: Step) -> None:
-        if step.ends_epoch or (self.interval and step.update % self.interval == 0):
+        due = self.interval and step.update % self.interval == 0
+        if step.ends_epoch or due or step.update == self.last:  # before what is saved at the last
             self.validate(step.update, step.epoch)
 
     def validate(self, update: int, epoch: int) -> None:
@@ -135,4 +142,5 @@ def improves(metric: str, value: float, best: float | None) -> bool:
 
 
 def lower_is_better(metric: str) -> bool:
-    return metric in ("ppl", "loss") or metric.endswith("_loss")
+    """Of any kind: mlm_loss, word_ppl."""
+    return metric.rpartition("_")[2] in LOWER

@@ -12,7 +12,8 @@ class CheckpointConfig:
     save_dir: str = "checkpoints"
     """Folder of the checkpoints, the log and the result; training goes on from what is there."""
     restore_file: str | None = None
-    """Checkpoint to go on from, in place of checkpoint_last in the save folder."""
+    """Checkpoint to go on from, or save folder, whose last one is meant. One of another folder only
+    begins the run: given again after a stop, the command goes on where it stopped."""
     finetune_from: str | None = None
     """Checkpoint whose weights to start from, and whose architecture where --arch names none;
     nothing else of it is taken."""
