@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.config.labelled import LabelledConfig
 from toolkit.config.parallel import PARALLEL, ParallelConfig
 from toolkit.config.sections import one_of, require
-from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
+from toolkit.config.tagged import TAGGED, TaggedConfig, refuse_of_other_formats
 
 UNITS = ("lines", "paragraphs", "sentences")
 TOKENIZERS = ("sentencepiece", "words", "wordpiece")
@@ -156,6 +156,12 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             self.kind == "sentencepiece" or not self.split_digit_commas,
             f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}. "
             f"Leave it out.",
+        )
+        require(
+            bool(given) or not self.lowercase or self.format not in TAGGED,
+            f"lowercase must come with pieces for tagged text, but words of {self.format} are read "
+            f"as they are written. Give --sentencepiece-model or --wordpiece-vocab, or leave it "
+            f"out.",
         )
         require(
             self.min_count == 1 or (not given and (self.kind == "words" or self.format != "text")),
