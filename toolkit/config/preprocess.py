@@ -163,8 +163,10 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             f"as they are written. Give --sentencepiece-model or --wordpiece-vocab, or leave it "
             f"out.",
         )
+        one_learnt = self.format == PARALLEL and not self.joined_dictionary and self.tgtdict is None
+        counted = not given or (given == ["srcdict"] and one_learnt)
         require(
-            self.min_count == 1 or (not given and (self.kind == "words" or self.format != "text")),
+            self.min_count == 1 or (counted and (self.kind == "words" or self.format in TAGGED)),
             "min_count must come with a dictionary of words to be counted, but there is none. "
             "Give --tokenizer words.",
         )
