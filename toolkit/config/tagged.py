@@ -55,8 +55,8 @@ class TaggedConfig:
     empty_nodes: bool = False
     """conllu: read empty nodes (numbers such as 8.1) as words too; multiword ranges never are."""
     train_sections: str = ""
-    """ptb: sections of trainpref to read, as 0-18 or 0,2,4: two digits of the front of wsj_0123, or of
-    the folder of other files; four digits are files, as 0001-0139. Without it all."""
+    """ptb: sections of trainpref to read, as 0-18 or 0,2,4: two digits of the front of wsj_0123, or
+    of the folder of other files; four digits are files, as 0001-0139. Without it all."""
     valid_sections: str = ""
     """ptb: sections of validpref to read."""
     test_sections: str = ""
