@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 def read_race(path: Path, max_bytes: int, *, wanted: bool) -> Source:
-    """All .txt files in a folder and the folders in it, packed or not, or one; answers if wanted."""
+    """All .txt files, packed or not, in a folder and those in it, or one; answers where wanted."""
     files, strange = files_in(path)
     problems: list[Problem] = []
     read = [passage_of(file, max_bytes, wanted, problems) for file in files]
