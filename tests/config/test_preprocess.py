@@ -3,6 +3,8 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
 
+LANGUAGES = {"source_lang": "de", "target_lang": "en"}
+
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
@@ -17,6 +19,13 @@ from toolkit.config.preprocess import PreprocessConfig
         ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word"),
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
         ({"sentencepiece_megabytes": -1.0}, "sentencepiece_megabytes must not be negative"),
+        ({"min_count": 5, "format": "glue", "glue_task": "CoLA"}, "min_count must come with a dic"),
+        ({"min_count": 5, "format": "squad"}, "min_count must come with a dictionary of words"),
+        ({"min_count": 5, **LANGUAGES}, "min_count must come with a dictionary of words"),
+        (
+            {"min_count": 5, "srcdict": "d", "tgtdict": "d", **LANGUAGES},
+            "min_count must come with a dictionary of words",
+        ),
         ({"workers": -1}, "workers must not be negative, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
     ],

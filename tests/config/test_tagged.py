@@ -29,8 +29,18 @@ from toolkit.config.preprocess import PreprocessConfig
             {"min_count": 2, "wordpiece_vocab": "v"},
             "min_count must come with a dictionary of words",
         ),
+        (
+            {"lowercase": True},
+            "lowercase must come with pieces for tagged text, but words of",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused(values, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         PreprocessConfig(**{"trainpref": "a.conllu", "format": "conllu", **values})
+
+
+def test_pieces_of_tagged_text_may_be_in_lower_case():
+    assert PreprocessConfig(
+        trainpref="a", format="conllu", wordpiece_vocab="v", lowercase=True
+    ).lowercase

@@ -5,10 +5,19 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.destination import destination, written_to
+from toolkit.data.own_folder import meta_of, write_meta
 
 
 def filled(folder, text):
     (folder / "meta.json").write_text(text)
+
+
+def data_folder(folder, codec, kind="text"):
+    """As toolkit-preprocess leaves it, with an empty part that meta.json does not list."""
+    codec.save(folder)
+    splits = {"train": {"columns": {"tokens": {"parts": []}}}}
+    write_meta(folder / "meta.json", meta_of(folder, codec, kind=kind, settings={}, splits=splits))
+    (folder / "train.tokens.0.bin").write_text("")
 
 
 def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
@@ -28,14 +37,51 @@ def test_nothing_appears_where_the_writing_fails(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path):
+def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, codec):
     with destination(tmp_path / "data", overwrite=False) as partial:
-        filled(partial, "old")
+        data_folder(partial, codec)
     with destination(tmp_path / "data", overwrite=True) as partial:
         filled(partial, "new")
-        assert (tmp_path / "data" / "meta.json").read_text() == "old"
+        assert (tmp_path / "data" / "dict.txt").exists()
     assert (tmp_path / "data" / "meta.json").read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_folder_with_another_programs_meta_json_is_not_overwritten(tmp_path):
+    filled(tmp_path, '{"name": "my recordings"}')
+    told = "must be written by toolkit-preprocess, but is another file"
+    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=True):
+        pytest.fail("entered")
+
+
+@pytest.mark.parametrize("name", ["thesis.doc", "run/checkpoint", "train.txt", "target/notes"])
+def test_a_data_folder_that_holds_other_things_too_is_not_overwritten(tmp_path, codec, name):
+    data_folder(tmp_path, codec)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("")
+    told = f"but {tmp_path} also holds {name.split('/')[0]}"
+    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=True):
+        pytest.fail("entered")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_the_folder_behind_it_is_written(tmp_path, there):
+    (tmp_path / "data").symlink_to(tmp_path / "disk")
+    if there:
+        (tmp_path / "disk").mkdir()
+    with destination(tmp_path / "data", overwrite=False) as partial:
+        filled(partial, "1")
+    assert (tmp_path / "data").is_symlink()
+    assert (tmp_path / "disk" / "meta.json").read_text() == "1"
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "disk"}
+
+
+def test_links_that_lead_to_each_other_are_refused(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    told = "destdir must be a folder that can be renamed, but .*a cannot"
+    with pytest.raises(ToolkitError, match=told), destination(tmp_path / "a", overwrite=False):
+        pytest.fail("entered")
 
 
 def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):

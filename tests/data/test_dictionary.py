@@ -98,6 +98,13 @@ def test_every_word_begins_one_unless_the_words_are_pieces(words, text_file):
     assert pieces.vocabulary.starts_word[4:].tolist() == [True, False, False]
 
 
+def test_a_few_words_with_the_mark_of_pieces_are_no_pieces(text_file):
+    text = "\u2581\u2582 1\n" + "".join(f"w{number} 1\n" for number in range(40))
+    assert read(text_file, text).vocabulary.starts_word[4:-1].all()
+    pieces = read(text_file, text + "\u2581 1\n")
+    assert pieces.vocabulary.starts_word.sum() == 2
+
+
 def test_a_saved_dictionary_loads_equal(tmp_path, text_file):
     codec = read(text_file, "caf\\e 3\na 1\na 1 #fairseq:overwrite\n")
     lower = Dictionary(codec.vocabulary, lowercase=True)

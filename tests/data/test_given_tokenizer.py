@@ -79,6 +79,12 @@ def test_where_words_begin_is_seen_from_the_marks(pieces, starts, shown):
     assert [vocabulary.readable(symbol) for symbol in pieces] == shown
 
 
+def test_a_mark_that_one_piece_of_many_begins_with_is_a_letter():
+    pieces = ["\u2581\u2582", *(f"{mark}{n}" for mark in ("a", "##") for n in range(10))]
+    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
+
+
 def test_it_is_saved_and_loaded_as_it_was(codec, tmp_path):
     codec.save(tmp_path)
     back = Codec.load(tmp_path)

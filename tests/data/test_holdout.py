@@ -39,3 +39,13 @@ def test_only_the_training_text_is_divided():
     (share,) = shares("valid", np.arange(100), 0.1, 0.1)
     assert share.split == "valid"
     assert share.chosen.all()
+
+
+@pytest.mark.parametrize("valid, test", [(0.01, 0.0), (0.015, 0.0), (0.03, 0.0), (0.02, 0.02)])
+def test_parts_too_short_for_a_share_add_up_to_it(valid, test):
+    found = {"valid": 0, "test": 0, "train": 0}
+    for part in range(200):
+        for share in shares("train", np.arange(42 * RUN), valid, test, part):
+            found[share.split] += share.chosen.sum() / (200 * 42 * RUN)
+    assert found["valid"] == pytest.approx(valid, rel=0.03)
+    assert found["test"] == pytest.approx(test, rel=0.03)

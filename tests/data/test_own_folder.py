@@ -32,6 +32,11 @@ def test_a_missing_folder_and_one_without_meta_are_told_apart(tmp_path):
     assert refusal().startswith("a data folder must be given")
 
 
+def test_a_folder_that_has_lost_its_meta_is_not_taken_for_fairseqs(folder):
+    (folder / "meta.json").unlink()
+    assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(folder)
+
+
 @pytest.mark.parametrize("content", ["", "{", "\xff"])
 def test_an_unreadable_meta_is_refused(folder, content):
     (folder / "meta.json").write_bytes(content.encode("latin1"))

@@ -89,6 +89,13 @@ def test_held_out_items_are_missing_from_the_training_split(make_folder):
     assert set(begins.tolist()) == {0, *(b for b in begins if b - 1 not in numbers["train"])}
 
 
+def test_the_share_held_out_is_that_of_the_whole_text_whatever_its_parts(make_folder, monkeypatch):
+    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 1000)
+    folder = make_folder("a house\n" * 5000, valid_share=0.02)
+    assert len(folder.split("train").column("tokens").parts) > 30
+    assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
+
+
 def test_packed_texts_and_folders_of_texts_are_taken(tmp_path, text_file, model_file):
     text_file(TEXT, "a.txt")
     text_file(gzip.compress(TEXT.encode()), "b.txt.gz")

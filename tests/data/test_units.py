@@ -60,6 +60,11 @@ def test_blank_lines_at_the_ends_make_no_documents(text_file, text):
         ("Wait... what? No! (Yes.) \u201cSo.\u201d Done", 5),
         ("\u4f60\u597d\u3002\u518d\u89c1\uff01", 2),
         ("no end", 1),
+        (
+            "Chats, etc. \u00e0 Paris. \u00c0 Rome. \u00ab\u00e9tait-ce?\u00bb \u00abEt?\u00bb",
+            3,
+        ),
+        ("\u042d\u0442\u043e \u0442. \u0435. \u0434\u043e\u043c. \u041e\u043d.", 2),
     ],
 )
 def test_sentences_end_where_a_new_one_seems_to_begin(text, count):

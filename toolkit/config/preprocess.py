@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.config.labelled import LabelledConfig
 from toolkit.config.parallel import PARALLEL, ParallelConfig
 from toolkit.config.sections import one_of, require
-from toolkit.config.tagged import TaggedConfig, refuse_of_other_formats
+from toolkit.config.tagged import TAGGED, TaggedConfig, refuse_of_other_formats
 
 UNITS = ("lines", "paragraphs", "sentences")
 TOKENIZERS = ("sentencepiece", "words", "wordpiece")
@@ -158,7 +158,15 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             f"Leave it out.",
         )
         require(
-            self.min_count == 1 or (not given and (self.kind == "words" or self.format != "text")),
+            bool(given) or not self.lowercase or self.format not in TAGGED,
+            f"lowercase must come with pieces for tagged text, but words of {self.format} are read "
+            f"as they are written. Give --sentencepiece-model or --wordpiece-vocab, or leave it "
+            f"out.",
+        )
+        one_learnt = self.format == PARALLEL and not self.joined_dictionary and self.tgtdict is None
+        counted = not given or (given == ["srcdict"] and one_learnt)
+        require(
+            self.min_count == 1 or (counted and (self.kind == "words" or self.format in TAGGED)),
             "min_count must come with a dictionary of words to be counted, but there is none. "
             "Give --tokenizer words.",
         )

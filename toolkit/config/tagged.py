@@ -55,8 +55,8 @@ class TaggedConfig:
     empty_nodes: bool = False
     """conllu: read empty nodes (numbers such as 8.1) as words too; multiword ranges never are."""
     train_sections: str = ""
-    """ptb: sections of trainpref to read, as 0-18 or 0,2,4: two digits of a folder or of the front
-    of wsj_0123; four digits are files, as 0001-0139. Without it all."""
+    """ptb: sections of trainpref to read, as 0-18 or 0,2,4: two digits of the front of wsj_0123, or
+    of the folder of other files; four digits are files, as 0001-0139. Without it all."""
     valid_sections: str = ""
     """ptb: sections of validpref to read."""
     test_sections: str = ""
@@ -69,9 +69,9 @@ class TaggedConfig:
     vocabulary, 0 to 1, in place of vocab_size; Dufter et al. 2020 take 0.5."""
     unseen_tags: str = "error"
     """Tagged text: what becomes of a tag in validation or test that training does not have. error:
-    the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong; text
-    without tags, with _ in their column, is then read too, for toolkit-validate --predictions, and
-    counted nowhere."""
+    the run ends and names its line. wrong: the word stays, and whatever is predicted is wrong;
+    CoNLL-U and columns without tags, with _ in their place, are then read too, for
+    toolkit-validate --predictions, and counted nowhere."""
     word_vectors: str | None = None
     """Tagged text: vectors of words to start from, as fastText's .vec, plain or .gz: a line with
     count and width, then a word and its numbers a line."""

@@ -78,7 +78,8 @@ def binarize(
     for batch in _batches(task.pieces, config, codec, report):
         numbers = np.arange(items, items + len(batch.lengths))
         items += len(numbers)
-        for share in shares(task.split, numbers, config.valid_share, config.test_share):
+        asked = config.valid_share, config.test_share
+        for share in shares(task.split, numbers, *asked, task.number):
             if share.chosen.any():
                 if share.split not in targets:
                     stem = folder / f"{share.split}.{COLUMN}.{task.number}"

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.processes import is_running
-from toolkit.data.own_folder import META_FILE
+from toolkit.data.own_folder import META_FILE, read_meta
 
 
 @contextmanager
 def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its name when the block ends without error."""
+    path = _behind_links(path)
     _refuse_unmovable(path)
     _refuse_taken(path, overwrite)
     try:
@@ -51,9 +52,17 @@ def written_to(destdir: str) -> Iterator[None]:
         ) from error
 
 
+def _behind_links(path: Path) -> Path:
+    """What a symbolic link leads to: the link itself stays, whether or not anything is there."""
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError):  # links that lead to each other
+        return path
+
+
 def _refuse_unmovable(path: Path) -> None:
     """What no finished folder could be renamed to; told before the work and not after it."""
-    if path.name in ("", "..") or os.path.ismount(path):
+    if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):
         raise ToolkitError(
             f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
             f"{path / 'data'}."
@@ -73,6 +82,25 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
             f"destdir must be new or empty, but {path} holds a data folder already. Choose "
             f"another --destdir, or replace it with --overwrite."
         )
+    if foreign := _foreign(path):
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but {path} also holds "
+            f"{foreign}. Choose another --destdir, or move it away."
+        )
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first entry of a data folder that toolkit-preprocess did not write."""
+    meta = read_meta(folder)
+    written = {META_FILE, *meta["files"]}
+    columns = tuple(f"{split}.{c}" for split, it in meta["splits"].items() for c in it["columns"])
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        is_column = name.startswith(columns) and path.suffix in (".bin", ".idx")
+        is_folder = path.is_dir() and any(file.startswith(f"{name}/") for file in written)
+        if not (name in written or is_column or is_folder):
+            return name
+    return None
 
 
 def _remove_abandoned(path: Path) -> None:

@@ -15,7 +15,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.codec import Codec, Ids
 from toolkit.data.located import Located, LocatedWords, Token, origins_of
 from toolkit.data.text import read_whole
-from toolkit.data.vocabulary import WORD_START, Vocabulary, first_marked, whole_words
+from toolkit.data.vocabulary import WORD_START, Vocabulary, first_marked, is_marked, whole_words
 
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's ids 0 to 3, not in its file
 MASK = "<mask>"
@@ -116,8 +116,8 @@ class Dictionary(Codec):
 
 def _vocabulary(symbols: Sequence[str], **roles: int) -> Vocabulary:
     """Of words; where they are SentencePiece's pieces, as such."""
-    pieces = any(symbol.startswith(WORD_START) for symbol in symbols)
-    return Vocabulary(symbols, begins=first_marked if pieces else whole_words, **roles)
+    begins = first_marked if is_marked(symbols, WORD_START) else whole_words
+    return Vocabulary(symbols, begins=begins, **roles)
 
 
 def _entry(path: Path, number: int, line: str) -> tuple[str, bool]:

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.codec import CODEC_FILE
 from toolkit.data.columns import Part
 from toolkit.data.dictionary import Dictionary
 from toolkit.data.fairseq_part import FairseqPart
+from toolkit.data.own_folder import META_FILE
 from toolkit.data.source import Source
 
 COLUMN, DICTIONARY = "tokens", "dict.txt"
@@ -20,8 +22,9 @@ SAMPLES, SAMPLE_BYTES = 64, 4096
 
 
 def is_fairseq(folder: Path) -> bool:
-    """Whether it holds fairseq's files; one of our own has meta.json."""
-    return folder.is_dir() and not (folder / "meta.json").exists() and any(folder.glob("*.idx"))
+    """Whether it holds fairseq's files; one of our own has meta.json, or has lost it."""
+    own = any((folder / name).exists() for name in (META_FILE, CODEC_FILE))
+    return not own and folder.is_dir() and any(folder.glob("*.idx"))
 
 
 class FairseqFolder(Source):

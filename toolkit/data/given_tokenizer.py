@@ -19,6 +19,7 @@ from toolkit.data.vocabulary import (
     WORD_START,
     Vocabulary,
     first_marked,
+    is_marked,
     rest_marked,
     space_marked,
     whole_words,
@@ -61,7 +62,7 @@ class GivenTokenizer(Codec):
         index = self._tokenizer.get_vocab(with_added_tokens=True)
         symbols = numbered(index, rows)
         known = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
-        begins = next((b for m, b in MARKS if any(s.startswith(m) for s in known)), whole_words)
+        begins = next((b for mark, b in MARKS if is_marked(known, mark)), whole_words)
         self._mark = next((mark for mark, found in MARKS if found is begins), "")
         self._index = index
         super().__init__(Vocabulary(symbols, begins=begins, **roles), lowercase=False)

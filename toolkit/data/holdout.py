@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 RUN = 16  # items held out in a row, so that neighbours stay together
+HELD_STEP, TEST_STEP = (5**0.5 - 1) / 2, 2**0.5 - 1  # whose multiples mod 1 fill 0 .. 1 evenly
 
 
 class Share(NamedTuple):
@@ -21,22 +22,35 @@ class Share(NamedTuple):
 
 
 def shares(
-    split: str, numbers: npt.NDArray[np.int64], valid_share: float, test_share: float
+    split: str,
+    numbers: npt.NDArray[np.int64],
+    valid_share: float,
+    test_share: float,
+    part: int = 0,
 ) -> Iterator[Share]:
-    """Of the items' runs 0, 1, 2 .. run b is held out where floor(b s + 1/2) steps up."""
+    """Of a part's runs 0, 1, 2 .. run b is held out where floor(b s + phase) steps up.
+
+    Phases of the parts are spread evenly over 0 .. 1, so that parts too short for their share
+    to be a run add up to it.
+    """
     held_share = valid_share + test_share
     if split != "train" or held_share == 0:
         yield Share(split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64))
         return
     run = numbers // RUN
-    before = _steps(run, held_share)
-    held = _steps(run + 1, held_share) > before
-    test_before = _steps(before, test_share / held_share)
-    test = held & (_steps(before + 1, test_share / held_share) > test_before)
+    phase = _phase(part, HELD_STEP)
+    before = _steps(run, held_share, phase)
+    held = _steps(run + 1, held_share, phase) > before
+    of_held, phase = test_share / held_share, _phase(part, TEST_STEP)
+    test = held & (_steps(before + 1, of_held, phase) > _steps(before, of_held, phase))
     yield Share("train", ~held, before)
     yield Share("valid", held & ~test, run)
     yield Share("test", test, run)
 
 
-def _steps(numbers: npt.NDArray[np.int64], share: float) -> npt.NDArray[np.int64]:
-    return np.floor(numbers * share + 0.5).astype(np.int64)
+def _phase(part: int, step: float) -> float:
+    return (0.5 + part * step) % 1
+
+
+def _steps(numbers: npt.NDArray[np.int64], share: float, phase: float) -> npt.NDArray[np.int64]:
+    return np.floor(numbers * share + phase).astype(np.int64)

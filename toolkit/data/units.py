@@ -34,7 +34,7 @@ _NOT_BEHIND = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
 _CLOSING, _OPENING = "[\"'\u201d\u2019\u00bb)\\]]*", "[\"'\u201c\u2018\u00ab(\\[]*"
 _SENTENCE_END = re.compile(  # one set of characters first: the search then skips all others
     "[.!?\u2026\u3002\uff01\uff1f](?:(?<=[\u3002\uff01\uff1f])|"
-    rf"{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}[^\W_a-z]))"
+    rf"{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}([^\W_a-z])))"
 )
 
 
@@ -58,9 +58,10 @@ def read_units(piece: Piece, units: str, max_line_bytes: int) -> Iterator[Units]
 
 def sentences(paragraph: str) -> list[str]:
     """Cut behind . ! ? (and closing quotes) where the next word does not begin in lower case."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(paragraph)]
+    found = _SENTENCE_END.finditer(paragraph)
+    ends = [match.end() for match in found if not (match[1] and match[1].islower())]
     cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)
-    return [found for begin, end in cuts if (found := paragraph[begin:end].strip())]
+    return [sentence for begin, end in cuts if (sentence := paragraph[begin:end].strip())]
 
 
 def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:

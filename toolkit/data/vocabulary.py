@@ -38,6 +38,11 @@ def whole_words(symbol: str) -> bool:
     return True
 
 
+def is_marked(symbols: Sequence[str], mark: str) -> bool:
+    """Whether it marks pieces, and is not a letter of a few: bare, or on a tenth of the symbols."""
+    return mark in symbols or 10 * sum(it.startswith(mark) for it in symbols) >= len(symbols) > 0
+
+
 class Vocabulary:
     """Symbols in the order of their ids, and the ids that play a special role."""
 

@@ -29,6 +29,15 @@ def test_rows_to_be_answered_keep_their_index(folder):
     assert split.index.tolist() == [1, 0] and not split.known.any()
 
 
+def test_an_own_tables_id_may_be_a_text(folder, written):
+    test = written({"t.tsv": "id\tsentence1\tsentence2\nq-1\tcats\ta\nq-2\tdogs\tb\n"}) / "t.tsv"
+    own = {name: RTE[name] for name in ("train.tsv", "dev.tsv")}
+    train = written(own) / "train.tsv"
+    options = {"glue_task": "", "text_columns": "sentence1,sentence2", "trainpref": str(train)}
+    data = folder(own, format="tsv", testpref=str(test), **options)
+    assert LabelledSplit(data, "test").index.tolist() == [0, 1]
+
+
 def test_numbers_are_kept_exactly(folder):
     split = LabelledSplit(folder(STS, glue_task="STS-B"), "train")
     assert split.number and split.answers[:2].tolist() == [3.8, 0.0]

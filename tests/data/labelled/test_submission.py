@@ -66,6 +66,18 @@ def test_a_zip_is_filled_task_by_task_with_the_benchmarks_rows(tmp_path):
     assert len(lines) == 147 and lines[:2] == ["index\tprediction", "0\t1"]
 
 
+def test_other_files_in_a_zip_stay_as_they_are(tmp_path):
+    path, rows = tmp_path / "it.zip", rows_of("WNLI")
+    with zipfile.ZipFile(path, "w") as held:
+        held.writestr(zipfile.ZipInfo("notes/mine.txt", (2020, 1, 2, 3, 4, 6)), "hello")
+        held.writestr("WNLI.tsv", "old")
+    write_answers(rows, np.ones(len(rows), np.int64), path)
+    with zipfile.ZipFile(path) as found:
+        assert found.namelist() == ["WNLI.tsv", "notes/mine.txt"]
+        assert found.read("notes/mine.txt") == b"hello" and found.read("WNLI.tsv") != b"old"
+        assert found.getinfo("notes/mine.txt").date_time == (2020, 1, 2, 3, 4, 6)
+
+
 def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
     with pytest.raises(ToolkitError, match=r"WNLI.tsv in a submission must have 146 rows, but"):
         write_answers(rows_of("WNLI", count=3), np.ones(3, np.int64), tmp_path / "it.zip")

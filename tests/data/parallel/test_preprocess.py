@@ -85,6 +85,16 @@ def test_a_vocabulary_of_one_language_serves_both_only_where_that_is_asked(folde
     assert both.codec.counts == {"tokens": 8, "targets": 8} and not both.codec.joined
 
 
+@pytest.mark.parametrize(
+    ("side", "counts"),
+    [("srcdict", {"tokens": 8, "targets": 7}), ("tgtdict", {"tokens": 7, "targets": 8})],
+)
+def test_rare_words_are_left_out_of_the_vocabulary_that_is_learnt(folder, tmp_path, side, counts):
+    (tmp_path / "dict.txt").write_text("the 1\ndog 1\nHund 1\n")
+    data = folder(min_count=5, **{side: str(tmp_path / "dict.txt")})
+    assert data.codec.counts == counts
+
+
 def test_what_was_written_is_shown_and_checked(folder):
     data = folder()
     told = describe(str(data.path), verify=True, examples=1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -28,6 +29,13 @@ def test_passages_come_in_the_order_of_their_numbers_with_their_part(race):
     assert [c.name for c in choices[::3]] == ["high/9.txt 1", "high/10.txt 1", "middle/1.txt 1"]
     assert {c.group for c in choices} == {"high", "middle"}
     assert [c.answer for c in choices[:3]] == [0, 0, 1] and not found.problems
+
+
+def test_packed_passages_are_read_in_the_order_of_their_numbers(race):
+    packed = gzip.compress(json.dumps(RACE).encode())
+    found = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
+    names = [passage.choices[0].name for passage in found.passages]
+    assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not found.notes
 
 
 def test_an_option_stands_in_the_blank_or_behind_the_question():

@@ -19,6 +19,10 @@ from toolkit.data.tagged.files import Sections, files_of
         ("0001-0139", "combined/wsj_0140.mrg", False),
         ("0140", "wsj/01/wsj_0140.mrg", True),
         ("0-18", "notes.mrg", False),
+        ("0-18", "/data/5/ptb/combined/wsj_2301.mrg", False),
+        ("22-24", "/data/5/ptb/combined/wsj_2301.mrg", True),
+        ("0-18", "/data/5/combined/wsj_0101-0203.mrg", True),
+        ("0-18", "wsj/05/b.mrg", True),
     ],
 )
 def test_two_digits_are_a_section_and_four_a_file(given, path, held):

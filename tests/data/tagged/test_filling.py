@@ -7,7 +7,7 @@ from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.folder import DataFolder
 from toolkit.data.preprocess import preprocess
 from toolkit.data.tagged.filling import filled_files, write_filled
-from toolkit.data.tagged.split import TaggedSplit
+from toolkit.data.tagged.split import TaggedSplit, whole
 
 TREEBANKS = 16
 
@@ -44,6 +44,7 @@ def test_a_feature_is_filled_in_among_the_others(folder, sentences):
 @pytest.mark.parametrize(
     ("format", "name", "text", "filled"),
     [
+        ("columns", "a.txt", "a\tY|1\nb\tY\n", "a\tY\nb\tY\n"),
         ("columns", "a.txt", "\na\tX\nb\tY\n\nc\tX", "\na\tY\nb\tY\n\nc\tY"),
         ("ptb", "a.mrg", "( (S (X a) (-NONE- *) (Y|X b)))\n", "( (S (Y a) (-NONE- *) (Y|X b)))\n"),
         ("ptb", "a.pos", "[ a/X b/Y ]\n", "[ a/Y b/Y ]\n"),
@@ -68,6 +69,28 @@ def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
     write_filled(split, ["X", "X"], tmp_path / "out")
     for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_tag_that_begins_as_the_predicted_one_is_replaced_all_the_same(folder, sentences):
+    text = sentences("the dog").replace("NOUN\t_", "NOUN\tN|soort|ev").replace("DET\t_", "DET\tN")
+    split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="xpos"), "valid")
+    [(_, data)] = filled_files(split, ["N", "N"])
+    assert data.decode() == text.replace("N|soort|ev", "N")
+
+
+def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name} X\n\n")
+    files, destdir = ",".join(str(tmp_path / name) for name in "abc"), str(tmp_path / "data")
+    preprocess(PreprocessConfig(format="columns", trainpref=files, destdir=destdir))
+    split, read = TaggedSplit(DataFolder.open(destdir), "train"), []
+    monkeypatch.setattr(
+        "toolkit.data.tagged.filling.whole", lambda column: read.append(column) or whole(column)
+    )
+    assert filled_files(split, ["X", "Y", "Z"]) == [
+        ("a", b"a X\n\n"), ("b", b"b Y\n\n"), ("c", b"c Z\n\n")
+    ]  # fmt: skip
+    assert len(read) == 2
 
 
 def test_a_place_that_takes_no_files_is_told(folder, tmp_path):

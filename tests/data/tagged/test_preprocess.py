@@ -79,6 +79,42 @@ def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
     assert TaggedSplit(found, "test").tags.tolist() == [-2, -2, 0]
 
 
+def test_a_word_without_the_feature_that_all_of_training_has_is_an_unseen_tag(folder, sentences):
+    bare = sentences("the dog")
+    texts = {"train": bare.replace("_\t_\t0", "_\tNumber=Sing\t0"), "valid": bare, "test": None}
+    with pytest.raises(ToolkitError, match="must come in the training part, but '_' does not"):
+        folder(texts, tag="Number")
+    split = TaggedSplit(folder(texts, tag="Number", unseen_tags="wrong"), "valid")
+    assert split.tags.tolist() == [-1, -1]
+
+
+def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
+    (tmp_path / "train").write_text("the DET\ndog NOUN\n\n")
+    (tmp_path / "test").write_text("the _\ndog NOUN\n\n")
+    files = {"trainpref": str(tmp_path / "train"), "testpref": str(tmp_path / "test")}
+    options = {"format": "columns", "destdir": str(tmp_path / "data"), **files}
+    with pytest.raises(ToolkitError, match="test:1: a word must have a tag, but 'the' has _"):
+        preprocess(PreprocessConfig(**options))
+    preprocess(PreprocessConfig(**options, unseen_tags="wrong", vocabulary_from="all"))
+    split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
+    assert (split.tags.tolist(), len(split.tables.tags)) == ([-2, 0], 2)
+
+
+@pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_share": 0.1}])
+def test_tables_that_are_given_are_not_learnt_otherwise(folder, tmp_path, option):
+    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    with pytest.raises(ToolkitError, match="vocabulary_from and type_share must be those of codec"):
+        folder(**given, **option)
+
+
+def test_a_tag_that_given_tables_lack_is_told_without_what_would_not_help(
+    folder, sentences, tmp_path
+):
+    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    with pytest.raises(ToolkitError, match=r"to keep the word and count it as an error\.$"):
+        folder({"valid": sentences("I oh/INTJ .")}, **given)
+
+
 def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):
     options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
     with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):

@@ -73,6 +73,7 @@ def test_a_folder_in_place_of_vectors_is_told(tmp_path):
     ("old", "new", "complaint"),
     [
         ("3 2\n", "", r"wiki.vec:1: the first line must be how many vectors"),
+        ("3 2\n", "900000000000 300\n", r"wiki.vec:1: .* 900000000000 of 300 numbers each have no"),
         ("3 2\n", "5 2\n", r"wiki.vec:5: the file must hold the 5 vectors .* ends here"),
         ("the 1 2", "the 1", r"wiki.vec:2: a line must be a word and 2 numbers, but is not: has 1"),
         (". 3 4", ". 3 x", r"wiki.vec:4: a line must be a word and 2 numbers"),

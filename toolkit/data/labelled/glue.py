@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from toolkit.config.labelled import GLUE_TASKS
 
-INDEX = ("index", "id")
-
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledTask:
@@ -19,6 +17,8 @@ class LabelledTask:
     """One text or two: for each, the names that its column may have."""
     label: tuple[str, ...]
     """The names that the column of the answers may have."""
+    index: tuple[str, ...] = ("index", "id")
+    """Those of the column that numbers the rows to be answered; without one they are counted."""
     classes: tuple[str, ...] = ()
     """As the files spell them, in the order of their ids; none where the answer is a number."""
     number: bool = False
@@ -145,6 +145,3 @@ TASKS = {
     )
 }
 assert tuple(TASKS) == GLUE_TASKS, "the options know the same tasks"
-
-SUBMISSION = [name for task in TASKS.values() for name, _ in task.submitted.values()]
-"""The files of a whole submission."""

@@ -69,6 +69,7 @@ def task_of(config: PreprocessConfig) -> LabelledTask:
         name="tsv",
         texts=tuple((name,) for name in config.text_columns.split(",")),
         label=(config.label_column,),
+        index=(),
         number=number,
         figures=("pearson", "spearman") if number else ("accuracy",),
     )

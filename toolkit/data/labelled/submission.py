@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.labelled.glue import SUBMISSION, TASKS
+from toolkit.data.labelled.glue import TASKS
 from toolkit.data.labelled.split import LabelledSplit
 
 HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
-"""Of every file in a zip, so that equal answers make equal files."""
+"""Of every file written into a zip, so that equal answers make equal files."""
 
 Numbers = npt.NDArray[Any]
 
@@ -77,20 +77,19 @@ def table(split: LabelledSplit, given: Numbers) -> str:
 
 def write_packed(path: Path, name: str, text: str) -> None:
     """The zip as it was with this one in place of its own."""
-    held = {name: text.encode()}
+    mine = zipfile.ZipInfo(name, DATE)
+    mine.compress_type = zipfile.ZIP_DEFLATED
+    held = [(mine, text.encode())]
     if path.exists():
         try:
             with zipfile.ZipFile(path) as old:
-                names = [n for n in old.namelist() if n in SUBMISSION and n != name]
-                held |= {n: old.read(n) for n in names}
-        except zipfile.BadZipFile as error:
+                held += [(it, old.read(it)) for it in old.infolist() if it.filename != name]
+        except (zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: it has a password
             raise ToolkitError(
                 f"{path} must be a zip of answers, but is none ({error}). Move it away."
             ) from error
     fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
     with zipfile.ZipFile(fresh, "w") as new:
-        for member in sorted(held):
-            info = zipfile.ZipInfo(member, DATE)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            new.writestr(info, held[member])
+        for member, data in sorted(held, key=lambda it: it[0].filename):
+            new.writestr(member, data)
     fresh.replace(path)

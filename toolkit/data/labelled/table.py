@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.labelled.glue import INDEX, LabelledTask
+from toolkit.data.labelled.glue import LabelledTask
 from toolkit.data.tagged.source_text import BOM, decoded, unpacked
 
 SHOWN = 40
@@ -88,7 +88,7 @@ def places_of(path: Path, first: str, task: LabelledTask) -> tuple[Places, int]:
     texts = [named(names, known) for known in task.texts]
     if not any(place is None for place in texts):
         found = tuple(place for place in texts if place is not None)
-        return Places(len(names), found, named(names, task.label), named(names, INDEX)), 1
+        return Places(len(names), found, named(names, task.label), named(names, task.index)), 1
     if task.headless and len(names) == task.headless[0]:
         columns, label, text = task.headless
         return Places(columns, (text,), label, None), 0

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from toolkit.common.errors import ToolkitError
 from toolkit.data.reading.json_text import NotJson, read_json
 from toolkit.data.reading.passages import Choice, Passage, Problem, Source, size_of
+from toolkit.data.text import TEXT_ENDINGS
 
 BLANK = "_"
 """What stands in a question where its answer belongs."""
@@ -28,7 +29,7 @@ class Found(NamedTuple):
 
 
 def read_race(path: Path, max_bytes: int, *, wanted: bool) -> Source:
-    """All .txt files in a folder and the folders in it, or one file; answers where wanted."""
+    """All .txt files, packed or not, in a folder and those in it, or one; answers where wanted."""
     files, strange = files_in(path)
     problems: list[Problem] = []
     read = [passage_of(file, max_bytes, wanted, problems) for file in files]
@@ -45,7 +46,7 @@ def files_in(path: Path) -> tuple[list[Path], list[str]]:
     if path.is_file():
         return [path], []
     everything = [file for file in path.rglob("*") if file.is_file()]
-    files = [f for f in everything if f.suffix == ".txt" and not f.name.startswith(".")]
+    files = [f for f in everything if f.name.endswith(TEXT_ENDINGS) and not f.name.startswith(".")]
     if not files:
         raise ToolkitError(
             f"{path} must hold passages, files that end in .txt, but holds none. Name the folder "
@@ -56,7 +57,8 @@ def files_in(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def order(file: Path) -> tuple[str, int, str]:
-    return str(file.parent), int(file.stem) if file.stem.isdecimal() else -1, file.name
+    stem = file.name.split(".")[0]
+    return str(file.parent), int(stem) if stem.isdecimal() else -1, file.name
 
 
 def passage_of(path: Path, max_bytes: int, wanted: bool, problems: list[Problem]) -> Found | None:

@@ -22,10 +22,15 @@ PACKED = ("", ".gz", ".xz")
 
 
 def read_file(path: Path, config: TaggedConfig, *, untagged: bool = False) -> Iterator[Sentence]:
-    """The sentences of one file; words of CoNLL-U may lack their tag where `untagged` is set."""
+    """The sentences of one file; words may lack their tag where `untagged` is set.
+
+    In the Penn Treebank they never do.
+    """
     if config.format == "conllu":
         return read_conll_u(path, Wanted(config.tag, config.empty_nodes, untagged))
-    return read_penn(path) if config.format == "ptb" else read_two_columns(path)
+    if config.format == "ptb":
+        return read_penn(path)
+    return read_two_columns(path, untagged=untagged)
 
 
 def files_of(split: str, config: TaggedConfig) -> list[Path]:
@@ -82,12 +87,15 @@ class Sections:
             chosen.update(range(int(first), int(last) + 1))
 
     def hold(self, path: Path) -> bool:
-        """Whether wsj_0123.mrg is one of the files, or of the sections 01 or its folder's."""
+        """Whether it is one of the files, or of the sections.
+
+        The section of wsj_0123.mrg is 01 wherever it lies, that of another file its folder's.
+        """
         number = re.search(r"(\d{2})(\d{2})(?!.*\d{4})", path.name)
-        folders = [part for part in path.parts[:-1] if re.fullmatch(r"\d{1,2}", part)]
-        if folders and int(folders[-1]) in self.sections:
+        if number and int(number[0]) in self.files:
             return True
-        if number is None:
-            return False
-        in_section = not folders and int(number[1]) in self.sections
-        return in_section or int(number[0]) in self.files
+        named = re.search(r"wsj_(\d{2})\d{2}", path.name, re.IGNORECASE)
+        folders = [part for part in path.parts[:-1] if re.fullmatch(r"\d{1,2}", part)]
+        if said := named or (None if folders else number):
+            return int(said[1]) in self.sections
+        return bool(folders) and int(folders[-1]) in self.sections

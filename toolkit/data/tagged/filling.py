@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.columns import Column, Part
+from toolkit.data.columns import Column
 from toolkit.data.own_folder import read_meta
 from toolkit.data.tagged.conll_u import COLUMNS, with_feature
 from toolkit.data.tagged.split import TaggedSplit, whole
@@ -47,27 +48,40 @@ def filled_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, byt
         setting = meta["settings"]
         feature = setting["tag"] if setting["format"] == "conllu" else ""
         feature = "" if feature in COLUMNS else feature
+        alternatives = setting["format"] == "ptb"
         [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
+        texts, places = (Items(part.offsets, whole(Column("", [part]))) for part in (text, fields))
         names = [unpacked(name) for name in meta["splits"][split.name]["files"]]
         edges = [*text.document_items[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
-            places, lengths = items(fields, first, last)
-            count = sum(lengths) // 2
-            data = filled(*items(text, first, last), places, lengths, tags[word:], feature)
+            edge, lengths = places.between(first, last)
+            own = tags[word : word + sum(lengths) // 2]
+            become = partial(filling, feature=feature, alternatives=alternatives)
+            data = filled(*texts.between(first, last), edge, lengths, own, become)
             found.append((name, data))
-            word += count
+            word += len(own)
     return found
 
 
-def items(part: Part, first: int, last: int) -> tuple[Any, list[int]]:
-    """The values of some items back to back, and how many each has."""
-    values = whole(Column("", [part]))
-    offsets = part.offsets[first : last + 1]
-    return values[offsets[0] : offsets[-1]], (offsets[1:] - offsets[:-1]).tolist()
+class Items(NamedTuple):
+    """A column read once for all files."""
+
+    offsets: Any
+    values: Any
+
+    def between(self, first: int, last: int) -> tuple[Any, list[int]]:
+        """The values of some items back to back, and how many each has."""
+        offsets = self.offsets[first : last + 1]
+        return self.values[offsets[0] : offsets[-1]], (offsets[1:] - offsets[:-1]).tolist()
 
 
 def filled(
-    text: Any, sizes: list[int], places: Any, lengths: list[int], tags: Sequence[str], feature: str
+    text: Any,
+    sizes: list[int],
+    places: Any,
+    lengths: list[int],
+    tags: Sequence[str],
+    become: Callable[[str, str], str],
 ) -> bytes:
     """One file: `places` say where each tag begins and ends in its sentence."""
     data, found, reached = text.astype("u1").tobytes(), [], 0
@@ -77,17 +91,17 @@ def filled(
         for _ in range(length // 2):
             first, last = (begin + edge for edge in next(edges))
             own, tag = data[first:last].decode(), tags[word]
-            found += [data[reached:first], filling(own, tag, feature).encode()]
+            found += [data[reached:first], become(own, tag).encode()]
             reached, word = last, word + 1
         begin += size
     return b"".join([*found, data[reached:]])
 
 
-def filling(own: str, tag: str, feature: str) -> str:
-    """What a field becomes; the first of alternatives, as in JJ|NN, is the tag that was read."""
+def filling(own: str, tag: str, *, feature: str, alternatives: bool) -> str:
+    """What a field becomes; of alternatives, as JJ|NN, the first is the tag that was read."""
     if feature:
         return with_feature(own, feature, tag)
-    return own if own.split("|")[0] == tag else tag
+    return own if alternatives and own.split("|")[0] == tag else tag
 
 
 def unpacked(name: str) -> str:

@@ -22,7 +22,7 @@ from toolkit.data.tagged.codec import TaggedCodec
 from toolkit.data.tagged.conll_u import ABSENT
 from toolkit.data.tagged.files import files_of, read_file
 from toolkit.data.tagged.sentences import Sentence, refuse, refuse_without_words
-from toolkit.data.tagged.tables import Tables, learn
+from toolkit.data.tagged.tables import COMPLETE, Tables, learn
 from toolkit.data.tagged.word_vectors import VECTORS_FILE, read_vectors
 from toolkit.data.vocabulary import write_symbols
 from toolkit.metrics.output import Output
@@ -112,6 +112,11 @@ def codec_for(config: PreprocessConfig, splits: Mapping[str, Sequence[File]]) ->
                 f"codec_from must be of the same tags, but {config.codec_from} is of "
                 f"{given.tables.column} and the text of {column}. Choose another --tag or --format."
             )
+        if config.vocabulary_from != "train" or config.type_share != 1:
+            raise ToolkitError(
+                "vocabulary_from and type_share must be those of codec_from, but are given beside "
+                "it. Leave them out."
+            )
         return given
     tables = learn({name: sentences(files) for name, files in splits.items()}, config, column)
     return TaggedCodec.of_words(tables) if given is None else TaggedCodec(given, tables)
@@ -119,11 +124,12 @@ def codec_for(config: PreprocessConfig, splits: Mapping[str, Sequence[File]]) ->
 
 def unseen_in(files: Sequence[File], tables: Tables, config: PreprocessConfig) -> dict[str, int]:
     """How many words have a tag that was not learnt; refused unless they shall count as wrong."""
-    known, count = set(tables.tags), 0
+    known, count = set(tables.tags) | not_known(tables), 0
+    instead = "" if config.codec_from else ", or --vocabulary-from all"
     for path, found in files:
         for sentence in found:
             for tag, line in zip(sentence.tags, sentence.lines, strict=True):
-                if tag in known or tag == ABSENT:
+                if tag in known:
                     continue
                 count += 1
                 if config.unseen_tags == "error":
@@ -131,17 +137,22 @@ def unseen_in(files: Sequence[File], tables: Tables, config: PreprocessConfig) -
                         path,
                         line,
                         f"a tag must come in the training part, but {tag!r} does not. Give "
-                        f"--unseen-tags wrong to keep the word and count it as an error, or "
-                        f"--vocabulary-from all.",
+                        f"--unseen-tags wrong to keep the word and count it as an error{instead}.",
                     )
     return {"unseen_tags": count}
+
+
+def not_known(tables: Tables) -> set[str]:
+    """What stands for a tag that is not known."""
+    return {ABSENT} if tables.column in COMPLETE else set()
 
 
 def write_split(
     name: str, files: Sequence[File], tables: Tables, place: Mapping[str, int], folder: Path
 ) -> dict[str, Any]:
     """The columns of one split; each file is a document."""
-    tag_ids = {ABSENT: UNTAGGED, **{tag: number for number, tag in enumerate(tables.tags)}}
+    tag_ids = {tag: number for number, tag in enumerate(tables.tags)}
+    tag_ids |= dict.fromkeys(not_known(tables), UNTAGGED)
     writers = {c: ColumnWriter(folder / f"{name}.{c}", d) for c, d in COLUMNS.items()}
     words = oov = ambiguous = 0
     several = {tables.words[place] for place in tables.ambiguous}

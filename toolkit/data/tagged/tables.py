@@ -24,6 +24,8 @@ from toolkit.data.tagged.sentences import Sentence
 TABLES_FILE = "tagging.json"
 MOST_BYTES = 256 << 20
 PAD, OOV = "<PAD>", "<OOV>"
+COMPLETE = (*COLUMNS, "columns")
+"""What every word has, so that `_` is a tag that is not known; a feature's absence is a label."""
 FIRST_CHARACTER = 2  # behind that of padding and that of characters not seen in training
 
 
@@ -84,7 +86,7 @@ def learn(
             f"tag must be upos, xpos or a feature of the training part, but no word there has "
             f"{column!r}. Correct --tag."
         )
-    if column in COLUMNS:  # of a feature its absence is a label
+    if column in COMPLETE:
         tags.pop(ABSENT, None)
     characters = Counter(c for sentence in training for word in sentence.words for c in word)
     alone = [c for c in dict.fromkeys(PAD) if c not in characters]

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from toolkit.data.tagged.conll_u import ABSENT
 from toolkit.data.tagged.sentences import Sentence, refuse, with_rest
 from toolkit.data.tagged.source_text import read_source
 
 
-def read_two_columns(path: Path) -> Iterator[Sentence]:
+def read_two_columns(path: Path, *, untagged: bool = False) -> Iterator[Sentence]:
     """The first two columns of each line.
 
     Tabs separate them where the first line has one, else single spaces; all lines have equally
-    many.
+    many. `_` may stand for a tag that is not known where `untagged` is set.
     """
     data, _ = read_source(path)
-    return with_rest(sentences(path, data), data)
+    return with_rest(sentences(path, data, untagged), data)
 
 
-def sentences(path: Path, data: bytes) -> Iterator[tuple[Sentence, int, int]]:
+def sentences(path: Path, data: bytes, untagged: bool) -> Iterator[tuple[Sentence, int, int]]:
     separator, columns, place, begin = b"", 0, 0, 0
     found = Sentence([], [], [], [], b"")
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -28,6 +29,9 @@ def sentences(path: Path, data: bytes) -> Iterator[tuple[Sentence, int, int]]:
             parts = line.split(separator)
             columns = columns or len(parts)
             check(path, number, parts, columns, separator)
+            if parts[1] == ABSENT.encode() and not untagged:
+                word = parts[0].decode()
+                refuse(path, number, f"a word must have a tag, but {word!r} has {ABSENT}.")
             begin = begin if found.words else place
             first = place - begin + len(parts[0]) + 1
             found.words.append(parts[0].decode())
@@ -55,5 +59,3 @@ def check(path: Path, number: int, parts: list[bytes], columns: int, separator: 
         )
     if not parts[0].strip() or not parts[1].strip():
         refuse(path, number, "word and tag must not be empty, but one is.")
-    if parts[1] == b"_":
-        refuse(path, number, f"a word must have a tag, but {parts[0].decode()!r} has _.")

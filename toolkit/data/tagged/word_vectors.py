@@ -24,6 +24,8 @@ from toolkit.data.tagged.sentences import refuse
 
 VECTORS_FILE = "vectors.npy"
 SPREAD = 0.05  # words without a vector: uniform within this (Dufter et al. 2020, code)
+MOST_PACKED = 1032
+"""Times that gzip makes a file smaller, at most."""
 
 Matrix = npt.NDArray[np.float32]
 
@@ -105,6 +107,7 @@ def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
         with opened(path) as file:
             count, width = header(path, file.readline())
             count = min(first, count) if first else count
+            refuse_too_many(path, count, width)
             vectors = np.empty((count, width), np.float32)
             for number, line in enumerate(islice(file, count)):
                 words.append(row(path, number + 2, line, vectors[number]))
@@ -121,6 +124,18 @@ def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
             f"is cut off: copy it again.",
         )
     return words, vectors
+
+
+def refuse_too_many(path: Path, count: int, width: int) -> None:
+    """Before room is made for them: a number has a digit and a space at least."""
+    held = path.stat().st_size * (MOST_PACKED if path.suffix == ".gz" else 1)
+    if 2 * count * width > held:
+        refuse(
+            path,
+            1,
+            f"the file must hold the vectors that its first line says, but {count} of {width} "
+            f"numbers each have no room in it. It is cut off, or the line is wrong: copy it again.",
+        )
 
 
 def opened(path: Path) -> io.BufferedIOBase:
