@@ -98,6 +98,17 @@ def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, conver
         torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
 
 
+def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_path, converted):
+    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", layers=1, token_types=1)
+    folder = converted(ours, "hf")
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
+    segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
+    with torch.no_grad():
+        got = load_checkpoint(ours).encoder(Inputs(pair["input_ids"], segments=segments)).states
+        torch.testing.assert_close(got, theirs(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("arch", "options", "message"),
     [

@@ -76,6 +76,19 @@ def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
     assert theirs.model_max_length == 16
 
 
+@pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
+def test_a_pair_has_as_many_token_types_as_the_model(tmp_path, token_types, second):
+    codec = Dictionary.of(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
+    write_tokenizer(tmp_path, codec, positions=16, token_types=token_types)
+    found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
+    assert found["token_type_ids"] == [0, 0, 0, second, second]
+
+
+def test_of_one_token_type_bert_s_tokenizer_says_nothing_to_the_model(tmp_path):
+    write_tokenizer(tmp_path, WordPieces.of(PIECES, lowercase=True), positions=16, token_types=1)
+    assert opened(tmp_path)("cat", "dog").keys() == {"input_ids", "attention_mask"}
+
+
 def score(proto, ids):
     return sum(proto.pieces[i].score for i in ids)
 

@@ -154,6 +154,11 @@ def write(target: Path, model: Exported) -> None:
     def fill(folder: Path) -> None:
         hugging_face.write_config(folder, model.config)
         hugging_face.write_tensors(folder, model.tensors)
-        write_tokenizer(folder, model.codec, positions=model.config["max_position_embeddings"])
+        write_tokenizer(
+            folder,
+            model.codec,
+            positions=model.config["max_position_embeddings"],
+            token_types=model.config["type_vocab_size"],
+        )
 
     hugging_face.write_folder(target, fill)
