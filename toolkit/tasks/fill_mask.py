@@ -43,13 +43,13 @@ def fill_mask(
 
 
 def encode(codec: Any, sentence: str, limit: int | None) -> list[int]:
-    """[CLS] words [SEP], every literal [MASK] as the mask."""
-    pieces = sentence.split(MASK)
-    if len(pieces) == 1:
+    """[CLS] words [SEP], every literal [MASK] as the mask, which the space before it belongs to."""
+    *before, last = sentence.split(MASK)
+    if not before:
         raise ToolkitError(
             f"a sentence to fill must contain {MASK}, but this has none: {sentence!r}."
         )
-    v = codec.vocabulary
+    v, pieces = codec.vocabulary, [*(piece.rstrip(" ") for piece in before), last]
     ids = [v.cls, *codec.encode(pieces[0])]
     for piece in pieces[1:]:
         apart = piece[:1].isspace()
