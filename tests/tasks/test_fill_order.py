@@ -68,6 +68,13 @@ def test_without_braces_all_words_are_ordered(codec):
     assert text == "bob once asked alice" and len(gaps) == 4
 
 
+def test_words_of_bytes_keep_the_space_before_them(byte_level):
+    ids, hidden = coded(byte_level, "b {c} {ab} b")
+    named = "<s> b Ġc Ġ a b Ġb </s>"
+    assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
+    assert hidden == [False, False, True, True, True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("sentence", "complaint"),
     [

@@ -28,8 +28,9 @@ def coded(codec: Any, sentence: str) -> tuple[list[int], list[bool]]:
     vocabulary, words = codec.vocabulary, sentence.split()
     marked = any(HIDDEN_WORD.search(word) for word in words)
     ids, hidden = [vocabulary.cls], [False]
-    for word in words:
-        tokens = codec.encode(HIDDEN_WORD.sub(r"\1", word))
+    for place, word in enumerate(words):
+        plain = HIDDEN_WORD.sub(r"\1", word)
+        tokens = codec.encode_words([plain])[0].tolist() if place else codec.encode(plain)
         ids += tokens
         hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
     return [*ids, vocabulary.sep], [*hidden, False]
