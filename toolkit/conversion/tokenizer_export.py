@@ -27,7 +27,8 @@ def write_tokenizer(folder: Path, codec: Codec, *, positions: int, token_types: 
     added = [package.AddedToken(name, special=True, normalized=False) for name in special]
     tokenizer.add_special_tokens(added)
     refuse_other_ids(tokenizer, codec)
-    tokenizer.post_processor = joined(codec, second=int(token_types > 1))
+    if roles["cls"] != roles["pad"]:
+        tokenizer.post_processor = joined(codec, second=int(token_types > 1))
     tokenizer.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
     settings: dict[str, Any] = {
