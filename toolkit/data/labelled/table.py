@@ -21,8 +21,8 @@ class Row(NamedTuple):
     line: int
     """From 1."""
     number: int
-    """Its index in the benchmark, where a column says so, else its place in the file, from 0, behind the
-    header."""
+    """Its index in the benchmark, where a column says so, else its place in the file, from 0
+    behind the header."""
     texts: tuple[str, ...]
     label: str | None
     """None where the file has no answers."""
