@@ -24,10 +24,13 @@ def write_tokenizer(folder: Path, codec: Codec, *, positions: int, token_types: 
     symbols, roles = codec.vocabulary.symbols, codec.vocabulary.roles
     package = tokenizers()
     special = [symbols[i] for i in sorted(set(roles.values()))]
-    added = [package.AddedToken(name, special=True, normalized=False) for name in special]
-    tokenizer.add_special_tokens(added)
+    there = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    missing = [name for name in special if name not in there]
+    tokenizer.add_special_tokens(
+        [package.AddedToken(name, special=True, normalized=False) for name in missing]
+    )
     refuse_other_ids(tokenizer, codec)
-    if roles["cls"] != roles["pad"]:
+    if roles["cls"] != roles["pad"] and not tokenizer.num_special_tokens_to_add(False):
         tokenizer.post_processor = joined(codec, second=int(token_types > 1))
     tokenizer.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
