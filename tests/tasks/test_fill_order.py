@@ -87,6 +87,12 @@ def test_what_cannot_be_ordered_is_told(codec, sentence, complaint):
         refuse(sentence, *coded(codec, sentence), 8)
 
 
+@pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])
+def test_a_brace_that_belongs_to_no_word_is_told(codec, word):
+    with pytest.raises(ToolkitError, match=f"stand around single words, but one in '{word}' does "):
+        coded(codec, f"bob {{once}} {word} asked {{alice}}")
+
+
 def test_a_learner_orders_in_evaluation_and_goes_back_to_training(codec):
     torch.manual_seed(0)
     net, task = encoder(codec), TASKS["mpm"]
