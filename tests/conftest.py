@@ -269,3 +269,21 @@ def stopped():
         assert training.trainer.place.update == at
 
     return stop
+
+
+@pytest.fixture
+def byte_level():
+    """Pieces of bytes, as GPT-2's: a, b, c and full stops, where Ġb is b with the space before."""
+    tokenizers = pytest.importorskip("tokenizers")
+
+    from toolkit.data.given_tokenizer import GivenTokenizer
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    symbols = [*special, *"abc.", "Ġ", "Ġb", "Ġc"]
+    index = {symbol: number for number, symbol in enumerate(symbols)}
+    given = tokenizers.Tokenizer(tokenizers.models.BPE(index, [("Ġ", "b"), ("Ġ", "c")]))
+    given.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    given.decoder = tokenizers.decoders.ByteLevel()
+    given.add_special_tokens(special)
+    roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+    return GivenTokenizer(given.to_str(), roles)

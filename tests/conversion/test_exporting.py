@@ -12,9 +12,11 @@ from safetensors.torch import load_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.config.load import compose
+from toolkit.config.preprocess import PreprocessConfig
 from toolkit.conversion.exporting import exported
 from toolkit.conversion.written import Converted, write
 from toolkit.data.codec import Codec
+from toolkit.data.preprocess import preprocess
 from toolkit.models.inputs import Inputs, Sizes
 from toolkit.training.build import build_learner
 from toolkit.training.checkpoint import load_checkpoint
@@ -74,7 +76,7 @@ def checkpoint(folder, codec_from, arch, task="mlm", **options):
     places = {k: f"task.{k}" if k == "objectives" else f"arch.{k}" for k in options}
     run = compose({"arch": arch, "task": task, **{places[k]: v for k, v in options.items()}})
     codec = Codec.load(codec_from)
-    sizes = Sizes(tokens=len(codec.vocabulary))
+    sizes = Sizes(**codec.counts)
     torch.manual_seed(3)
     tensors = build_learner(run.arch, run.task, sizes).state_dict()
     write(folder, Converted(run=run, sizes=sizes, tensors=tensors, codec=codec), folder)
@@ -96,6 +98,17 @@ def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, conver
         states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
         got = learner.task.head(states, learner.encoder.words.weight).view(2, 7, -1)
         torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_path, converted):
+    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", layers=1, token_types=1)
+    folder = converted(ours, "hf")
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
+    segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
+    with torch.no_grad():
+        got = load_checkpoint(ours).encoder(Inputs(pair["input_ids"], segments=segments)).states
+        torch.testing.assert_close(got, theirs(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +143,37 @@ def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_w
         exported(checkpoint(tmp_path / "ours", data, "bert_silent"))
     model = exported(checkpoint(tmp_path / "others", data, "silent_bert"))
     assert model.config["architectures"] == ["BertForMaskedLM"] and not model.left_out
+
+
+TREEBANK = "# text = a cat\n1\ta\t_\tDET\t_\t_\t0\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
+
+
+@pytest.fixture
+def tagged(data, tmp_path):
+    """A folder of a tagged sentence, of the words themselves or of the pieces of `data`."""
+
+    def make(**options):
+        (tmp_path / "train.conllu").write_text(TREEBANK)
+        files = {"trainpref": str(tmp_path / "train.conllu"), "destdir": str(tmp_path / "tagged")}
+        preprocess(PreprocessConfig(format="conllu", **files, **options))
+        return tmp_path / "tagged"
+
+    return make
+
+
+def test_the_pieces_of_a_tagger_go_there(data, tagged, tmp_path, converted):
+    folder = tagged(codec_from=str(data))
+    ours = checkpoint(tmp_path / "ours", folder, "bert_tiny", "pos_tagging", layers=1)
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    codec = Codec.load(data)
+    marks = codec.vocabulary.cls, codec.vocabulary.sep
+    assert theirs("a cat")["input_ids"] == [marks[0], *codec.encode("a cat"), marks[1]]
+
+
+def test_a_tagger_of_words_has_no_marks_around_a_sentence(tagged, tmp_path, converted):
+    ours = checkpoint(tmp_path / "ours", tagged(), "bert_tiny", "pos_tagging", layers=1)
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    assert theirs("a dog cat")["input_ids"] == Codec.load(ours).encode("a dog cat")
 
 
 def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):

@@ -186,6 +186,20 @@ def test_pieces_of_gpt_2_are_read_where_their_files_lie_beside(saved, converted)
     assert codec.decode([4, 5, 6]) == "the cat"
 
 
+def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, converted):
+    _, file = saved()
+    (file.parent / "encoder.json").write_text(
+        json.dumps({p: i for i, p in enumerate("abcd\u0120")})
+    )
+    (file.parent / "vocab.bpe").write_text("#version: 0.2\n")
+    (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in range(5)))
+    ours = converted(file)
+    codec = load_checkpoint(ours).codec
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    ids = theirs("a <mask> b", add_special_tokens=False)["input_ids"]
+    assert ids == codec.encode_marked("a [MASK] b") == [4, codec.vocabulary.mask, 8, 5]
+
+
 def test_without_a_dictionary_the_file_that_is_missing_is_named(saved, converted):
     _, file = saved()
     (file.parent / "dict.txt").unlink()

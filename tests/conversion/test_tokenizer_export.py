@@ -6,6 +6,7 @@ import json
 
 import pytest
 import sentencepiece
+import tokenizers
 import transformers
 
 from toolkit.common.errors import ToolkitError
@@ -14,6 +15,7 @@ from toolkit.conversion.sentence_pieces import parsed
 from toolkit.conversion.tokenizer_export import write_tokenizer
 from toolkit.conversion.tokenizer_import import codec_of
 from toolkit.data.dictionary import Dictionary
+from toolkit.data.given_tokenizer import GivenTokenizer
 from toolkit.data.pieces import train
 from toolkit.data.sentence_pieces import SentencePieces
 from toolkit.data.word_pieces import WordPieces
@@ -76,6 +78,19 @@ def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
     assert theirs.model_max_length == 16
 
 
+@pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
+def test_a_pair_has_as_many_token_types_as_the_model(tmp_path, token_types, second):
+    codec = Dictionary.of(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
+    write_tokenizer(tmp_path, codec, positions=16, token_types=token_types)
+    found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
+    assert found["token_type_ids"] == [0, 0, 0, second, second]
+
+
+def test_of_one_token_type_bert_s_tokenizer_says_nothing_to_the_model(tmp_path):
+    write_tokenizer(tmp_path, WordPieces.of(PIECES, lowercase=True), positions=16, token_types=1)
+    assert opened(tmp_path)("cat", "dog").keys() == {"input_ids", "attention_mask"}
+
+
 def score(proto, ids):
     return sum(proto.pieces[i].score for i in ids)
 
@@ -120,6 +135,25 @@ def test_a_dictionary_of_words_gives_the_same_ids_there_and_back(tmp_path):
     for text in ("the caf\u00e9\x1ca", " the  unknown\u2009word ", ""):
         assert ids_there(theirs, text) == codec.encode(text) == back.encode(text)
     assert back.vocabulary.roles == codec.vocabulary.roles
+
+
+def test_a_given_tokenizer_keeps_its_flags_and_how_it_joins_pairs(byte_level, tmp_path):
+    given = tokenizers.Tokenizer.from_str(byte_level.text)
+    mask = tokenizers.AddedToken("<mask>", special=True, normalized=False, lstrip=True)
+    given.add_special_tokens([mask])
+    given.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    codec = GivenTokenizer(given.to_str(), byte_level.vocabulary.roles)
+    write_tokenizer(tmp_path, codec, positions=16)
+    found = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    assert found == json.loads(codec.text)
+    assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
+
+
+def test_a_given_tokenizer_that_joins_nothing_gets_the_marks_that_models_are_read_with(
+    byte_level, tmp_path
+):
+    write_tokenizer(tmp_path, byte_level, positions=16)
+    assert opened(tmp_path)("a", "b")["input_ids"] == [0, 5, 2, 6, 2]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,13 @@ def test_offsets_from_places_would_tell_where_a_hidden_word_stands(monkeypatch):
     assert (one - other).abs().max() > 1e-5
 
 
+@pytest.mark.parametrize(("types", "same"), [(0, True), (1, True), (2, False)])
+def test_the_second_text_of_a_pair_has_a_type_of_its_own_where_there_are_two(types, same):
+    model, tokens = tiny(token_types=types), torch.arange(9)[None]
+    pair = model(Inputs(tokens, segments=tokens // 5)).states
+    assert torch.equal(pair, model(Inputs(tokens)).states) == same
+
+
 def test_ids_in_order_are_the_same_as_none():
     model, tokens = tiny(), torch.arange(18).view(2, 9)
     ids = torch.arange(9).expand(2, 9)

@@ -18,6 +18,12 @@ def test_words_types_and_positions_are_added_and_normed():
     torch.testing.assert_close(table(tokens, None, segments), table.norm(parts))
 
 
+def test_with_a_single_token_type_all_tokens_of_a_pair_have_it():
+    table, tokens = embeddings(types=1), torch.tensor([[3, 1, 2]])
+    segments = torch.tensor([[0, 0, 1]])
+    torch.testing.assert_close(table(tokens, None, segments), table(tokens))
+
+
 def test_ids_in_order_are_the_same_as_none():
     table, tokens = embeddings(hidden_position=True), torch.tensor([[3, 1, 2]])
     torch.testing.assert_close(table(tokens), table(tokens, torch.tensor([[0, 1, 2]])))

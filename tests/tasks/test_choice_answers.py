@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Classes
 from toolkit.data.reading.split import ChoiceSplit
 from toolkit.distributed import World
@@ -53,6 +54,22 @@ def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
 def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
     answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
+
+
+@pytest.mark.parametrize(
+    ("form", "count", "message"),
+    [
+        ("swag", 8, r"by their row, but '0' is"),
+        ("race", 4, r"by their passage and number, but 'high"),
+    ],
+)
+def test_answers_of_two_files_that_are_called_the_same_are_refused(
+    answered, tmp_path, form, count, message
+):
+    answers = answered(form, [0] * count)
+    answers.split.records[1] = answers.split.records[0]
+    with pytest.raises(ToolkitError, match=message):
+        answers.write(tmp_path / "x")
 
 
 def test_questions_without_known_answers_do_not_count(answered):

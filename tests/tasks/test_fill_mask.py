@@ -57,6 +57,12 @@ def test_a_literal_mask_is_the_mask_and_what_touches_it_continues_its_word():
     assert tokens("[MASK]s [MASK]") == ["[CLS]", "[MASK]", "s", "[MASK]", "[SEP]"]
 
 
+def test_the_space_before_a_mask_is_no_token_of_its_own(byte_level):
+    ids = encode(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
+    named = "<s> a <mask> Ġb <mask> . <mask> <mask> Ġc </s>"
+    assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
+
+
 def test_every_gap_gets_its_most_probable_tokens_with_their_softmax_shares():
     encoder, task = learned()
     (gaps,) = task.fill_mask(encoder, Words(), ["[MASK] cat [MASK]"], 3)

@@ -68,6 +68,13 @@ def test_without_braces_all_words_are_ordered(codec):
     assert text == "bob once asked alice" and len(gaps) == 4
 
 
+def test_words_of_bytes_keep_the_space_before_them(byte_level):
+    ids, hidden = coded(byte_level, "b {c} {ab} b")
+    named = "<s> b Ġc Ġ a b Ġb </s>"
+    assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
+    assert hidden == [False, False, True, True, True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("sentence", "complaint"),
     [
@@ -78,6 +85,12 @@ def test_without_braces_all_words_are_ordered(codec):
 def test_what_cannot_be_ordered_is_told(codec, sentence, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         refuse(sentence, *coded(codec, sentence), 8)
+
+
+@pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])
+def test_a_brace_that_belongs_to_no_word_is_told(codec, word):
+    with pytest.raises(ToolkitError, match=f"stand around single words, but one in '{word}' does "):
+        coded(codec, f"bob {{once}} {word} asked {{alice}}")
 
 
 def test_a_learner_orders_in_evaluation_and_goes_back_to_training(codec):

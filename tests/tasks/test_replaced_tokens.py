@@ -72,6 +72,12 @@ def test_a_token_without_any_share_is_never_drawn():
     assert sampled(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_numbers_that_are_not_finite_give_a_token_that_there_is(wrong):
+    logits = torch.tensor([[0.0, wrong, 0.0]]).expand(2, -1)
+    assert sampled(logits, torch.tensor([0.0, 1.0])).max() < 3
+
+
 def test_no_gradient_passes_what_is_drawn():
     logits = torch.randn(2, 5, requires_grad=True)
     assert not sampled(logits, torch.rand(2)).requires_grad

@@ -38,6 +38,12 @@ def test_doubts_without_bounds_are_large_numbers(tmp_path):
     assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -3.0, "b": 1e9}
 
 
+def test_an_id_that_is_there_twice_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match=r"told apart by their id, but 'b' is there twice. Prep"):
+        write_answers(tmp_path / "x.json", ["a", "b", "b"], [SURE, DOUBTFUL, NOTHING], None)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_cannot_be_written_is_told(tmp_path):
     with pytest.raises(ToolkitError, match=r"predictions must go where files can be written, but"):
         write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

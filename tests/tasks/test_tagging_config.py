@@ -2,7 +2,9 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.bert import BertConfig
+from toolkit.models.composite_bert import CompositeBertConfig, composite_bert
 from toolkit.models.conv_san import ConvSanConfig
+from toolkit.models.inputs import Sizes
 from toolkit.tasks.tagging_config import PosTaggingConfig, suited
 
 
@@ -12,6 +14,14 @@ from toolkit.tasks.tagging_config import PosTaggingConfig, suited
 def test_chunks_are_as_long_as_the_architecture_reads_at_once(arch, tokens, fixed):
     found = suited(PosTaggingConfig(pooling="mean"), arch)
     assert (found.tokens_per_sample, found.fixed_length, found.pooling) == (tokens, fixed, "mean")
+
+
+@pytest.mark.parametrize(("absolute", "tokens"), [(False, 512), (True, 128)])
+def test_a_config_and_its_encoder_allow_the_same_length(absolute, tokens):
+    arch = CompositeBertConfig(layers=1, width=8, heads=2, absolute_positions=absolute)
+    encoder = composite_bert(arch, Sizes(tokens=9))
+    for told in (arch, encoder):
+        assert suited(PosTaggingConfig(), told).tokens_per_sample == tokens
 
 
 def test_shorter_chunks_may_be_asked_for_and_longer_ones_are_refused():

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import pytest
 from torch import nn
 
@@ -34,6 +36,21 @@ def learner(task, codec="word"):
 def test_one_sentence_is_answered_by_its_gaps_and_a_list_by_a_list():
     assert learner(Fills()).fill_mask("The [MASK].", top=2) == [[("word", 1.0)] * 2]
     assert learner(Fills()).fill_mask(["[MASK]", "[MASK]"], top=1) == [[[("word", 1.0)]]] * 2
+
+
+@pytest.mark.parametrize(("options", "sizes"), [({}, [32, 8]), ({"batch_size": 40}, [40])])
+def test_so_many_sentences_are_filled_together_as_is_asked_for(options, sizes):
+    class Counts(Fills):
+        found: ClassVar[list[int]] = []
+
+        def fill_mask(self, encoder, codec, sentences, top):
+            self.found.append(len(sentences))
+            return super().fill_mask(encoder, codec, sentences, top)
+
+    assert len(learner(Counts()).fill_mask(["[MASK]"] * 40, **options)) == 40
+    assert Counts.found == sizes
+    with pytest.raises(ToolkitError, match=r"batch_size must be at least 1, but is 0"):
+        learner(Fills()).fill_mask(["[MASK]"], batch_size=0)
 
 
 def test_filling_masks_leaves_a_learner_in_training_as_it_was():

@@ -13,7 +13,7 @@ from toolkit.config.run import Chosen
 from toolkit.models.inputs import Sizes
 from toolkit.training.build import build_learner
 from toolkit.training.checkpoint import load_checkpoint
-from toolkit.training.generate import generate, refuse_of_sentences
+from toolkit.training.generate import filled, generate, refuse_of_sentences
 from toolkit.training.run import run
 
 LINES = b"the [MASK] sat\n\nno gap\n[MASK] and [MASK]\xff\n[MASK]" + b" a" * 5000 + b"\nthe [MASK]"
@@ -59,6 +59,12 @@ def test_answers_are_those_of_the_learner(path, tmp_path):
         (found,) = [[(c["token"], c["probability"]) for c in gap] for gap in answer["masks"]]
         (wanted,) = learner.fill_mask(answer["text"], top=3)
         assert dict(found) == pytest.approx(dict(wanted), rel=1e-4)
+
+
+def test_lines_that_fit_together_go_through_the_model_together(path):
+    learner, rows = load_checkpoint(path), []
+    learner.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0].tokens)))
+    assert len(filled(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
 
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):

@@ -18,6 +18,7 @@ from toolkit.conversion.nets import Net, net_of
 from toolkit.conversion.tokenizer_export import write_tokenizer
 from toolkit.conversion.written import ORIGIN, widened
 from toolkit.data.codec import Codec
+from toolkit.data.wrapped_codec import bare
 from toolkit.models.bert import bert
 from toolkit.models.convbert import convbert
 from toolkit.training.checkpoint import (
@@ -52,7 +53,7 @@ def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Ex
     found = net_of(run, read_tensors(folder / weights_file(folder, weights)), net)
     build: Any = ARCHITECTURES[run.arch.name].build
     refuse_other_architectures(run.arch.name, build, found.arch)
-    codec, origin = Codec.load(folder), origin_of(folder)
+    codec, origin = bare(Codec.load(folder)), origin_of(folder)
     family = family_of(build, found, origin)
     pieces = family.pieces(found.arch.layers, widened=widened(found.arch), head=found.head)
     theirs = {n: t for piece in pieces for n, t in piece.parted(found.tensors[piece.ours]).items()}
@@ -154,6 +155,11 @@ def write(target: Path, model: Exported) -> None:
     def fill(folder: Path) -> None:
         hugging_face.write_config(folder, model.config)
         hugging_face.write_tensors(folder, model.tensors)
-        write_tokenizer(folder, model.codec, positions=model.config["max_position_embeddings"])
+        write_tokenizer(
+            folder,
+            model.codec,
+            positions=model.config["max_position_embeddings"],
+            token_types=model.config["type_vocab_size"],
+        )
 
     hugging_face.write_folder(target, fill)

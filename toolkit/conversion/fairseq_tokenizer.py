@@ -91,10 +91,13 @@ def numbered(index: Mapping[str, int | None], words: Dictionary) -> dict[str, in
 
 
 def finished(tokenizer: Any, words: Dictionary) -> GivenTokenizer:
-    """With fairseq's special symbols under their own ids."""
+    """With fairseq's special symbols under their own ids; the space before a mask belongs to it."""
     package, vocabulary = tokenizers(), words.vocabulary
-    names = [vocabulary.symbols[i] for i in vocabulary.roles.values()]
+    names = {vocabulary.symbols[i]: role == "mask" for role, i in vocabulary.roles.items()}
     tokenizer.add_special_tokens(
-        [package.AddedToken(name, special=True, normalized=False) for name in names]
+        [
+            package.AddedToken(name, special=True, normalized=False, lstrip=masks)
+            for name, masks in names.items()
+        ]
     )
     return GivenTokenizer(tokenizer.to_str(), vocabulary.roles, rows=len(vocabulary))

@@ -18,26 +18,26 @@ from toolkit.data.word_pieces import SPECIAL, WordPieces, tokenizers
 WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # what Python's split takes for it
 
 
-def write_tokenizer(folder: Path, codec: Codec, *, positions: int) -> None:
+def write_tokenizer(folder: Path, codec: Codec, *, positions: int, token_types: int = 2) -> None:
     """tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
     tokenizer = tokenizer_of(codec)
     symbols, roles = codec.vocabulary.symbols, codec.vocabulary.roles
     package = tokenizers()
     special = [symbols[i] for i in sorted(set(roles.values()))]
-    added = [package.AddedToken(name, special=True, normalized=False) for name in special]
-    tokenizer.add_special_tokens(added)
-    refuse_other_ids(tokenizer, codec)
-    begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
-    tokenizer.post_processor = package.processors.TemplateProcessing(
-        single=f"{begin}:0 $A:0 {end}:0",
-        pair=f"{begin}:0 $A:0 {end}:0 $B:1 {end}:1",
-        special_tokens=[(begin, roles["cls"]), (end, roles["sep"])],
+    there = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    missing = [name for name in special if name not in there]
+    tokenizer.add_special_tokens(
+        [package.AddedToken(name, special=True, normalized=False) for name in missing]
     )
+    refuse_other_ids(tokenizer, codec)
+    if roles["cls"] != roles["pad"] and not tokenizer.num_special_tokens_to_add(False):
+        tokenizer.post_processor = joined(codec, second=int(token_types > 1))
     tokenizer.save(str(folder / TOKENIZER_FILE))
+    types = ["token_type_ids"] if token_types > 1 else []
     settings: dict[str, Any] = {
         **{NAMES[role]: symbols[number] for role, number in roles.items()},
         "model_max_length": positions,
-        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "model_input_names": ["input_ids", *types, "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
     if isinstance(codec, WordPieces) and set(special) == set(SPECIAL.values()):
@@ -62,6 +62,17 @@ def tokenizer_of(codec: Codec) -> Any:
     raise ToolkitError(
         f"the tokenizer must be WordPiece, SentencePiece, a dictionary of words or a "
         f"{TOKENIZER_FILE} to be exported, but is {codec.kind}. Nothing was written."
+    )
+
+
+def joined(codec: Codec, *, second: int) -> Any:
+    """[CLS] a [SEP] b [SEP], the second text of this token type."""
+    symbols, roles = codec.vocabulary.symbols, codec.vocabulary.roles
+    begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
+    return tokenizers().processors.TemplateProcessing(
+        single=f"{begin}:0 $A:0 {end}:0",
+        pair=f"{begin}:0 $A:0 {end}:0 $B:{second} {end}:{second}",
+        special_tokens=[(begin, roles["cls"]), (end, roles["sep"])],
     )
 
 

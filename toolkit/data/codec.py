@@ -75,6 +75,10 @@ class Codec(ABC):
         ids, _ = self.encode_lines([text])
         return ids.tolist()
 
+    def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+        """As `encode_lines`, but each line a word that others stand before in its sentence."""
+        return self.encode_lines(words)
+
     def encode_marked(self, text: str) -> list[int]:
         """As `encode`, but special symbols in the text stand for themselves, and [MASK] too."""
         symbols, mask = self.vocabulary.symbols, self.vocabulary.mask

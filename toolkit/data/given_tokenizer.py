@@ -74,6 +74,12 @@ class GivenTokenizer(Codec):
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
         return self._known(ids), lengths
 
+    def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+        """Pieces that are bytes have the space before them too."""
+        if self._mark == SPACE_BYTE:
+            words = [f" {word}" for word in words]
+        return self.encode_lines(words)
+
     def locate_lines(self, lines: Sequence[str]) -> Located:
         found = packed([self._locate(line) for line in lines])
         return found._replace(ids=self._known(found.ids))

@@ -21,6 +21,9 @@ class WrappedCodec(Codec):
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
         return self.inner.encode_lines(lines)
 
+    def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+        return self.inner.encode_words(words)
+
     def locate_lines(self, lines: Sequence[str]) -> Located:
         return self.inner.locate_lines(lines)
 

@@ -58,6 +58,10 @@ class CompositeBertConfig(EncoderConfig):
                 "half of the heads are convolved."
             )
 
+    @property
+    def longest(self) -> int | None:
+        return self.max_positions if self.absolute_positions else None
+
 
 @register_arch(
     "composite_bert_tiny", CompositeBertConfig(layers=2, width=128, heads=2, embedding_width=64)

@@ -63,6 +63,11 @@ class EncoderConfig:
     def head_width(self) -> int:
         return self.width // self.heads
 
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of a sentence; None where there is no table to run out of."""
+        return self.max_positions
+
     def scaled(self, share: float) -> dict[str, int]:
         """Options of the same architecture with this share of its widths and heads."""
         heads = heads_of(self.heads, share)

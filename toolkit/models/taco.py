@@ -27,7 +27,7 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.blocks import NORM_EPS
 from toolkit.nn.dropout import Dropout
-from toolkit.nn.embeddings import position_rows, refuse_long
+from toolkit.nn.embeddings import position_rows, refuse_long, type_vectors
 from toolkit.nn.initial import initialise
 from toolkit.nn.layers import Layers
 from toolkit.nn.two_streams import Stream, Streams, TwoStreamLayer
@@ -123,8 +123,7 @@ class StreamEmbeddings(nn.Module):
         """LN(word [+ type]) and LN(position)."""
         x = self.words(inputs.tokens)
         if self.types is not None:
-            segments = inputs.segments
-            x = x + (self.types.weight[0] if segments is None else self.types(segments))
+            x = x + type_vectors(self.types, inputs.segments)
         p = self.placed(inputs).expand(len(x), -1, -1)
         return self.word_norm(x), self.position_norm(p)
 

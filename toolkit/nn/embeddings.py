@@ -55,7 +55,7 @@ class Embeddings(nn.Module):
     ) -> Float[Tensor, "B S E"]:
         """LN(word + type [+ position]): what tables and norm give, as wide as they are."""
         x = self.words(tokens)
-        x = x + (self.types.weight[0] if segments is None else self.types(segments))
+        x = x + type_vectors(self.types, segments)
         if self.positions is not None:
             rows = self.positions.num_embeddings
             if positions is None:
@@ -100,6 +100,14 @@ class BorrowedEmbeddings(nn.Module):
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
         return self.widen(self.dropout(self._lender[0].looked_up(tokens, positions, segments)))
+
+
+def type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
+    """Vectors of the token types; with a single row both texts of a pair have it, as in RoBERTa."""
+    if segments is None or types.num_embeddings == 1:
+        return types.weight[0]
+    found: Tensor = types(segments)
+    return found
 
 
 def refuse_long(length: int, limit: int) -> None:

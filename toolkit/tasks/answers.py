@@ -6,12 +6,14 @@ Collected by toolkit-validate; during training by tasks that say so (`Task.answe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.distributed import World
 from toolkit.metrics.tables import Table
@@ -45,3 +47,13 @@ class Answers(ABC):
     @abstractmethod
     def write(self, path: Path) -> None:
         """The split's own files, with the answers in place of what they hold."""
+
+
+def refuse_equal(names: Sequence[str], what: str) -> None:
+    """Answers of several sources may be called the same, and one would hide the other."""
+    counted = Counter(names)
+    if len(counted) < len(names):
+        raise ToolkitError(
+            f"answers must be told apart by their {what}, but {counted.most_common(1)[0][0]!r} is "
+            f"there twice. Preprocess the sources apart."
+        )

@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.reading.split import ChoiceSplit
 from toolkit.distributed import World
-from toolkit.tasks.answers import Answers
+from toolkit.tasks.answers import Answers, refuse_equal
 from toolkit.tasks.choice_examples import OBJECTIVE, ChoiceBatch
 
 Numbers = npt.NDArray[np.int64]
@@ -64,6 +64,7 @@ class ChoiceAnswers(Answers):
         """RACE's as its own files have them, SWAG's as a column beside the rows' numbers."""
         names = [record["id"] for record in self.split.records]
         race = any(" " in name for name in names)
+        refuse_equal(names, "passage and number" if race else "row")
         text = as_race(names, self.given) if race else as_swag(names, self.given)
         try:
             path.write_text(text, encoding="utf-8")

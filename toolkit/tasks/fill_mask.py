@@ -16,8 +16,6 @@ from toolkit.models.encoder import states_at
 from toolkit.models.inputs import Inputs
 from toolkit.tasks.batch import MaskedBatch
 
-BATCH = 32  # sentences that go through the encoder together
-
 
 @torch.no_grad()
 def fill_mask(
@@ -27,29 +25,28 @@ def fill_mask(
     sentences: Sequence[str],
     top: int,
 ) -> list[list[Filling]]:
-    """Per sentence and per [MASK] in it, the `top` tokens of softmax(head) with their shares."""
+    """Per sentence and per [MASK] in it, the `top` tokens of softmax(head) with their shares.
+
+    All sentences go through the encoder together.
+    """
     if top < 1:
         raise ToolkitError(f"top must be at least 1, but is {top}.")
     device = encoder.words.weight.device
     coded = [encode(codec, sentence, encoder.max_positions) for sentence in sentences]
-    fillings: list[list[Filling]] = []
-    for first in range(0, len(coded), BATCH):
-        some = coded[first : first + BATCH]
-        batch = collate(some, codec.vocabulary, device)
-        logits = head(states_at(encoder, batch.inputs, batch.places), encoder.words.weight)
-        rows = fillings_of(logits.float().softmax(-1), codec.vocabulary, top)
-        fillings += [[next(rows) for _ in range(ids.count(codec.vocabulary.mask))] for ids in some]
-    return fillings
+    batch = collate(coded, codec.vocabulary, device)
+    logits = head(states_at(encoder, batch.inputs, batch.places), encoder.words.weight)
+    rows = fillings_of(logits.float().softmax(-1), codec.vocabulary, top)
+    return [[next(rows) for _ in range(ids.count(codec.vocabulary.mask))] for ids in coded]
 
 
 def encode(codec: Any, sentence: str, limit: int | None) -> list[int]:
-    """[CLS] words [SEP], every literal [MASK] as the mask."""
-    pieces = sentence.split(MASK)
-    if len(pieces) == 1:
+    """[CLS] words [SEP], every literal [MASK] as the mask, which the space before it belongs to."""
+    *before, last = sentence.split(MASK)
+    if not before:
         raise ToolkitError(
             f"a sentence to fill must contain {MASK}, but this has none: {sentence!r}."
         )
-    v = codec.vocabulary
+    v, pieces = codec.vocabulary, [*(piece.rstrip(" ") for piece in before), last]
     ids = [v.cls, *codec.encode(pieces[0])]
     for piece in pieces[1:]:
         apart = piece[:1].isspace()

@@ -17,7 +17,7 @@ from toolkit.generation.order import assignment
 from toolkit.models.encoder import states_at
 from toolkit.models.inputs import Inputs
 
-HIDDEN_WORD = re.compile(r"\{(\S+?)\}")
+HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
 
 
 def coded(codec: Any, sentence: str) -> tuple[list[int], list[bool]]:
@@ -26,13 +26,24 @@ def coded(codec: Any, sentence: str) -> tuple[list[int], list[bool]]:
     These are the tokens of the words in braces, or of all words where none is.
     """
     vocabulary, words = codec.vocabulary, sentence.split()
+    refuse_stray_braces(words)
     marked = any(HIDDEN_WORD.search(word) for word in words)
     ids, hidden = [vocabulary.cls], [False]
-    for word in words:
-        tokens = codec.encode(HIDDEN_WORD.sub(r"\1", word))
+    for place, word in enumerate(words):
+        plain = HIDDEN_WORD.sub(r"\1", word)
+        tokens = codec.encode_words([plain])[0].tolist() if place else codec.encode(plain)
         ids += tokens
         hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
     return [*ids, vocabulary.sep], [*hidden, False]
+
+
+def refuse_stray_braces(words: Sequence[str]) -> None:
+    for word in words:
+        if re.search("[{}]", HIDDEN_WORD.sub("", word)):
+            raise ToolkitError(
+                f"braces must stand around single words, but one in {word[:60]!r} does not. Write "
+                f"{{a}} {{b}} for {{a b}}."
+            )
 
 
 def refuse(sentence: str, ids: Sequence[int], hidden: Sequence[bool], limit: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.config.sections import one_of, require
-from toolkit.tasks.tagging_config import Bounded
+from toolkit.tasks.tagging_config import reach
 
 HEADS = ("pooled", "plain")
 USUAL = 128
@@ -40,7 +40,7 @@ class GlueConfig:
 
 def suited(c: Any, arch: Any, usual: int = USUAL) -> Any:
     """With a length that the architecture takes, by its config or the encoder itself."""
-    limit = arch.max_positions if isinstance(arch, Bounded) else None
+    limit = reach(arch)
     require(
         not limit or c.tokens_per_sample <= limit,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "

@@ -141,11 +141,13 @@ def sampled(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Ten
     """argmax_v (logits_v + g_v), g Gumbel noise: v with probability softmax(logits)_v.
 
     Found by inverting the distribution function, for which one uniform number for each place is
-    enough (Clark et al. 2020's code draws V). No gradient passes.
+    enough (Clark et al. 2020's code draws V). No gradient passes. Of logits that are not
+    finite it is any symbol: the loss tells of them.
     """
     found = []
     for rows, shares in zip(logits.split(ROWS), draws.split(ROWS), strict=True):
         sums = rows.float().softmax(-1).cumsum(-1)
         wanted = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
-        found.append(torch.searchsorted(sums, wanted, right=True)[:, 0])
+        places = torch.searchsorted(sums, wanted, right=True)[:, 0]
+        found.append(places.clamp(max=sums.shape[-1] - 1))
     return torch.cat(found)

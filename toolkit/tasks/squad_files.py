@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.tasks.answers import refuse_equal
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
 
@@ -33,6 +34,7 @@ def write_answers(
     path: Path, names: Sequence[str], given: Sequence[Given], threshold: float | None
 ) -> None:
     """To a file the answers; into a folder also the n-best, and the doubts where there are any."""
+    refuse_equal(names, "id")
     answers = {n: it.text(threshold) for n, it in zip(names, given, strict=True)}
     try:
         if not path.is_dir():

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.config.sections import require
+from toolkit.tasks.writers import Reaching
 
 LONGEST = 512
 """Tokens that are read at once by an architecture that sets no limit."""
@@ -23,6 +24,13 @@ class Bounded(Protocol):
     """The config of an architecture with a table of positions."""
 
     max_positions: int | None
+
+
+def reach(arch: Any) -> int | None:
+    """Tokens that an architecture reads at once, by its config or the encoder itself; None: any."""
+    if isinstance(arch, Reaching):
+        return arch.longest
+    return arch.max_positions if isinstance(arch, Bounded) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +65,7 @@ class SuitedTagging(PosTaggingConfig):
 def suited(c: PosTaggingConfig, arch: Any) -> SuitedTagging:
     """With the lengths that an architecture reads, by its config or the encoder itself."""
     fixed = arch.fixed_length if isinstance(arch, FixedLength) else 0
-    limit = fixed or (isinstance(arch, Bounded) and arch.max_positions) or LONGEST
+    limit = fixed or reach(arch) or LONGEST
     require(
         c.tokens_per_sample <= limit,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "

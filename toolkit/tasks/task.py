@@ -134,22 +134,35 @@ class Learner(nn.Module):
         return self.task.predict(self.encoder, batch)
 
     @overload
-    def fill_mask(self, sentences: str, top: int = 5) -> list[Filling]: ...
+    def fill_mask(self, sentences: str, top: int = 5, *, batch_size: int = 32) -> list[Filling]: ...
     @overload
-    def fill_mask(self, sentences: list[str], top: int = 5) -> list[list[Filling]]: ...
     def fill_mask(
-        self, sentences: str | list[str], top: int = 5
+        self, sentences: list[str], top: int = 5, *, batch_size: int = 32
+    ) -> list[list[Filling]]: ...
+    def fill_mask(
+        self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
     ) -> list[Filling] | list[list[Filling]]:
-        """For each [MASK] of a sentence, the `top` most probable tokens; one list per sentence."""
+        """For each [MASK] of a sentence, the `top` most probable tokens; one list per sentence.
+
+        So many sentences go through the encoder together.
+        """
         if self.codec is None:
             raise ToolkitError(
                 "filling masks needs a learner that knows its vocabulary, but this one has no "
                 "codec. Load it with load_checkpoint, or set learner.codec."
             )
+        if batch_size < 1:
+            raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
         texts, training = [sentences] if isinstance(sentences, str) else sentences, self.training
         self.eval()
         try:
-            filled = self.task.fill_mask(self.encoder, self.codec, texts, top)
+            filled = [
+                each
+                for first in range(0, len(texts), batch_size)
+                for each in self.task.fill_mask(
+                    self.encoder, self.codec, texts[first : first + batch_size], top
+                )
+            ]
         finally:
             self.train(training)
         return filled[0] if isinstance(sentences, str) else filled

@@ -125,7 +125,8 @@ def write(
 
 
 def filled(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:
-    return [Filled(gaps) for gaps in learner.fill_mask(list(sentences), top=top)]
+    found = learner.fill_mask(list(sentences), top=top, batch_size=len(sentences))
+    return [Filled(gaps) for gaps in found]
 
 
 def ordered(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:

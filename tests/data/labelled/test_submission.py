@@ -50,6 +50,14 @@ def test_numbers_stay_in_the_range_of_the_task(tmp_path):
     assert (tmp_path / "x.tsv").read_text().split()[3::2] == ["0.000", "2.123", "5.000"]
 
 
+def test_numbers_of_one_s_own_tables_keep_their_digits(tmp_path):
+    labels = Labels(task="tsv", classes=[], figures=[], pairs=False, bounds=[])
+    numbers = np.array([1.25e-7, 123456.789, -3.0])
+    write_answers(rows_of("STS-B", count=3, labels=labels), numbers, tmp_path / "x.tsv")
+    told = (tmp_path / "x.tsv").read_text().split()[3::2]
+    assert told == ["1.25e-07", "123456.789", "-3"]
+
+
 def test_a_folder_gets_the_benchmarks_name(tmp_path):
     write_answers(rows_of("MNLI", "test_mismatched", 1), np.array([2]), tmp_path)
     assert (tmp_path / "MNLI-mm.tsv").read_text() == "index\tprediction\n0\tcontradiction\n"

@@ -50,6 +50,7 @@ def test_a_last_line_without_an_end_and_blank_ones_behind_it_are_no_matter(read)
 def test_rows_that_are_none_are_named_by_line(read):
     table = read(HEADER + "good\t1\nbad\n\ngood\t2\nmore\t0\tthings\ngood\t\nlast\t0\n")
     assert texts(table) == [("good",), ("last",)]
+    assert [row.number for row in table.rows] == [0, 6], "places in the file"
     wrong = "a row must have 2 columns, as the first line, but has"
     assert [str(problem).split("table.tsv:")[1] for problem in table.problems] == [
         f"3: {wrong} 1.",

@@ -70,6 +70,13 @@ def test_labels_may_be_absent_where_they_are_not_wanted(read):
 def test_a_wrong_row_is_told_by_its_line_and_the_others_stay(read, row, message):
     found = read(HEAD + FIRST + row + SECOND)
     assert len(found.passages) == 2 and message in str(found.problems[0])
+    assert [p.choices[0].name for p in found.passages] == ["0", "2"], "rows of the file"
+
+
+def test_a_row_that_is_left_out_changes_no_other_one(read):
+    head, first, second = FULL.splitlines(keepends=True)
+    whole, rest = (read(head + row + second).passages[-1] for row in (first, "v,A\n"))
+    assert rest == whole
 
 
 def test_a_row_over_several_lines_is_told_by_its_first(read):

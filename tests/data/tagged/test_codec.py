@@ -38,3 +38,11 @@ def test_pieces_of_words_are_those_of_the_given_codec_one_at_least(folder, codec
     assert ids[: counts[0]].tolist() == codec.encode("the") and counts[1] == 1
     np.testing.assert_array_equal(ids[counts[:2].sum() :], codec.encode("river"))
     assert ids[counts[0]] == codec.vocabulary.unk
+
+
+def test_pieces_of_bytes_have_the_space_before_each_word(folder, byte_level, tmp_path):
+    byte_level.save(tmp_path)
+    found = folder(codec_from=str(tmp_path)).codec
+    ids, counts = found.pieces(["b", "a", "cab"])
+    symbols = [found.vocabulary.symbols[i] for i in ids]
+    assert symbols == ["Ġb", "Ġ", "a", "Ġc", "a", "b"] and counts.tolist() == [1, 2, 3]

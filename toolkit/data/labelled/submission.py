@@ -68,7 +68,8 @@ def table(split: LabelledSplit, given: Numbers) -> str:
         )
     if split.number:
         numbers = given.clip(labels.bounds[0], labels.bounds[1]) if labels.bounds else given
-        spelt = [f"{number:.3f}" for number in numbers[order]]
+        form = ".3f" if labels.bounds else ".9g"  # three decimals are the benchmark's
+        spelt = [f"{number:{form}}" for number in numbers[order]]
     else:
         spelt = [labels.classes[answer] for answer in given[order]]
     rows = zip(split.index[order].tolist(), spelt, strict=True)

@@ -21,7 +21,8 @@ class Row(NamedTuple):
     line: int
     """From 1."""
     number: int
-    """Its index in the benchmark, where a column says so, else its place in the file."""
+    """Its index in the benchmark, where a column says so, else its place in the file, from 0
+    behind the header."""
     texts: tuple[str, ...]
     label: str | None
     """None where the file has no answers."""
@@ -74,7 +75,7 @@ def read_table(path: Path, task: LabelledTask, max_line_bytes: int) -> Table:
                 f"Shorten it, or raise --max-line-bytes."
             )
         try:
-            rows.append(row_of(line, number, len(rows), places, task))
+            rows.append(row_of(line, number, header, places, task))
         except ValueError as fault:
             problems.append(Problem(path, number, str(fault)))
     if not rows and not problems:
@@ -104,7 +105,7 @@ def named(names: Sequence[str], known: Sequence[str]) -> int | None:
     return next((names.index(name) for name in known if name in names), None)
 
 
-def row_of(line: str, number: int, count: int, places: Places, task: LabelledTask) -> Row:
+def row_of(line: str, number: int, header: int, places: Places, task: LabelledTask) -> Row:
     """Raises ValueError with what is wrong."""
     fields = line.split("\t")
     if len(fields) != places.columns:
@@ -112,7 +113,7 @@ def row_of(line: str, number: int, count: int, places: Places, task: LabelledTas
             f"a row must have {places.columns} columns, as the first line, but has {len(fields)}."
         )
     label = None if places.label is None else checked(fields[places.label].strip(), task)
-    index = count
+    index = number - 1 - header
     if label is None and places.number is not None:
         given = fields[places.number].strip()
         if not (given.isascii() and given.isdigit() and len(given) < 19):

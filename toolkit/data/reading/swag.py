@@ -41,6 +41,7 @@ def read_swag(path: Path, max_bytes: int, *, wanted: bool) -> Source:
     rows = tsv_rows(text) if is_tsv(path) else csv_rows(path, text, max_bytes)
     passages, problems, layout = list[Passage](), list[Problem](), None
     for line, fields in rows:
+        number = len(passages) + len(problems)
         if layout is None:
             layout = codah(fields) if is_tsv(path) else named(path, fields)
             if not is_tsv(path):
@@ -51,7 +52,7 @@ def read_swag(path: Path, max_bytes: int, *, wanted: bool) -> Source:
                 f"{sum(map(len, fields))}. Shorten it, or raise --max-line-bytes."
             )
         try:
-            passages.append(passage(fields, layout, len(passages), wanted))
+            passages.append(passage(fields, layout, number, wanted))
         except ValueError as fault:
             problems.append(Problem(path, str(line), str(fault)))
     if not passages and not problems:

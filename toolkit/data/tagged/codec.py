@@ -68,7 +68,7 @@ class TaggedCodec(WrappedCodec):
             index, unknown = self.tables.index, self.vocabulary.unk
             rows = [index[word] + 2 if word in index else unknown for word in words]
             return np.array(rows, np.int64), np.ones(len(words), np.int64)
-        ids, lengths = self.inner.encode_lines(words)
+        ids, lengths = self.inner.encode_words(words)
         blank = np.flatnonzero(lengths == 0)
         places = np.cumsum(lengths)[blank]
         return np.insert(ids, places, self.vocabulary.unk), np.maximum(lengths, 1)
