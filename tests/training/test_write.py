@@ -90,7 +90,7 @@ def test_every_line_is_answered_once_in_its_place(answered):
     texts = [r["hypotheses"][0]["text"] if r["hypotheses"] else "" for r in records]
     assert shown.out.splitlines() == texts
     assert "7 sentences in" in shown.err
-    assert "3 had no answer, first line 2: empty." in shown.err
+    assert "3 had no answer, first line 2 (empty)." in shown.err
 
 
 def without_numbers(records):
@@ -149,7 +149,7 @@ def test_the_score_of_a_hypothesis_is_that_of_it_as_a_reference(answered):
 def test_what_was_not_scored_has_no_score_and_no_part_in_the_perplexity(answered):
     _, shown = answered(b"a dog\n", "--score-reference")
     assert shown.out == "1\t\t\n" and "Perplexity" not in shown.err
-    assert "1 had no answer: line 1: no tab, with a text behind it." in shown.err
+    assert "1 had no answer: line 1 (no tab, with a text behind it)." in shown.err
     _, shown = answered(b"a dog\na dog\tein hund\n", "--score-reference")
     assert shown.out.startswith("1\t\t\n2\t-") and "Perplexity of 1 of 2 references" in shown.err
 

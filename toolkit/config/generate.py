@@ -112,11 +112,12 @@ class GenerateConfig(SearchConfig):
     def _refuse_unread(self) -> None:
         """Options of folders without one, and of the search where nothing is written."""
         given = [f.name for f in fields(self) if getattr(self, f.name) != default_of(f, type(self))]
-        for name in ("gen_subset", "prefix_size"):
+        lines = "; what lines must begin with stands in them, with --prefixes"
+        for name, instead in (("gen_subset", ""), ("prefix_size", lines)):
             require(
                 bool(self.folders) or name not in given,
                 f"--{dashed(name)} must be with a folder of toolkit-preprocess, but none is given. "
-                f"Name one; what lines must begin with stands in them, with --prefixes.",
+                f"Name one{instead}.",
             )
         search = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
         for name in given:

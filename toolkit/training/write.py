@@ -76,7 +76,7 @@ class Tally:
         self.noted += sum(bool(reply.note) for reply in replies)
         for reply in replies:
             if reply.note and not self.first_note:
-                self.first_note = f"line {reply.number}: {reply.note}"
+                self.first_note = f"line {reply.number} ({reply.note})"
             each = reply.texts[0].log_probabilities if reply.texts else []
             self.symbols, self.total = self.symbols + len(each), self.total + sum(each)
             self.hypotheses.append(reply.best)
