@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Transformer, LightConv and DynamicConv on Multi30k, English to German: examples/translation/multi30k.sh FOLDER
 # FOLDER: train, val and test_2016_flickr, each .en and .de, plain or .gz. Six runs, three architectures
-# with two seeds, JOBS (2) at a time with one thread each, of about an hour each; then the last ten
+# with two seeds, JOBS (2) at a time with one thread each, of about 40 minutes each; then the last ten
 # checkpoints of each are averaged, test_2016 is translated with beam 5, and a table is printed. Stop it
 # whenever you like: it goes on where it was. Runs are in RUNS (multi30k-runs), data in DATA (multi30k-data).
 set -euo pipefail
