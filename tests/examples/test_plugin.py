@@ -25,9 +25,9 @@ def plugin():
     return load_folder(str(FOLDER))
 
 
-def test_every_file_is_under_40_lines():
+def test_no_file_has_more_than_40_lines():
     lines = {f.name: len(f.read_text().splitlines()) for f in FOLDER.glob("*.py")}
-    assert len(lines) == 3 and max(lines.values()) < 40
+    assert len(lines) == 3 and max(lines.values()) <= 40
 
 
 def test_its_parts_mix_with_the_built_in_ones(plugin):

@@ -6,7 +6,7 @@ import contextlib
 
 from toolkit.config.generate import GenerateConfig
 from toolkit.distributed import World
-from toolkit.generation.items import Item
+from toolkit.generation.items import Coded, Item
 from toolkit.generation.replies import Reply, Text
 from toolkit.tasks.sentences import Sentences
 from toolkit.training.given import checked, read, renumbered
@@ -20,7 +20,7 @@ class Echo(Sentences):
         self.c, self.alone = GenerateConfig(path=["run"], batch_size=2, max_tokens=100), False
 
     def code(self, line):
-        return [len(line)] * len(line), []
+        return Coded([len(line)] * len(line), [], line)
 
     def replies(self, items):
         return [Reply(i.number, i.text, [Text(i.text, -0.5, [-1.0])], i.reference) for i in items]
@@ -63,7 +63,7 @@ def test_lines_that_the_first_rank_reads_are_those_of_all():
 
 def test_an_item_without_a_source_is_empty_whatever_its_reference_is():
     sentences = Echo()
-    sentences.checked = lambda source, target: (source, target)
+    sentences.check = lambda source, target: None
     blank = Item(1, "", [], [5, 6], "a reference")
     found = checked(blank, sentences)
     assert (found.note, found.target, found.reference) == ("empty", [], "a reference")
