@@ -68,7 +68,9 @@ def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, tr
     assert trained.names == ["seed=0", "seed=0"]
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u5").mkdir()
     options = (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes()
-    with pytest.raises(ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Cho"):
+    with pytest.raises(
+        ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Change it back"
+    ):
         sweep([*words, "--max-update", "5", "--lr", "0.5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
     assert (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes() == options

@@ -40,15 +40,20 @@ class Result:
         """Beside the checkpoints, replaced in one step."""
         run = to_dict(config)
         found = {**asdict(self), "config": run, "config_digest": digest(run)}
-        fresh = folder / "result.json.new"
-        try:
-            fresh.write_text(strict_json.dumps(found, indent=1) + "\n", "utf-8")
-            fresh.replace(folder / "result.json")
-        except OSError as error:
-            raise ToolkitError(
-                f"{folder / 'result.json'} must be written to disk, but could not be: "
-                f"{error.strerror}. Make room; the same command writes it then."
-            ) from error
+        put(folder / "result.json", strict_json.dumps(found, indent=1) + "\n")
+
+
+def put(path: Path, text: str) -> None:
+    """Write or replace a file of results in one step."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise ToolkitError(
+            f"{path} must be written to disk, but could not be: {error.strerror}. Make room; the "
+            f"same command writes it then."
+        ) from error
 
 
 def digest(run: Mapping[str, Any]) -> str:

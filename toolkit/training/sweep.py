@@ -29,6 +29,7 @@ from toolkit.training.comparison import Outcome, finished, table
 from toolkit.training.data import names
 from toolkit.training.grid import Point, points, with_flags
 from toolkit.training.jobs import Job, run_all
+from toolkit.training.result import put
 from toolkit.training.save_folder import SaveFolder
 from toolkit.training.slots import slots_of
 from toolkit.training.slurm import array_script
@@ -71,7 +72,7 @@ class Run:
         if changed and SaveFolder(self.folder).checkpoints():
             raise ToolkitError(
                 f"a set's runs must go on with the options they began with, but in {self.folder} "
-                f"{'; '.join(changed)}. Choose another --save-dir, or remove that folder."
+                f"{'; '.join(changed)}. Change it back, or choose another --save-dir."
             )
 
     def job(self) -> Job:
@@ -173,13 +174,7 @@ def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         ("tex", found.latex()),
         ("json", found.json(runs=runs)),
     ):
-        try:
-            (base / f"sweep.{ending}").write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ToolkitError(
-                f"{base / 'sweep'}.{ending} must be written to disk, but could not be: "
-                f"{error.strerror}. Make room; the same command writes it then."
-            ) from error
+        put(base / f"sweep.{ending}", text)
 
 
 def draw(runs: Sequence[Run], base: Path, metric: str) -> None:
