@@ -49,3 +49,10 @@ def test_parts_too_short_for_a_share_add_up_to_it(valid, test):
             found[share.split] += share.chosen.sum() / (200 * 42 * RUN)
     assert found["valid"] == pytest.approx(valid, rel=0.03)
     assert found["test"] == pytest.approx(test, rel=0.03)
+
+
+def test_what_a_part_holds_out_first_does_not_go_on_with_the_part_before():
+    found = [list(shares("train", np.arange(RUN), 0.2, 0.2, part)) for part in range(20)]
+    for split in (1, 2):
+        first = [each[split].runs[each[split].chosen] for each in found]
+        assert any(len(runs) for runs in first) and all((runs > 0).all() for runs in first)

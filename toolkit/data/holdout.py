@@ -18,7 +18,8 @@ class Share(NamedTuple):
     split: str
     chosen: npt.NDArray[np.bool_]
     runs: npt.NDArray[np.int64]
-    """Differs between items that are no longer neighbours in this split."""
+    """Differs between items that are no longer neighbours in this split; 0 goes on with the part
+    before."""
 
 
 def shares(
@@ -44,8 +45,8 @@ def shares(
     of_held, phase = test_share / held_share, _phase(part, TEST_STEP)
     test = held & (_steps(before + 1, of_held, phase) > _steps(before, of_held, phase))
     yield Share("train", ~held, before)
-    yield Share("valid", held & ~test, run)
-    yield Share("test", test, run)
+    yield Share("valid", held & ~test, run + 1)
+    yield Share("test", test, run + 1)
 
 
 def _phase(part: int, step: float) -> float:
