@@ -64,6 +64,7 @@ def test_blank_lines_at_the_ends_make_no_documents(text_file, text):
             "Chats, etc. \u00e0 Paris. \u00c0 Rome. \u00ab\u00e9tait-ce?\u00bb \u00abEt?\u00bb",
             3,
         ),
+        ("\u10d0\u10d1\u10d2. \u10d0\u10d1.", 2),
         ("\u042d\u0442\u043e \u0442. \u0435. \u0434\u043e\u043c. \u041e\u043d.", 2),
     ],
 )

@@ -59,9 +59,14 @@ def read_units(piece: Piece, units: str, max_line_bytes: int) -> Iterator[Units]
 def sentences(paragraph: str) -> list[str]:
     """Cut behind . ! ? (and closing quotes) where the next word does not begin in lower case."""
     found = _SENTENCE_END.finditer(paragraph)
-    ends = [match.end() for match in found if not (match[1] and match[1].islower())]
+    ends = [match.end() for match in found if not (match[1] and begins_lower(match[1]))]
     cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)
     return [sentence for begin, end in cuts if (sentence := paragraph[begin:end].strip())]
+
+
+def begins_lower(letter: str) -> bool:
+    """Whether a sentence would begin with another: Georgian's are lower case, but do begin one."""
+    return letter.islower() and letter.title() != letter
 
 
 def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:
