@@ -47,9 +47,10 @@ def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, codec):
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_a_folder_with_another_programs_meta_json_is_not_overwritten(tmp_path):
-    filled(tmp_path, '{"name": "my recordings"}')
-    told = "must be written by toolkit-preprocess, but is another file"
+@pytest.mark.parametrize("text", ['{"name": "my recordings"}', "{", ""])
+def test_a_folder_with_another_meta_json_is_not_overwritten_and_advice_leads_on(tmp_path, text):
+    filled(tmp_path, text)
+    told = f"what {tmp_path} holds cannot be told: .* Choose another --destdir, or move it away"
     with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=True):
         pytest.fail("entered")
 

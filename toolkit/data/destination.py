@@ -91,7 +91,14 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 
 def _foreign(folder: Path) -> str | None:
     """The first entry of a data folder that toolkit-preprocess did not write."""
-    meta = read_meta(folder)
+    try:
+        meta = read_meta(folder)
+    except ToolkitError as error:  # whose advice, to preprocess again, would lead back here
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but what {folder} holds cannot "
+            f"be told: its {META_FILE} is damaged, or of another program or version. Choose "
+            f"another --destdir, or move it away."
+        ) from error
     written = {META_FILE, *meta["files"]}
     columns = tuple(f"{split}.{c}" for split, it in meta["splits"].items() for c in it["columns"])
     for path in sorted(folder.rglob("*")):
