@@ -1,4 +1,6 @@
 import gzip
+import os
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -40,6 +42,12 @@ def test_a_second_reading_maps_the_cache_until_the_file_changes(path):
 def test_packed_vectors_are_read(tmp_path):
     (tmp_path / "a.vec.gz").write_bytes(gzip.compress(TEXT.encode()))
     assert read_vectors(tmp_path / "a.vec.gz").table.shape == (3, 2)
+
+
+def test_vectors_come_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    Thread(target=(tmp_path / "pipe").write_text, args=[TEXT], daemon=True).start()
+    assert read_vectors(tmp_path / "pipe").table.shape == (3, 2)
 
 
 def test_where_no_cache_can_be_written_the_vectors_are_there_all_the_same(
