@@ -14,6 +14,14 @@ from toolkit.config.validate import ValidateConfig
         ({"precision": "int8"}, r"precision must be one of auto, fp32, bf16, fp16, but is 'int8'"),
         ({"device": "tpu"}, r"device must be one of auto, cpu, cuda, but is 'tpu'"),
         ({"batch_size": 0}, r"batch_size must be at least 1, but is 0. Leave it out for no bound"),
+        (
+            {"json": "out", "results_path": "./out"},
+            r"--json and --results-path must name two files, but both write ./out. Choose another",
+        ),
+        (
+            {"results_path": "-", "json": "-", "predictions": "-"},
+            r"--results-path and --predictions must name two files",
+        ),
         ({"num_workers": -1}, r"num_workers must not be negative, but is -1"),
     ],
 )
