@@ -85,6 +85,13 @@ def test_a_mark_that_one_piece_of_many_begins_with_is_a_letter():
     assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
 
 
+@pytest.mark.parametrize("letter", ["\u2581", "\u0120"])
+def test_a_letter_that_is_another_kind_s_mark_changes_nothing(letter):
+    pieces = [letter, "a", "b", "##a", "##b"]
+    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    assert vocabulary.starts_word[5:].tolist() == [True] * 3 + [False] * 2
+
+
 def test_it_is_saved_and_loaded_as_it_was(codec, tmp_path):
     codec.save(tmp_path)
     back = Codec.load(tmp_path)

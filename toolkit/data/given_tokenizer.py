@@ -62,8 +62,8 @@ class GivenTokenizer(Codec):
         index = self._tokenizer.get_vocab(with_added_tokens=True)
         symbols = numbered(index, rows)
         known = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
-        begins = next((b for mark, b in MARKS if is_marked(known, mark)), whole_words)
-        self._mark = next((mark for mark, found in MARKS if found is begins), "")
+        self._mark = mark_of(known)
+        begins = dict(MARKS).get(self._mark, whole_words)
         self._index = index
         super().__init__(Vocabulary(symbols, begins=begins, **roles), lowercase=False)
 
@@ -133,6 +133,12 @@ class GivenTokenizer(Codec):
                 f"differs. One of them was replaced: convert the model again."
             )
         return codec
+
+
+def mark_of(symbols: Sequence[str]) -> str:
+    """That of most symbols, for any may also be a letter of some; empty where none marks pieces."""
+    counts = {m: sum(s.startswith(m) for s in symbols) for m, _ in MARKS if is_marked(symbols, m)}
+    return max(counts, key=lambda mark: counts[mark], default="")
 
 
 def numbered(index: Mapping[str, int], rows: int | None) -> list[str]:
