@@ -6,6 +6,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.metrics.output import Output
+from toolkit.metrics.sinks import JsonLines
 
 
 def test_figures_are_json_lines_that_name_their_event(tmp_path):
@@ -47,3 +48,13 @@ def test_a_file_of_something_else_is_left_as_it_is_and_one_of_figures_written_an
         with Output(str(figures)) as output:
             output.write("end", {"n": n})
     assert figures.read_text() == '{"event": "end", "n": 2}\n'
+
+
+def test_the_log_of_a_run_is_no_file_of_figures_to_be_written_anew(tmp_path):
+    log = JsonLines(tmp_path / "metrics.jsonl")
+    log.write("valid", {"update": 3, "epoch": 1, "subset": "valid", "loss": 2.5})
+    log.close()
+    before = log.path.read_bytes()
+    with pytest.raises(ToolkitError, match=r"metrics.jsonl holds something else, which would be"):
+        Output(str(log.path))
+    assert log.path.read_bytes() == before

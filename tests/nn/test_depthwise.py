@@ -63,3 +63,12 @@ def test_few_channels_and_many_taps_end_in_bf16_where_torchs_kernel_spins():
     want = convolved(x, weight, bias)
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), want, atol=0.1, rtol=0.05)
+
+
+def test_few_channels_and_many_taps_end_under_autocast_too_where_training_computes_in_bf16():
+    layer, x = DepthwiseConvolution(8, 8), torch.randn(3, 33, 8, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = layer(x)
+    half.float().sum().backward()
+    assert half.dtype == torch.bfloat16 and x.grad is not None
+    torch.testing.assert_close(half.float(), layer(x), atol=0.1, rtol=0.05)

@@ -60,6 +60,14 @@ def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_th
     assert math.isnan(found.rows[0][1])
 
 
+@pytest.mark.parametrize("valid", [{}, {"valid": {"accuracy": 0.5}}])
+def test_runs_without_the_figure_are_refused_whether_or_not_one_was_best(valid):
+    never = Outcome(Point({}, 0), {"valid": valid, "best": None})
+    for at in ("last", "best"):
+        with pytest.raises(ToolkitError, match="metric must be a figure of the validation on"):
+            table([never], subset="valid", metric="loss", failed={}, at=at)
+
+
 def test_an_accuracy_is_better_when_higher():
     assert table(OUTCOMES, subset="valid", metric="accuracy", failed={}).best == 1
 

@@ -2,9 +2,11 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.hashing import seed_of
 from toolkit.distributed import World
 from toolkit.training.gradient import is_out_of_memory
 from toolkit.training.run import Run
+from toolkit.training.step import Place
 
 
 def flat(trainer):
@@ -52,6 +54,15 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
     assert is_out_of_memory(torch.OutOfMemoryError()) and is_out_of_memory(MemoryError())
     assert is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
     assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_a_micro_batch_has_its_own_seed_wherever_in_the_epoch_the_ranks_begin(
+    make_trainer, batches
+):
+    halving = make_trainer(seed=7).backpropagate
+    halving.world = World(rank=1, size=2)
+    pieces = halving.pieces(batches[:2], Place(update=3, epoch=2, consumed=3))
+    assert [piece.seed for piece in pieces] == [seed_of(7, 2, 3), seed_of(7, 2, 5)]
 
 
 def test_an_update_in_parts_is_the_same_every_time(make_trainer, batches, memory):

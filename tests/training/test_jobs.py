@@ -6,6 +6,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 from toolkit.training.jobs import BUSY, Job, run_all
 
 
@@ -37,10 +39,17 @@ def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_p
     assert most <= 1  # 0 where both were over before anybody looked
 
 
-def test_a_job_that_the_system_kills_has_failed(tmp_path):
-    found, _ = ended([job(tmp_path, "killed", "kill -9 $$")])
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (9, "killed by SIGKILL, as the system does where memory runs out"),
+        (40, "killed by signal 40"),
+    ],
+)
+def test_a_job_that_the_system_kills_has_failed(tmp_path, number, reason):
+    found, _ = ended([job(tmp_path, "killed", f"kill -{number} $$")])
     assert not found["killed"].signalled
-    assert found["killed"].reason == "killed by SIGKILL, as the system does where memory runs out"
+    assert found["killed"].reason == reason
 
 
 def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):

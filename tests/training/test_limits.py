@@ -83,6 +83,15 @@ def test_a_rate_that_has_fallen_low_enough_ends_a_run_but_none_that_rises(config
     assert result.valid["valid"]["examples"] == 9
 
 
+def test_a_run_that_its_low_rate_has_ended_goes_on_only_where_it_shall_be_longer(config):
+    how = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
+    low = {**how, "stop_min_lr": 0.07}
+    assert [run(config(**low)).updates for _ in range(2)] == [4, 4]  # 0.1 x (8 - 4 + 1) / 8
+    longer = {**low, "max_update": 20}
+    assert run(config(**longer)).updates == 7  # 0.1 x (20 - 7 + 1) / 20
+    assert run(config(**{**longer, "stop_min_lr": 0.06})).updates == 9
+
+
 @pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
 def test_negative_limits_are_refused(config, name):
     with pytest.raises(ToolkitError, match=rf"training.{name} must not be negative, but is -1.0"):

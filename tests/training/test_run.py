@@ -121,6 +121,24 @@ def test_what_is_saved_at_the_last_update_has_its_validation(config, tmp_path):
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
+def test_what_is_saved_where_the_rate_ends_the_run_has_its_validation(config, tmp_path):
+    how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
+    falling = {**how, "lr_scheduler": "linear", "stop_min_lr": 0.007}
+    first = run(config(max_update=8, lr=0.01, **falling))
+    second = run(config(max_update=6, lr=5.0, **how))
+    assert first.best["update"] == second.best["update"] == first.updates == 4
+    assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
+
+
+def test_a_finished_run_that_is_judged_by_another_figure_remembers_it(config, tmp_path):
+    how = {"max_epoch": None, "lr_scheduler": "fixed"}
+    run(config(max_update=4, lr=0.01, **how))
+    first = run(config(max_update=4, lr=0.01, best_metric="ppl", **how))
+    second = run(config(max_update=6, lr=5.0, best_metric="ppl", **how))
+    assert first.best["update"] == second.best["update"] == 4
+    assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
+
+
 def test_a_run_may_save_nothing_but_its_log(config, tmp_path):
     run(config(no_save=True, max_update=2))
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["metrics.jsonl", "result.json"]

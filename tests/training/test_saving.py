@@ -94,6 +94,15 @@ def test_one_update_is_written_once_and_pointed_at_again(make_saving, disk):
     assert disk.written == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
 
 
+def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, disk):
+    saving = make_saving()
+    saving.save(5, 1, ["epoch"])
+    saving.validation.validated_at = 5
+    for _ in range(2):
+        saving.finish(5, 1, "end")
+    assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
+
+
 def test_what_options_do_not_keep_is_removed(make_saving, disk):
     saving = make_saving(save_interval_updates=1, keep_interval_updates=2)
     for update in range(1, 6):

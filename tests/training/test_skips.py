@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
+from toolkit.distributed import World
+from toolkit.training.run import Run
 from toolkit.training.skips import Skips, shown
 from toolkit.training.spikes import Spikes
 
@@ -84,6 +88,27 @@ def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, bat
     assert not sink.events
     skips.read()
     assert [values["update"] for _, values in sink.events] == [3]
+
+
+def test_what_is_not_told_yet_is_told_where_a_run_ends(config):
+    training = Run(config(max_update=2, no_save=True), World())
+    training.guards = lambda: [training.skips.unread.append]
+    training.fit()
+    training.close()
+    assert training.skips.unread == []
+
+
+def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_begin(
+    make_trainer, batches, memory
+):
+    steps, data = [], memory(batches)
+    trainer = make_trainer(update_freq=2)
+    trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])
+    skips = Skips(trainer, Kept(), data.ids)
+    skips.world = World(size=2)
+    for ranks in ([0], [1], [0, 1]):
+        skips.tell(replace(steps[0], begin=3), "loss", "", ranks)
+    assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
 
 
 def test_long_lists_are_cut_for_the_eye():

@@ -76,6 +76,20 @@ def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, tr
     assert (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes() == options
 
 
+@pytest.mark.parametrize("limit", ["--max-update=4", "--max-epoch=1"])
+def test_runs_are_not_shortened_and_then_told_with_the_figures_of_the_longer_ones(
+    words, trained, tmp_path, limit
+):
+    (tmp_path / "s" / "seed=0" / "checkpoint_e2_u5").mkdir(parents=True)
+    (tmp_path / "s" / "seed=0" / "checkpoint_e1_u3").mkdir()
+    name, _, most = limit[2:].replace("-", "_").partition("=")
+    text = rf"{name} must not be below .* is {most}, and .*checkpoint_e2_u5 is there\. Raise it"
+    with pytest.raises(ToolkitError, match=text):
+        sweep([*words, "--max-update=5", limit], SweepConfig(seeds=[0]))
+    assert not trained.names
+    assert sweep([*words, "--max-update=5", "--max-epoch=2"], SweepConfig(seeds=[0])) == 0
+
+
 def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, capsys):
     trained.failing.add("arch.fixed=false,seed=1")
     assert sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1

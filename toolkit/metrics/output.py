@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,8 @@ from toolkit.common import strict_json
 from toolkit.common.errors import ToolkitError
 
 STDOUT = "-"
-BEGINS = b'{"event": '
+OURS = re.compile(rb'\{"event": "\w+"(?!, "update": )')
+"""How a file of figures begins. A run's log begins with an update, and cannot be made again."""
 
 
 class Output:
@@ -79,4 +81,5 @@ def opened(target: str) -> Any:
 def is_ours(path: Path) -> bool:
     """Whether there is nothing in it, or lines that an Output wrote."""
     with path.open("rb") as file:
-        return file.read(len(BEGINS)) in (b"", BEGINS)
+        begin = file.read(100)
+    return not begin or OURS.match(begin) is not None

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 NARROW = 16
 """Channels up to which torch's kernel for bf16 on CPUs (oneDNN's) may never return, where there are
-17 taps or more."""
+15 taps or more."""
 
 
 def hide(x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None) -> Float[Tensor, "B S D"]:
@@ -44,7 +44,8 @@ def convolved(
 ) -> Float[Tensor, "B S D"]:
     if x.device.type == "cpu" and x.dtype == torch.bfloat16 and len(weight) <= NARROW:
         wide = (None if it is None else it.float() for it in (x, weight, bias))
-        return convolved(*wide).to(x.dtype)  # type: ignore[arg-type]
+        with torch.autocast("cpu", enabled=False):  # which would make them bf16 again
+            return convolved(*wide).to(x.dtype)  # type: ignore[arg-type]
     # As an image one row high, its channels last as they lie in memory: conv1d would move them
     # first, which takes 2.5 times as long on a CPU.
     image = x.mT.unsqueeze(2)  # (B, S, D) -> (B, D, 1, S)

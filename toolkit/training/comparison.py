@@ -42,21 +42,20 @@ def finished(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | Non
 def figure(outcome: Outcome, subset: str, metric: str, at: str = "last") -> float:
     """One figure of the last validation, or of the best one."""
     best = outcome.result.get("best", {})
-    if at == "best" and best is None:  # what decides was never a number
-        return math.nan
-    if at == "best" and "valid" not in best:
+    never = at == "best" and best is None  # what decides was no number, if there was any at all
+    if at == "best" and not never and "valid" not in best:
         raise ToolkitError(
             f"sweep.at must be last where a run did not write down its best validation, but is "
             f"best, and {outcome.point.name} did not. Train it with this version."
         )
-    valid = best["valid"] if at == "best" else outcome.result["valid"]
+    valid = best["valid"] if at == "best" and not never else outcome.result["valid"]
     figures = valid.get(subset, {})
     if metric not in figures:
         raise ToolkitError(
             f"sweep.metric must be a figure of the validation on {subset}, but is {metric!r}. "
             f"Known: {', '.join(figures) or 'none'}."
         )
-    return float(figures[metric])
+    return math.nan if never else float(figures[metric])
 
 
 def summaries(

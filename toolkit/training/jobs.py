@@ -115,7 +115,8 @@ def end_of(one: Running) -> Ended:
     code, seconds = one.process.returncode, time.monotonic() - one.begun
     if code >= 0:
         return Ended(code, seconds, last_line(one.job.folder / LOG) if code else "")
-    killer = signal.Signals(-code).name
+    names = {it.value: it.name for it in signal.Signals}  # those for the real time have none
+    killer = names.get(-code, f"signal {-code}")
     memory = ", as the system does where memory runs out" if killer == "SIGKILL" else ""
     return Ended(code, seconds, "" if one.asked else f"killed by {killer}{memory}")
 

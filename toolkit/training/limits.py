@@ -47,12 +47,17 @@ class Ending:
         self.begun = clock()
         self.highest = 0.0
         """Highest learning rate so far: while the rate rises, it is not too low yet."""
+        self.latest = math.inf
+        """That of the last update."""
 
     def __call__(self, step: Step) -> None:
-        self.highest = max(self.highest, step.learning_rate)
-        if step.learning_rate <= self.least_rate and step.learning_rate < self.highest:
+        self.latest, self.highest = step.learning_rate, max(self.highest, step.learning_rate)
+        if self.low(self.latest):
             self.trainer.finish()
         self.watch_time()
+
+    def low(self, rate: float) -> bool:
+        return rate <= self.least_rate and rate < self.highest
 
     def watch_time(self) -> None:
         """Ask all ranks to stop where this one's time is over."""
@@ -64,8 +69,13 @@ class Ending:
         return self.clock() - self.begun
 
     def state(self) -> State:
-        return {"seconds": self.seconds, "highest_lr": self.highest}
+        return {"seconds": self.seconds, "highest_lr": self.highest, "lr": self.latest}
 
     def restore(self, state: State) -> None:
+        """What has ended stays so, unless it shall be longer and its rate is higher again."""
         self.begun = self.clock() - state["seconds"]
-        self.highest = state["highest_lr"]
+        self.highest, self.latest = state["highest_lr"], state.get("lr", math.inf)
+        trainer = self.trainer
+        rate = max(trainer.peaks) * trainer.schedule(trainer.place.update + 1)
+        if self.low(self.latest) and self.low(rate):
+            trainer.finish()

@@ -141,7 +141,7 @@ class Run:
     def go_on(self, saved: resume.Saved) -> None:
         resume.restore(saved, self.trainer, self.observers, self.average)
         if saved.folder.parent.samefile(self.saves.path):
-            self.saving.saved_at = saved.place.update
+            self.saving.saved(saved.place.update)
         self.tell(
             f"going on from {saved.folder}: {saved.place.update} updates, epoch "
             f"{saved.place.epoch}, {saved.place.consumed} micro-batches into it"

@@ -9,7 +9,7 @@ from time import perf_counter
 from toolkit.config.sections import CheckpointConfig
 from toolkit.metrics.records import Value
 from toolkit.metrics.sinks import Sink
-from toolkit.training.pruning import superfluous
+from toolkit.training.pruning import reasons_of, superfluous
 from toolkit.training.save_folder import BEST, LAST, NotSaved, SaveFolder
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
@@ -39,7 +39,8 @@ class Saving:
         self.sink = sink
         self.trainer, self.folder, self.write = trainer, folder, save
         self.config, self.validation = config, validation
-        self.saved_at = -1
+        self.saved_at = self.judged_at = -1
+        """The update that was saved last, and the validation that its checkpoint knows of."""
         self.failures = 0
         """Saves in a row that could not be written."""
 
@@ -58,7 +59,7 @@ class Saving:
             self.save(step.update, step.epoch, reasons)
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """Save, unless this update is saved already; then only point at it."""
+        """Save, unless this update is, with its validation; then only point at it."""
         problem = self.attempt(update, epoch, reasons)
         self.failures = self.failures + 1 if problem else 0
         if not problem:
@@ -83,12 +84,19 @@ class Saving:
             problem = str(error)
         problem = next(filter(None, self.trainer.world.gather(problem)), "")
         if not problem:
-            self.saved_at = update  # on all ranks or none, since all take part in a save
+            self.saved(update)  # on all ranks or none, since all take part in a save
         return problem
+
+    def saved(self, update: int) -> None:
+        """Take note that what there is to save has been."""
+        self.saved_at, self.judged_at = update, self.validation.validated_at
 
     def put(self, update: int, epoch: int, reasons: list[str]) -> None:
         name = f"checkpoint_e{epoch}_u{update}"
-        if self.saved_at != update:
+        there, judged = self.saved_at == update, self.judged_at == self.validation.validated_at
+        if there and not judged:  # a run that goes on from here must know how good it is
+            reasons = [*(reasons_of(self.folder.path / name) or []), *reasons]
+        if not (there and judged):
             begun = perf_counter()
             self.write(update, epoch, reasons)
             if self.sink:

@@ -30,7 +30,7 @@ from toolkit.training.data import names
 from toolkit.training.grid import Point, points, with_flags
 from toolkit.training.jobs import Job, run_all
 from toolkit.training.result import put
-from toolkit.training.save_folder import SaveFolder
+from toolkit.training.save_folder import NAME, SaveFolder
 from toolkit.training.slots import slots_of
 from toolkit.training.slurm import array_script
 from toolkit.training.watch import Watch
@@ -75,6 +75,21 @@ class Run:
                 f"{'; '.join(changed)}. Change it back, or choose another --save-dir."
             )
 
+    def refuse_shorter(self) -> None:
+        """What has learnt for longer than is asked for would tell figures nobody asked for."""
+        newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
+        place = NAME.fullmatch(newest.name) if newest else None
+        c = self.config.training
+        for name, most, taken in (
+            ("max_epoch", c.max_epoch, int(place[1]) if place else 0),
+            ("max_update", c.max_update, int(place[2]) if place else 0),
+        ):
+            if most is not None and taken > most:
+                raise ToolkitError(
+                    f"training.{name} must not be below what a set's runs have come to, but is "
+                    f"{most}, and {newest} is there. Raise it, or choose another --save-dir."
+                )
+
     def job(self) -> Job:
         """The command that trains it, its options in a file of its folder."""
         prepare(self.folder, strict_json.dumps(to_dict(self.config), indent=1) + "\n")
@@ -95,6 +110,7 @@ def sweep(argv: Sequence[str], c: SweepConfig) -> int:
     todo = [run for run in runs if run.outcome is None]
     for run in todo:
         run.refuse_other_options()
+        run.refuse_shorter()
     base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
     prepare(base)
     jobs = [run.job() for run in todo]
