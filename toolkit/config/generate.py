@@ -51,7 +51,8 @@ class GenerateConfig(SearchConfig):
     """none, hard (the source's token that each symbol looked at most, as pairs counted from 0) or
     soft (in JSON, all shares); of the last layer, the mean of its heads."""
     score: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
-    """Two files, translations and references, line by line: tell BLEU, chrF and TER, and stop."""
+    """Two files, translations and references (also .gz, .xz), line by line: tell BLEU, chrF and
+    TER, and stop."""
     results_path: str | None = None
     """File to write the answers to as JSON lines, besides showing them; what was written is put
     beside it as aligned text too, in a file that ends in .txt."""
