@@ -33,7 +33,8 @@ class GenerateConfig(SearchConfig):
     """File of text (also .gz, .xz), one sentence a line: to translate, to write on, or with [MASK]
     where a token is missing; - reads stdin."""
     gen_subset: str = "test"
-    """Splits of the folders to go through, separated by commas."""
+    """Splits of the folders to go through one after the other, separated by commas; they are scored
+    together."""
     order: bool = False
     """Put words in order instead: of each line those in {braces}, or all where none is, go where
     a model trained by the task mpm would have them."""
