@@ -11,6 +11,13 @@ from toolkit.config.search import SearchConfig
         ({"beam": 0}, "beam must be at least 1, but is 0"),
         ({"min_len": -1}, "min_len must not be negative, but is -1"),
         ({"max_len_a": float("inf")}, "max_len_a must be a finite number, but is inf"),
+        ({"lenpen": float("nan")}, "lenpen must lie between -50 and 50, but is nan"),
+        ({"lenpen": 400.0}, "lenpen must lie between -50 and 50, but is 400"),
+        ({"sampling": True, "temperature": float("inf")}, "temperature must be a finite number"),
+        (
+            {"diverse_beam_groups": 5, "diverse_beam_strength": float("nan")},
+            "diverse_beam_strength must be a finite number, but is nan",
+        ),
         ({"nbest": 6}, "nbest must be at most beam, but is 6 with beam 5"),
         ({"sampling": True, "temperature": 0.0}, "temperature must be above 0, but is 0.0"),
         ({"sampling": True, "sampling_topp": 1.5}, "sampling_topp must lie between 0 and 1"),

@@ -69,6 +69,15 @@ def test_the_codec_of_another_folder_is_taken_whole(folder_of, tokenizer):
     assert again.fingerprint == first.fingerprint
 
 
+def test_the_codec_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of, tmp_path):
+    (tmp_path / "run").mkdir()
+    for link, text in (("checkpoint_last", "other\n"), ("checkpoint_best", TEXT)):
+        (tmp_path / f"{link}.txt").write_text(text)
+        found = folder_of(link, tokenizer="words", trainpref=str(tmp_path / f"{link}.txt"))
+        (tmp_path / "run" / link).symlink_to(found.path)
+    assert folder_of("again", codec_from=str(tmp_path / "run")).fingerprint == found.fingerprint
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

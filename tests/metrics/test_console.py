@@ -97,3 +97,8 @@ def test_each_of_several_objectives_is_shown_and_a_single_one_is_the_loss():
     several = written(("valid", {**figures, "subset": "valid"}))
     assert "valid  mlm 6.000  mpm 3.000  mpm accuracy 0.250  loss 9.000" in several
     assert "mlm" not in written(("valid", {"update": 5, "loss": 6.0, "mlm_loss": 6.0}))
+
+
+def test_how_good_translations_are_is_shown_at_every_validation():
+    line = written(("valid", {"update": 5, "ppl": 8.0, "bleu": 31.126, "chrf": 58.4}))
+    assert line.split("  ")[-2:] == ["bleu 31.13", "chrf 58.40\n"]

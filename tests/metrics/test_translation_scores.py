@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from toolkit.metrics.translation_scores import EVERY, corpus_scores
@@ -27,3 +29,12 @@ def test_case_may_be_left_out_and_then_the_signature_says_so():
     [mixed] = corpus_scores(upper, SAID, names=["bleu"])
     [lower] = corpus_scores(upper, SAID, names=["bleu"], lowercase=True)
     assert mixed.value < 1 and lower.value == pytest.approx(100) and "case:lc" in lower.signature
+
+
+def test_scores_are_those_of_sacrebleu_as_it_comes():
+    said, names = ["The cat sat on a mat", "a dog barks LOUDLY"], ("BLEU", "CHRF", "TER")
+    theirs = [getattr(importlib.import_module("sacrebleu.metrics"), name)() for name in names]
+    wanted = [metric.corpus_score(said, [SAID]).score for metric in theirs]
+    found = corpus_scores(said, SAID, names=EVERY)
+    assert [score.value for score in found] == wanted
+    assert [s.signature for s in found] == [str(metric.get_signature()) for metric in theirs]

@@ -9,6 +9,7 @@ import torch
 from toolkit.data.folder import DataFolder
 from toolkit.data.parallel.split import ParallelSplit
 from toolkit.distributed import World
+from toolkit.models.inputs import Inputs
 from toolkit.tasks import translation_answers
 from toolkit.tasks.translation_answers import TranslationAnswers
 from toolkit.tasks.translation_examples import ParallelExamples
@@ -56,6 +57,19 @@ def test_a_perfect_translation_has_every_point(asked, split):
     assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     longest = split.source.lengths[[4, 2, 0]] + 1
     assert bounds[:3] == (2 * longest + 20).tolist()
+
+
+def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypatch):
+    end, pad = split.codec.vocabulary.sep, split.codec.vocabulary.pad
+    word = split.codec.encode("dogs")
+    monkeypatch.setattr(translation_answers, "best", lambda *_, **options: [word, word])
+    tokens = torch.tensor([[*word, end], [end, pad]])
+    options = {"tokens_per_sample": 0, "too_long": "error", "training": False}
+    examples = ParallelExamples(split, **options, fixed_shapes=False)
+    batch = examples.collate(np.array([0, 1]), None)
+    answers = TranslationAnswers(split, beam=1)
+    answers.look(None, batch._replace(inputs=Inputs(tokens, padding=tokens == pad)))
+    assert answers.written == {0: "dogs", 1: ""}
 
 
 def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):

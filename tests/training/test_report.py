@@ -16,7 +16,7 @@ def printed(show, *what):
 
 def test_the_start_says_what_is_going_to_happen(config, data):
     run = Run(config(update_freq=2, max_tokens=64), World())
-    rows = start_rows(run.config, run.trainer, run.train, run.total)
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total)
     assert rows["architecture"].startswith("composite_bert_tiny, 4,")
     assert rows["batch"] == "at most 64 tokens and 8 examples x 2"
     assert rows["examples"] == "38 in train" and rows["data"] == str(data)

@@ -1,3 +1,4 @@
+import gzip
 import json
 import math
 
@@ -30,6 +31,18 @@ def test_two_files_are_scored_with_signatures(tmp_path, capsys):
 def test_a_carriage_return_inside_a_line_ends_none(tmp_path, capsys):
     assert main(["--score", *files(tmp_path, TEXT, TEXT.replace(b"runs ", b"runs\r"))]) == 0
     assert capsys.readouterr().out.startswith("BLEU 100.00")
+
+
+def test_packed_files_are_scored_as_they_are(tmp_path, capsys):
+    [said] = files(tmp_path, TEXT)
+    packed = tmp_path / "true.gz"
+    packed.write_bytes(gzip.compress(TEXT.replace(b"\n", b"\r\n")))
+    assert main(["--score", said, str(packed)]) == 0
+    assert capsys.readouterr().out.startswith("BLEU 100.00")
+    for damaged in (gzip.compress(TEXT)[:-9], TEXT):
+        packed.write_bytes(damaged)
+        assert main(["--score", said, str(packed)]) == 2
+        assert "must name whole files, but" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,22 @@ def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, pa
     assert [event["name"] for event in told] == ["bleu", "chrf"] and "tok:13a" in str(told)
 
 
+def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
+    short = {"task.tokens_per_sample": 5, "task.too_long": "skip", "task.validation_beam": 0}
+    run(writing("transformer", max_update=1, **short))
+    lengths = {
+        name: [len(line.split()) for line in (parallel.parent / f"{name}.xx").open()]
+        for name in ("train", "valid")
+    }
+    long = {name: sum(length > 4 for length in found) for name, found in lengths.items()}
+    assert min(long.values()) > 0
+    train = f"{37 - long['train']} in train, {long['train']} with more than 5 tokens left out"
+    valid = f"valid: {long['valid']} with more than 5 tokens cut"
+    assert f"{train}; {valid}\n" in capsys.readouterr().err
+    evaluate(ValidateConfig(folders=[str(parallel)], path=[str(tmp_path / "run")]))
+    assert f"run {valid}\n" in capsys.readouterr().out
+
+
 def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
     run(writing("transformer", max_update=1))
     learner = load_checkpoint(tmp_path / "run")

@@ -33,7 +33,8 @@ class GenerateConfig(SearchConfig):
     """File of text (also .gz, .xz), one sentence a line: to translate, to write on, or with [MASK]
     where a token is missing; - reads stdin."""
     gen_subset: str = "test"
-    """Splits of the folders to go through, separated by commas."""
+    """Splits of the folders to go through one after the other, separated by commas; they are scored
+    together."""
     order: bool = False
     """Put words in order instead: of each line those in {braces}, or all where none is, go where
     a model trained by the task mpm would have them."""
@@ -51,7 +52,8 @@ class GenerateConfig(SearchConfig):
     """none, hard (the source's token that each symbol looked at most, as pairs counted from 0) or
     soft (in JSON, all shares); of the last layer, the mean of its heads."""
     score: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
-    """Two files, translations and references, line by line: tell BLEU, chrF and TER, and stop."""
+    """Two files, translations and references (also .gz, .xz), line by line: tell BLEU, chrF and
+    TER, and stop."""
     results_path: str | None = None
     """File to write the answers to as JSON lines, besides showing them; what was written is put
     beside it as aligned text too, in a file that ends in .txt."""

@@ -44,7 +44,8 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
     wordpiece_vocab: str | None = None
     """WordPiece vocabulary to use: BERT's vocab.txt, a line for each piece."""
     codec_from: str | None = None
-    """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing."""
+    """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing; a
+    save folder means its best one."""
     vocab_size: int = 30000
     """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 2 in
     tagged text, 5 otherwise) come on top."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from toolkit.config.sections import require
+
+STEEPEST = 50.0
+"""Higher powers of the length of a text could not be told as numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +55,12 @@ class SearchConfig:
         for name in ("min_len", "no_repeat_ngram_size", "sampling_topk", "max_len_a", "max_len_b"):
             value = getattr(self, name)
             require(value >= 0, f"{name} must not be negative, but is {value}.")
+        for name in ("max_len_a", "temperature", "diverse_beam_strength"):
+            value = getattr(self, name)
+            require(isfinite(value), f"{name} must be a finite number, but is {value}.")
         require(
-            self.max_len_a < float("inf"),
-            "max_len_a must be a finite number, but is inf. Choose less.",
+            abs(self.lenpen) <= STEEPEST,
+            f"lenpen must lie between -{STEEPEST:g} and {STEEPEST:g}, but is {self.lenpen}.",
         )
         require(
             self.nbest <= self.beam,

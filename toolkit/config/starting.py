@@ -22,9 +22,7 @@ def architecture(values: Mapping[str, Given]) -> Values:
     """
     if "arch.name" in values or OPTION not in values or not values[OPTION].value:
         return {}
-    folder = Path(str(values[OPTION].value))
-    if not (folder / MANIFEST).exists():
-        folder = next((folder / name for name in LINKS if (folder / name).exists()), folder)
+    folder = checkpoint_of(Path(str(values[OPTION].value)), MANIFEST)
     arch: Any = None
     try:
         saved = read_json(folder / CONFIG)
@@ -42,3 +40,10 @@ def architecture(values: Mapping[str, Given]) -> Values:
     return {
         f"arch.{name}": Given(value, f"--finetune-from {folder}") for name, value in arch.items()
     }
+
+
+def checkpoint_of(folder: Path, file: str) -> Path:
+    """The folder itself where it has the file; else the best checkpoint in it, or the last."""
+    if (folder / file).exists():
+        return folder
+    return next((folder / name for name in LINKS if (folder / name).exists()), folder)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.preprocess import PreprocessConfig
+from toolkit.config.starting import checkpoint_of
 from toolkit.data.binarize import PartTask
-from toolkit.data.codec import Codec
+from toolkit.data.codec import CODEC_FILE, Codec
 from toolkit.data.dictionary import Dictionary
 from toolkit.data.pieces import train
 from toolkit.data.report import counted, trained, training
@@ -62,7 +63,7 @@ _GIVEN: dict[str, Callable[[PreprocessConfig], Codec]] = {
     "sentencepiece_model": _given_model,
     "srcdict": lambda c: Dictionary.read(str(c.srcdict), lowercase=c.lowercase),
     "wordpiece_vocab": lambda c: WordPieces.read(str(c.wordpiece_vocab), lowercase=c.lowercase),
-    "codec_from": lambda c: Codec.load(str(c.codec_from)),
+    "codec_from": lambda c: Codec.load(checkpoint_of(Path(str(c.codec_from)), CODEC_FILE)),
 }
 
 

@@ -39,11 +39,11 @@ def corpus_scores(
 
 
 def counted(name: str, lowercase: bool) -> Any:
-    """sacreBLEU's object for one score."""
+    """sacreBLEU's object for one score, with its defaults: TER is in lower case anyway."""
     metrics: Any = importlib.import_module("sacrebleu.metrics")  # a second, for scoring alone
 
     if name == "bleu":
         return metrics.BLEU(lowercase=lowercase)
     if name == "chrf":
         return metrics.CHRF(lowercase=lowercase)
-    return metrics.TER(case_sensitive=not lowercase)
+    return metrics.TER()

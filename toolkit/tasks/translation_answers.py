@@ -21,6 +21,8 @@ from toolkit.metrics.translation_scores import CorpusScore, corpus_scores
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.translation_examples import ParallelBatch
 
+END = 1
+"""Symbol behind each source."""
 LONGER, MORE = 2, 20
 """Symbols that may be written: so many for each of the source's, and so many more."""
 
@@ -35,7 +37,7 @@ class TranslationAnswers(Answers):
         """Nothing: these follow the true target, and not what was written before."""
 
     def look(self, encoder: Any, batch: ParallelBatch) -> None:
-        """Translate the batch's sources."""
+        """Translate the batch's sources; blank ones become nothing, as in toolkit-generate."""
         rows = batch.rows.tolist()
         if rows[0] < 0:
             return
@@ -44,7 +46,9 @@ class TranslationAnswers(Answers):
         lengths = [width] * len(rows) if padding is None else (~padding).sum(1).tolist()
         most = [LONGER * length + MORE for length in lengths]
         found = best(encoder, batch.inputs, words, beam=self.beam, most=most)
-        texts = (self.split.codec.target.decode(ids) for ids in found)
+        decode = self.split.codec.target.decode
+        said = zip(found, lengths, strict=True)
+        texts = (decode(ids) if length > END else "" for ids, length in said)
         self.written |= dict(zip(rows, texts, strict=True))
 
     def gather(self, world: World) -> None:

@@ -202,10 +202,14 @@ class TrainingData:
             parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
             shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
             found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
-        examples, shards = self._split.examples, self._corpora.cycle
-        if isinstance(examples, Remarked) and examples.remark:
-            found += f", {examples.remark}"
+        shards, remark = self._corpora.cycle, remark_on(self._split.examples)
+        found += f", {remark}" if remark else ""
         return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
+
+
+def remark_on(examples: Examples) -> str:
+    """How much of the data these leave out or cut, in words; empty where all is there."""
+    return examples.remark if isinstance(examples, Remarked) else ""
 
 
 def names(subsets: str) -> list[str]:

@@ -18,7 +18,7 @@ from toolkit.optim.precision import Precision, resolve
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.task import Learner
 from toolkit.training.checkpoint import find, load_checkpoint, read_config
-from toolkit.training.data import names, split_of, suited
+from toolkit.training.data import names, remark_on, split_of, suited
 from toolkit.training.report import print_figures
 from toolkit.training.step import Figures
 from toolkit.training.suiting import refuse_unsuited
@@ -67,6 +67,8 @@ def figures_of(
         )
         examples, answers = len(split.examples.lengths), learner.task.answers(split.examples)
         refuse_no_answers(answers, config, learner)
+        if world.first and (remark := remark_on(split.examples)):
+            told(f"{path} {name}: {remark}", output)
         mine = -(-examples // world.size)  # what the first rank is told of, nearly
         work = Work(f"{name} of {path}", mine, "examples", quiet=not world.first)
         with closing(split.loader), work:

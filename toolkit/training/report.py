@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from rich.console import Console as Terminal
 
 from toolkit.config.run import RunConfig
 from toolkit.metrics.tables import Table
-from toolkit.training.data import TrainingData
+from toolkit.training.data import Split, TrainingData, remark_on
 from toolkit.training.result import Result
 from toolkit.training.step import Figures
 from toolkit.training.trainer import Trainer
 
 
 def print_start(
-    config: RunConfig, trainer: Trainer, train: TrainingData, *, total: int, terminal: Terminal
+    config: RunConfig,
+    trainer: Trainer,
+    train: TrainingData,
+    valid: Sequence[Split],
+    *,
+    total: int,
+    terminal: Terminal,
 ) -> None:
     """What is going to happen: the model, the data, the machine, the length."""
-    rows = start_rows(config, trainer, train, total)
+    rows = start_rows(config, trainer, train, valid, total)
     Table(columns=("run", ""), rows=list(rows.items())).print(terminal)
 
 
 def start_rows(
-    config: RunConfig, trainer: Trainer, train: TrainingData, total: int
+    config: RunConfig, trainer: Trainer, train: TrainingData, valid: Sequence[Split], total: int
 ) -> dict[str, str]:
     world, c = trainer.world, config.data
+    remarks = {split.name: remark_on(split.examples) for split in valid}
+    told = [train.described, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
     bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
     bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
     shares = (
@@ -41,7 +49,7 @@ def start_rows(
         "architecture": f"{config.arch.name}, {count:,} parameters",
         "task": f"{config.task.name}, {config.criterion.name}",
         "data": ", ".join(c.folders),
-        "examples": train.described,
+        "examples": "; ".join(told),
         "batch": f"at most {bound}{shares}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{averaged(config.training.ema_decay)}",

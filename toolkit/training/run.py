@@ -152,7 +152,12 @@ class Run:
         if self.world.first:
             self.warn_of_room()
             print_start(
-                self.config, self.trainer, self.train, total=self.total, terminal=self.terminal
+                self.config,
+                self.trainer,
+                self.train,
+                self.valid,
+                total=self.total,
+                terminal=self.terminal,
             )
         observers: list[Observer] = [self.advance, *self.guards()]
         observers += [self.average] if self.average else []

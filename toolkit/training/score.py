@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.text import DAMAGE, UNPACKERS
 from toolkit.metrics.output import Output
 from toolkit.metrics.translation_scores import EVERY, corpus_scores
 
@@ -27,9 +28,15 @@ def score(files: Sequence[str], output: Output) -> None:
 
 
 def lines_of(file: str) -> list[str]:
-    """Lines of a text file, without their ends, be they those of Unix or of Windows."""
+    """Lines of a text file, packed or not, without their ends, those of Unix or of Windows."""
     try:
-        text = Path(file).read_bytes().decode("utf-8-sig")
+        with UNPACKERS.get(Path(file).suffix, open)(file, "rb") as packed:
+            text = packed.read().decode("utf-8-sig")
+    except DAMAGE as error:  # before OSError, of which one of them is a kind
+        raise ToolkitError(
+            f"--score must name whole files, but {file} is cut off or damaged: {error}. Unpack or "
+            f"copy it again."
+        ) from None
     except UnicodeDecodeError as error:
         raise ToolkitError(
             f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}. "
