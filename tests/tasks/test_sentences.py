@@ -14,6 +14,8 @@ from toolkit.config.run import Chosen
 from toolkit.data.dictionary import FIRST, Dictionary
 from toolkit.data.parallel.codec import ParallelCodec
 from toolkit.data.vocabulary import Vocabulary
+from toolkit.generation.hypothesis import Hypothesis
+from toolkit.generation.items import Item
 from toolkit.models.inputs import Sizes
 from toolkit.tasks.sentences import Sentences, shown, writes
 from toolkit.training.build import build_learner
@@ -123,3 +125,26 @@ def test_hard_alignments_are_the_largest_shares():
     shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
     assert shown(shares, hard=True) == [[1, 0], [0, 1]]
     assert shown(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
+
+
+class Words(Letters):
+    """A letter is a word."""
+
+    def decode(self, ids):
+        return " ".join(WORDS.symbols[i] for i in ids)
+
+
+Words.target = Words()
+
+
+@pytest.mark.parametrize(("codec", "space"), [(Letters(), ""), (Words(), " ")])
+def test_what_is_written_behind_a_prompt_tells_whether_it_goes_on_with_its_word(codec, space):
+    writer = Sentences(
+        [learner("transformer_lm_tiny", "language_modeling", codec)],
+        GenerateConfig(path=["run"], min_len=2),
+    )
+    words = [WORDS.symbols.index(letter) for letter in "de"]
+    [[text]] = writer.texts([Item(1, "ab", codec.encode("ab"))], None, [[Hypothesis(words, 0, [])]])
+    assert text.text == space + codec.decode(words)
+    [[alone]] = writer.texts([Item(1, "")], None, [[Hypothesis(words, 0, [])]])
+    assert alone.text == codec.decode(words)

@@ -144,18 +144,27 @@ class Sentences:
             found = [h[: c.nbest] for h in written(self.models, inputs, starts, self.symbols, c)]
         return [
             Reply(item.number, item.text, texts, item.reference)
-            for item, texts in zip(items, self.texts(inputs, found), strict=True)
+            for item, texts in zip(items, self.texts(items, inputs, found), strict=True)
         ]
 
-    def texts(self, inputs: Inputs | None, found: list[list[Hypothesis]]) -> list[list[Text]]:
+    def texts(
+        self, items: Sequence[Item], inputs: Inputs | None, found: list[list[Hypothesis]]
+    ) -> list[list[Text]]:
         looked = self.looked(inputs, found)
         return [
             [
-                Text(self.target.decode(h.tokens), h.score, h.log_probabilities, looked[n][k])
+                Text(self.said(items[n], h), h.score, h.log_probabilities, looked[n][k])
                 for k, h in enumerate(hypotheses)
             ]
             for n, hypotheses in enumerate(found)
         ]
+
+    def said(self, item: Item, hypothesis: Hypothesis) -> str:
+        """As text; behind a prompt, with a space before it unless it goes on with a word there."""
+        decode, tokens = self.target.decode, hypothesis.tokens
+        prompt = item.source if self.alone else []
+        before, whole = decode(prompt), decode([*prompt, *tokens])
+        return str(whole[len(before) :] if whole.startswith(before) else decode(tokens))
 
     def looked(self, inputs: Inputs | None, found: list[list[Hypothesis]]) -> list[list[Shown]]:
         """Alignments of all hypotheses; empty where none are wanted."""
