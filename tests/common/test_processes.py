@@ -1,8 +1,9 @@
 import os
+import signal
 import subprocess
 import sys
 
-from toolkit.common.processes import is_running
+from toolkit.common.processes import is_running, signal_name
 
 
 def test_a_zombie_does_not_run():
@@ -13,3 +14,8 @@ def test_a_zombie_does_not_run():
             break
     assert not is_running(child.pid) and is_running(os.getpid())
     child.wait()
+
+
+def test_a_signal_has_its_name_and_one_for_the_real_time_its_number():
+    assert signal_name(signal.SIGTERM) == "SIGTERM"
+    assert signal_name(signal.SIGRTMIN + 6) == f"signal {signal.SIGRTMIN + 6}"

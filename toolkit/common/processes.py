@@ -1,8 +1,9 @@
-"""Whether another process is still there, and the cores that this one may use."""
+"""Whether another process is still there, what ended it, and the cores that this one may use."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def has_process(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM and the like; those for the real time have a number alone."""
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(number, f"signal {number}")
 
 
 def cores() -> int:

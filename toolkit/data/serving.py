@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.processes import signal_name
 from toolkit.data.examples import Examples
 from toolkit.data.worker_deaths import DEATHS
 
@@ -213,7 +214,7 @@ def accepted(batch: Any) -> Any:
 
 def _ending(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by {signal_name(-code)}"
     return f"ended itself with exit code {code}"
 
 

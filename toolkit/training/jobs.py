@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from toolkit.common.processes import signal_name
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
 LOCK, LOG = "lock", "log.txt"
@@ -115,8 +117,7 @@ def end_of(one: Running) -> Ended:
     code, seconds = one.process.returncode, time.monotonic() - one.begun
     if code >= 0:
         return Ended(code, seconds, last_line(one.job.folder / LOG) if code else "")
-    names = {it.value: it.name for it in signal.Signals}  # those for the real time have none
-    killer = names.get(-code, f"signal {-code}")
+    killer = signal_name(-code)
     memory = ", as the system does where memory runs out" if killer == "SIGKILL" else ""
     return Ended(code, seconds, "" if one.asked else f"killed by {killer}{memory}")
 
