@@ -208,6 +208,8 @@ def test_what_cannot_be_is_refused_in_one_line(folder, capsys, words, message):
 def test_a_model_of_masks_refuses_what_only_writers_can_do(finished):
     with pytest.raises(ToolkitError, match=r"--beam must be with models that write"):
         generate(GenerateConfig(path=[str(finished)], beam=3))
+    with pytest.raises(ToolkitError, match=r"a data folder must be with models that write"):
+        generate(GenerateConfig(path=[str(finished)], folders=["data"]))
     with pytest.raises(ToolkitError, match=r"several checkpoints must be with models that write"):
         generate(GenerateConfig(path=[str(finished)] * 2))
 

@@ -17,6 +17,7 @@ from rich.console import Console as Terminal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.generate import GenerateConfig
+from toolkit.config.names import dashed
 from toolkit.config.search import SearchConfig
 from toolkit.distributed import launch
 from toolkit.generation.fill_mask import Answer, Filled, answers
@@ -104,7 +105,9 @@ def refuse_of_sentences(c: GenerateConfig, learner: Learner) -> None:
     own += ["folders", "gen_subset", "prefixes", "prefix_size", "score_reference"]
     other = [name for name in [*own, "print_alignment"] if getattr(c, name) != getattr(usual, name)]
     if other or len(c.path) > 1:
-        what = "several checkpoints" if not other else "--" + other[0].replace("_", "-")
+        name = other[0] if other else ""
+        unflagged = {"": "several checkpoints", "folders": "a data folder"}
+        what = unflagged.get(name, f"--{dashed(name)}")
         raise ToolkitError(
             f"{what} must be with models that write, by translation or language_modeling, but this "
             f"one was trained with {task.__name__}. Leave it out."
