@@ -16,7 +16,7 @@ def test_a_single_value_has_no_deviation():
     assert summary([2.0]).deviation is None and summary([2.0]).error is None
 
 
-@pytest.mark.parametrize("values", permutations([math.nan, 1.0, 3.0]))
+@pytest.mark.parametrize("values", list(permutations([math.nan, 1.0, 3.0])))
 def test_what_is_no_number_spoils_the_median_in_any_order_and_is_outside_the_range(values):
     s = summary(values)
     assert math.isnan(s.mean) and math.isnan(s.median)

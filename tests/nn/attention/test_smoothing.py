@@ -62,7 +62,7 @@ def test_a_smoothed_map_applies_what_it_shows(kind):
 
 def test_filters_begin_uniform_within_the_bound_of_glorot():
     along, pairs = QueryConvolution(4, 60), PairConvolution(400)
-    assert 0.128 < float(along.filters.abs().max()) < 0.1291
-    assert 0.57 < float(pairs.filters.abs().max()) < 0.5774
+    assert 0.128 < along.filters.abs().max().item() < 0.1291
+    assert 0.57 < pairs.filters.abs().max().item() < 0.5774
     assert not along.bias.any()
     assert not pairs.bias.any()
