@@ -26,4 +26,4 @@ def test_every_head_begins_with_the_variance_of_a_matrix_of_its_own():
     weight = TemperedProjections(364, 4, temperature=False).together.weight
     deviation = (2 / (364 + 91)) ** 0.5
     for head in weight.split(91):
-        assert abs(float(head.std()) - deviation) < 0.02 * deviation
+        assert abs(head.std().item() - deviation) < 0.02 * deviation
