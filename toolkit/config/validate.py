@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from toolkit.config.names import dashed
 from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
+from toolkit.config.sections import DEVICES, PRECISIONS, different_files, one_of, require
 
 WEIGHTS = ("auto", "trained", "average")
 
@@ -74,18 +72,6 @@ class ValidateConfig:
             f"predictions must be those of one checkpoint on one split, but are asked of "
             f"{len(self.path)} on {splits}. Run toolkit-validate for each.",
         )
-        self._refuse_one_file()
-
-    def _refuse_one_file(self) -> None:
-        """The later one would take the place of the other."""
-        found: dict[str, str] = {}
-        for name in ("json", "results_path", "predictions"):
-            path = getattr(self, name)
-            if path is None or (name == "json" and path == "-"):
-                continue
-            other = found.setdefault(os.path.realpath(path), name)
-            require(
-                other == name,
-                f"--{dashed(other)} and --{dashed(name)} must name two files, but both write "
-                f"{path}. Choose another name for one of them.",
-            )
+        figures = None if self.json == "-" else self.json
+        written = {"--results-path": self.results_path, "--predictions": self.predictions}
+        different_files([("--json", figures), *written.items()])

@@ -21,8 +21,8 @@ from toolkit.metrics.translation_scores import CorpusScore, corpus_scores
 from toolkit.tasks.answers import Answers
 from toolkit.tasks.translation_examples import ParallelBatch
 
-END = 1
-"""Symbol behind each source."""
+BLANK = 1
+"""Length of a source without words: its end."""
 LONGER, MORE = 2, 20
 """Symbols that may be written: so many for each of the source's, and so many more."""
 
@@ -48,7 +48,7 @@ class TranslationAnswers(Answers):
         found = best(encoder, batch.inputs, words, beam=self.beam, most=most)
         decode = self.split.codec.target.decode
         said = zip(found, lengths, strict=True)
-        texts = (decode(ids) if length > END else "" for ids, length in said)
+        texts = (decode(ids) if length > BLANK else "" for ids, length in said)
         self.written |= dict(zip(rows, texts, strict=True))
 
     def gather(self, world: World) -> None:

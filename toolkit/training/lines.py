@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import different_files
 from toolkit.data.text import DAMAGE, UNPACKERS
 
 
@@ -42,11 +43,8 @@ def opened(path: str, hint: str) -> Iterator[BinaryIO]:
 def refuse_input(source: str, *results: Path, json: str | None = None) -> None:
     """What is read must not be written over, nor one file twice; `source` is --input."""
     for path in results:
-        if json not in (None, "-") and path.resolve() == Path(str(json)).resolve():
-            raise ToolkitError(
-                f"--json and --results-path must name two files, but both write {path}. Choose "
-                f"another name for one of them."
-            )
+        figures = None if json == "-" else json
+        different_files([("--json", figures), ("--results-path", path)])
         if source != "-" and path.exists() and path.samefile(source):
             raise ToolkitError(
                 f"--results-path must leave the input alone, but would write over {path}. Choose "

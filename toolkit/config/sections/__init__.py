@@ -5,6 +5,7 @@ from toolkit.config.sections.data import DataConfig as DataConfig
 from toolkit.config.sections.logging import LoggingConfig as LoggingConfig
 from toolkit.config.sections.require import DEVICES as DEVICES
 from toolkit.config.sections.require import PRECISIONS as PRECISIONS
+from toolkit.config.sections.require import different_files as different_files
 from toolkit.config.sections.require import one_of as one_of
 from toolkit.config.sections.require import require as require
 from toolkit.config.sections.training import TrainingConfig as TrainingConfig

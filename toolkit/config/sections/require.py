@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
 from toolkit.common.errors import ToolkitError
 
@@ -19,3 +20,18 @@ def require(holds: bool, message: str) -> None:
 def one_of(name: str, value: str, known: Sequence[str]) -> None:
     """Raise where the value of an option is none of those that there are."""
     require(value in known, f"{name} must be one of {', '.join(known)}, but is {value!r}.")
+
+
+def different_files(options: Iterable[tuple[str, object]]) -> None:
+    """Raise where one file is named by two of the options that say what to write; None names none.
+
+    The later one would take the place of the other.
+    """
+    found: dict[str, str] = {}
+    for option, path in options:
+        other = option if path is None else found.setdefault(os.path.realpath(str(path)), option)
+        require(
+            other == option,
+            f"{other} and {option} must name two files, but both write {path}. Choose another name "
+            f"for one of them.",
+        )
