@@ -6,8 +6,8 @@
 Learning is the trainer's own `step`, RMSprop and batches of 32 sentences at 60 places, on the first
 batches of an epoch; tagging is an evaluation of the part `valid`. The models take turns. Words are
 those of the text, without padding. On a busy machine --busy counts the processor's seconds in place
-of the clock's. An update's operations are those of its matrix products. What a whole experiment
-takes, examples/conv_san/collect.py tells from its runs.
+of the clock's. An update's operations are those of its matrix products. examples/conv_san
+has the cost of whole experiments.
 """
 
 from __future__ import annotations

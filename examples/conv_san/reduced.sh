@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Treebanks whose training part is missing: examples/conv_san/reduced.sh TREEBANK...
-# The first 90 % of the development part's sentences are trained on and the rest decides when to stop;
-# the test part is as it is. Baseline and 2d convolution, three seeds. As treebanks.sh otherwise;
-# results are in RUNS (conv-san-runs/reduced), data in DATA (conv-san-data/reduced).
+# Treebanks without their training part: examples/conv_san/reduced.sh TREEBANK...
+# TREEBANK: folders with *-dev and *-test.conllu (or .xz). Trains on the first 90 % of the development sentences, stops
+# by the others, and evaluates on the complete test part. Baseline and 2d convolution, three seeds. Save directories are
+# in RUNS (conv-san-runs/reduced), data in DATA (conv-san-data/reduced); JOBS runs at a time (2). Restart it to resume.
 set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-runs="${RUNS:-conv-san-runs/reduced}"
-data="${DATA:-conv-san-data/reduced}"
+. "$(dirname "$0")/../common.sh"
+runs="${RUNS:-conv-san-runs/reduced}" data="${DATA:-conv-san-data/reduced}"
 export OMP_NUM_THREADS=1
-[ $# -gt 0 ] || { echo "usage: $0 TREEBANK...   (folders with *-dev and *-test.conllu, or .xz)" >&2; exit 2; }
+[ $# -gt 0 ] || usage "no treebank given."
 
 for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   for folder in "$@"; do
@@ -25,3 +24,4 @@ for seeds in ${SEEDS:-0 0,1 0,1,2}; do
       --grid arch=conv_san_ud_add,conv_san_ud_conv2d --sweep.jobs "${JOBS:-2}" --save-dir "$runs/$name"
   done
 done
+print_tables conv_san "$runs" --name reduced

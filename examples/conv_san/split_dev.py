@@ -1,4 +1,4 @@
-"""The first 90 % of a treebank file's sentences as train.conllu, the rest as dev.conllu:
+"""Split a treebank file: the first 90 % of its sentences to train.conllu, the rest to dev.conllu.
 
 python split_dev.py xx-ud-dev.conllu[.xz] FOLDER
 """
@@ -20,7 +20,7 @@ def sentences(path: Path) -> list[str]:
 
 def main(source: str, folder: str) -> None:
     if not Path(source).is_file():
-        sys.exit(f"{source} must be one development part, .conllu or .xz, but is none.")
+        sys.exit(f"No such file: {source}. Expected one development part, .conllu or .conllu.xz.")
     found = sentences(Path(source))
     kept = int(SHARE * len(found))
     Path(folder, "train.conllu").write_text("".join(found[:kept]), encoding="utf-8")

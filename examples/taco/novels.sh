@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# TACO, its two ablations and BERT, learnt from novels: examples/taco/novels.sh TEXT...
-# TEXT: files or folders of plain text (.txt, .gz, .xz). 15 runs, two at a time, of 5 to 15 minutes
-# each on two cores; stop it whenever you like, it goes on where it was. Results are in RUNS (taco-runs).
+# TACO, its two ablations and BERT, pre-trained on novels: examples/taco/novels.sh TEXT...
+# TEXT: files or folders of plain text (.txt, .gz, .xz). 15 runs, JOBS (2) at a time, of 5 to 15 minutes each on two
+# cores. Save directories are in RUNS (taco-runs), data in DATA (novels-data). Restart it to resume.
 set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-runs="${RUNS:-taco-runs}"
-data="${DATA:-novels-data}"
-[ $# -gt 0 ] || { echo "usage: $0 TEXT...   (files or folders of plain text)" >&2; exit 2; }
+. "$(dirname "$0")/../common.sh"
+runs="${RUNS:-taco-runs}" data="${DATA:-novels-data}"
+[ $# -gt 0 ] || usage "no text given."
 
-[ -f "$data/meta.json" ] || toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" \
-  --units sentences --lowercase --vocab-size 8000 --valid-share 0.01 --destdir "$data"
+prepare_text "$data" "$@"
 learn() {
   toolkit-train "$data" --user-dir "$here" --task mpm --task.samples blocks \
     --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1000 --lr 2e-3 \
@@ -18,3 +16,4 @@ learn() {
 }
 learn --grid arch=taco_192,taco_192_summed,bert_192 --save-dir "$runs/both"
 learn --grid arch=taco_192,bert_192 --task.objectives mlm --save-dir "$runs/words"
+print_tables taco "$runs"

@@ -1,62 +1,77 @@
-"""The table of multi30k.sh: python scores.py RUNS.
+"""Table of the translations of multi30k.sh: python scores.py RUNS [--into scores.jsonl]
 
-BLEU is counted in two ways: as sacreBLEU does by default, on text as it stands; and in lower case,
-which with words cut from punctuation is how results on Multi30k are mostly published.
+BLEU is computed by sacreBLEU on the text as it is, and on lower-cased text, as most published
+results on Multi30k are (those on tokenized text).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from toolkit.metrics.summary import summary
 from toolkit.metrics.tables import Table
 from toolkit.metrics.translation_scores import corpus_scores
 
-KINDS = {"best": "best checkpoint", "averaged-10": "last 10 averaged"}
+WEIGHTS = {"best": "best checkpoint", "averaged-10": "last 10 averaged"}
+COLUMNS = ("architecture", "weights", "bleu", "bleu_by_seed", "bleu_lowercase", "chrf")
 
 
-def counted(file: Path) -> tuple[dict[str, float], dict[str, str]]:
-    """Scores of what toolkit-generate wrote, and how each was counted."""
+def score(file: Path) -> tuple[dict[str, float], dict[str, str]]:
+    """Scores of an output of toolkit-generate, and their sacreBLEU signatures."""
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    said = [line["hypotheses"][0]["text"] if line["hypotheses"] else "" for line in lines]
-    true = [line["reference"] for line in lines]
-    scores = {score.name: score for score in corpus_scores(said, true)}
-    [lower] = corpus_scores(said, true, names=["bleu"], lowercase=True)
-    found = {"BLEU": scores["bleu"], "BLEU, lower case": lower, "chrF": scores["chrf"]}
+    outputs = [line["hypotheses"][0]["text"] if line["hypotheses"] else "" for line in lines]
+    references = [line["reference"] for line in lines]
+    scores = {score.name: score for score in corpus_scores(outputs, references)}
+    [lower] = corpus_scores(outputs, references, names=["bleu"], lowercase=True)
+    found = {"bleu": scores["bleu"], "bleu_lowercase": lower, "chrf": scores["chrf"]}
     return {n: s.value for n, s in found.items()}, {n: s.signature for n, s in found.items()}
 
 
-def runs(folder: Path) -> Iterator[tuple[str, str, Path]]:
-    """Architecture, which weights, and the file with what they wrote."""
+def list_outputs(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """Architecture, weights and output file."""
     for run in sorted(folder.glob("arch=*")):
         arch = run.name.removeprefix("arch=").partition(",")[0]
-        for kind, told in KINDS.items():
-            if (file := run / f"{kind}.jsonl").exists():
-                yield arch, told, file
+        for name, weights in WEIGHTS.items():
+            if (file := run / f"{name}.jsonl").exists():
+                yield arch, weights, file
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("runs", type=Path, help="RUNS of multi30k.sh")
+    parser.add_argument("--into", type=Path, help="also write the table as JSON lines")
+    given = parser.parse_args()
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     signatures: dict[str, str] = {}
-    for arch, told, file in runs(Path(sys.argv[1])):
-        scores, signatures = counted(file)
+    for arch, weights, file in list_outputs(given.runs):
+        scores, signatures = score(file)
         for name, value in scores.items():
-            values[arch, told][name].append(value)
+            values[arch, weights][name].append(value)
     if not values:
-        sys.exit(f"{sys.argv[1]} must hold translations of multi30k.sh, but there are none.")
-    rows: list[list[str | int]] = []
-    for (arch, told), scores in values.items():
-        each = [" ".join(f"{value:.2f}" for value in found) for found in scores.values()]
-        mean = f"{summary(scores['BLEU']).mean:.2f}"
-        rows.append([arch, told, len(scores["BLEU"]), *each, mean])
-    heads = ("architecture", "weights", "seeds", *signatures, "mean BLEU")
-    Table(columns=heads, rows=rows, numbers=heads[2:]).print()
+        sys.exit(f"{given.runs} has no translations of multi30k.sh.")
+    lines: list[dict[str, Any]] = []
+    for (arch, weights), scores in values.items():
+        means = {name: summary(found).mean for name, found in scores.items()}
+        line = {"architecture": arch, "weights": weights, **means, "bleu_by_seed": scores["bleu"]}
+        lines.append({name: line[name] for name in COLUMNS})
+    if given.into:
+        given.into.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    rows = [[cell(value) for value in line.values()] for line in lines]
+    Table(columns=COLUMNS, rows=rows, numbers=COLUMNS[2:]).print()
     for name, signature in signatures.items():
         print(f"{name}: {signature}")
+
+
+def cell(value: str | float | list[float]) -> str:
+    if isinstance(value, list):
+        return " ".join(f"{it:.2f}" for it in value)
+    return value if isinstance(value, str) else f"{value:.2f}"
 
 
 if __name__ == "__main__":

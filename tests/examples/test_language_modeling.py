@@ -1,45 +1,42 @@
-"""The table of examples/language_modeling, on runs made by hand; and the recipe."""
+"""The tables of examples/language_modeling, on runs made by hand; and the recipe."""
 
 from __future__ import annotations
 
-import json
 import runpy
+import sys
 from pathlib import Path
 
 from toolkit.config.load import load
 from toolkit.config.train import TRAIN
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "language_modeling"
+TOOLS = EXAMPLE.parents[1] / "tools"
+sys.path.insert(0, str(TOOLS))
+from run_records import Run  # noqa: E402
 
 
-def trained(folder, seed, arch, ppls):
-    (place := Path(f"{folder}seed={seed}")).mkdir(parents=True)
-    lines = [
-        {
-            "event": "valid",
-            "subset": "valid",
-            "update": n,
-            "ppl": ppl,
-            "word_ppl": 2 * ppl,
-            "loss": 1,
-        }
-        for n, ppl in enumerate(ppls)
+def trained(name, options, ppls):
+    validations = [
+        {"update": n, "subset": "valid", "ppl": ppl} for n, ppl in enumerate(ppls, start=1)
     ]
-    (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config = {"training": {"seed": seed}, "arch": {"positions": "none", "relative": "none", **arch}}
-    (place / "result.json").write_text(json.dumps({"config": config}))
+    record = {"config": options, "valid": {"valid": {"word_ppl": 2 * ppls[-1]}}}
+    return Run(name, record, validations)
 
 
-def test_perplexities_after_the_last_update_are_summed_up_over_seeds(tmp_path):
-    trained(tmp_path / "absolute" / "a,", 1, {"positions": "sinusoidal"}, [9.0, 4.0])
-    trained(tmp_path / "absolute" / "a,", 2, {"positions": "sinusoidal"}, [5.0, 6.0])
-    trained(tmp_path / "relative" / "b,", 1, {"relative": "shaw"}, [3.0])
-    trained(tmp_path / "neither" / "_", 1, {}, [7.0])
-    names = runpy.run_path(str(EXAMPLE / "table.py"))
-    rows = {row[0]: row[1:] for row in names["table"](tmp_path).rows}
-    assert rows["sinusoidal"][:3] == [2, "5.000 ± 1.414", "10.000 ± 2.828"]
-    assert rows["shaw"][:2] == [1, "3.000"] and rows["neither"][1] == "7.000"
-    assert len(rows) == 3
+def test_perplexities_are_averaged_over_seeds(tmp_path):
+    runs = [
+        trained("absolute/seed=1", {"arch.positions": "sinusoidal"}, [9.0, 4.0]),
+        trained("absolute/seed=2", {"arch.positions": "sinusoidal"}, [5.0, 6.0]),
+        trained("relative/seed=1", {"arch.relative": "shaw"}, [8.0, 3.0]),
+        trained("neither/seed=1", {}, [9.0, 7.0]),
+    ]
+    tables = dict(
+        runpy.run_path(str(TOOLS / "tables/language_modeling.py"))["tables"](runs, tmp_path)
+    )
+    head, neither, sinusoidal, shaw = tables["novels"]
+    assert head[2:4] == ["ppl after 1 updates", "ppl after 2 updates"]
+    assert sinusoidal[1:5] == ["2", "7.0 ± 2.8", "5.00 ± 1.41", "10.0 ± 2.8"]
+    assert (neither[3], shaw[1], shaw[3]) == ("7.00", "1", "3.00")
 
 
 def test_the_recipe_is_one_that_training_takes():

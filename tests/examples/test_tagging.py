@@ -13,9 +13,9 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tu
 @pytest.mark.parametrize(
     ("folders", "told"),
     [
-        (["a/taco", "b/taco/"], "must have names of their own, but taco is taken"),
-        (["a/taco", "words"], "must have names of their own, but words is taken"),
-        (["a/taco", "c/bert"], "c/bert must be a save folder with a checkpoint_best, but is none"),
+        (["a/taco", "b/taco/"], "the name taco is used twice"),
+        (["a/taco", "words"], "the name words is used twice"),
+        (["a/taco", "c/bert"], "c/bert has no checkpoint_best"),
     ],
 )
 def test_save_folders_that_cannot_be_told_apart_are_refused(tmp_path, folders, told):

@@ -27,7 +27,9 @@ def told(monkeypatch, capsys):
     """Runs the script on a folder; gives the lines that it prints."""
 
     def tell(folder):
-        monkeypatch.setattr(sys, "argv", ["scores.py", str(folder)])
+        monkeypatch.setattr(
+            sys, "argv", ["scores.py", str(folder), "--into", f"{folder}/scores.jsonl"]
+        )
         runpy.run_path(str(EXAMPLES / "translation" / "scores.py"), run_name="__main__")
         return capsys.readouterr().out.splitlines()
 
@@ -39,14 +41,16 @@ def test_scores_of_all_seeds_are_told_in_both_countings(tmp_path, told):
     written(tmp_path / "arch=lightconv_tiny,seed=2", "best", [text.lower() for text in TRUE])
     written(tmp_path / "arch=lightconv_tiny,seed=1", "averaged-10", TRUE)
     _, best, averaged, *signatures = told(tmp_path)
-    assert best.startswith("lightconv_tiny  best checkpoint") and "100.00 100.00" in best
+    assert best.startswith("lightconv_tiny  best checkpoint") and best.split()[-2] == "100.00"
     assert "last 10 averaged" in averaged and averaged.split()[-1] == "100.00"
-    assert any("BLEU, lower case: " in line and "case:lc" in line for line in signatures)
+    assert any("bleu_lowercase: " in line and "case:lc" in line for line in signatures)
     assert float(best.split()[-1]) < 100
+    [line, _] = map(json.loads, (tmp_path / "scores.jsonl").read_text().splitlines())
+    assert line["bleu_by_seed"][0] == pytest.approx(100) and len(line["bleu_by_seed"]) == 2
 
 
 def test_a_folder_without_translations_is_told(tmp_path, told):
-    with pytest.raises(SystemExit, match=r"must hold translations of multi30k.sh"):
+    with pytest.raises(SystemExit, match=r"has no translations of multi30k.sh"):
         told(tmp_path)
 
 

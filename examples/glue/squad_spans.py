@@ -1,0 +1,88 @@
+"""Whether the places that windows give to SQuAD's answers give the answers back.
+
+python examples/glue/squad_spans.py FOLDER [--split train] [--tokens 384] [--stride 128] [--show 20]
+
+FOLDER is what toolkit-preprocess --format squad wrote. For the first answer of each question (the
+one that is learnt) the text at its places in a window is compared with what the file says. Every
+miss has a reason; those of all answers, not only the first, are in toolkit-preprocess --json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from toolkit.data.folder import DataFolder
+from toolkit.data.reading.spans import characters_of
+from toolkit.data.reading.split import SquadSplit
+from toolkit.metrics.reading import exact
+from toolkit.metrics.tables import Table
+from toolkit.tasks.squad_config import SquadConfig
+from toolkit.tasks.squad_examples import WindowExamples
+
+ALL = "as it is"
+MANY = 64
+
+
+def read_back(examples: WindowExamples) -> Iterator[tuple[int, str]]:
+    """Question, and the text at its answer's places, for every window that has the answer."""
+    split, windows = examples.split, examples.windows
+    for begin in range(0, len(examples.lengths), MANY):
+        ids = np.arange(begin, min(begin + MANY, len(examples.lengths)))
+        batch = examples.collate(ids, None)
+        for row in (batch.begins > 0).nonzero()[:, 0].tolist():
+            window = begin + row
+            question = int(windows.questions[window])
+            skipped = int(windows.begins[window] - batch.firsts[row])
+            places = (int(places[row]) + skipped for places in (batch.begins, batch.ends))
+            read = split.read(question)
+            yield question, read.text[slice(*characters_of(read.begins, read.ends, *places))]
+
+
+def outcome(texts: list[str], wanted: str, room: bool) -> str:
+    """What became of one answer."""
+    if not texts:
+        return "in no window as a whole" if room else "no token stands for it"
+    if texts[0] == wanted.strip():
+        return ALL
+    same = "the same by the official rules" if exact(texts[0], wanted) else "other text"
+    return f"begins or ends inside a token, {same}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder")
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--tokens", type=int, default=384)
+    parser.add_argument("--stride", type=int, default=128)
+    parser.add_argument("--show", type=int, default=20)
+    given = parser.parse_args()
+    split = SquadSplit(DataFolder.open(given.folder), given.split)
+    c = SquadConfig(tokens_per_sample=given.tokens, stride=given.stride)
+    examples = WindowExamples(c, split, training=False)
+    found: dict[int, list[str]] = {}
+    for question, text in read_back(examples):
+        found.setdefault(question, []).append(text)
+    counts, misses = Counter[str](), []
+    for question, record in enumerate(split.records):
+        if record["answers"]:
+            wanted, texts = record["answers"][0], found.get(question, [])
+            assert len(set(texts)) < 2, "all windows that have an answer have the same"
+            why = outcome(texts, wanted, bool(split.spans[question][0] >= 0))
+            counts[why] += 1
+            if why != ALL:
+                misses.append(f"{record['id']}: {wanted!r} is read as {texts[:1]}: {why}")
+    total = counts.total()
+    rows = [[why, n, f"{n / total:.2%}"] for why, n in counts.most_common()]
+    caption = f"{total:,} answers of {given.split} in {len(examples.lengths):,} windows"
+    Table(
+        columns=("answer", "count", "share"), rows=rows, numbers=("share",), caption=caption
+    ).print()
+    print("\n".join(misses[: given.show]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The table of GLUE's tasks, from runs made by hand."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.metrics.glue_score import EIGHT, NINE
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
+table = runpy.run_path(str(SCRIPT))["table"]
+COLUMNS = ["task", "n", "mean", "deviation", "error", "median", "best"]
+
+
+def write(folder, seed, scores, lr=1.0, mismatched=()):
+    """A run with these scores after its epochs."""
+    place = folder / f"lr={lr},seed={seed}"
+    place.mkdir(parents=True)
+    events = [
+        {"event": "valid", "subset": subset, "update": update, "score": score}
+        for subset, found in (("valid", scores), ("valid_mismatched", mismatched))
+        for update, score in enumerate(found, 1)
+    ]
+    (place / "metrics.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))
+    config = {"optimizer": {"lr": lr}, "training": {"seed": seed}}
+    (place / "result.json").write_text(json.dumps({"config": config}))
+
+
+def test_the_last_or_the_best_validation_of_each_seed_counts(tmp_path):
+    for seed, scores in enumerate(([0.9, 0.5], [0.6, 0.7], [0.5, 0.9])):
+        write(tmp_path, seed, scores)
+    (row,) = table([f"RTE={tmp_path}"]).rows
+    assert row[:2] == ["RTE", 3]
+    assert row[2:] == pytest.approx([70, 20, 20 / 3**0.5, 70, 90])
+    (row,) = table([f"RTE={tmp_path}"], "best").rows
+    assert row[2] == pytest.approx(100 * (0.9 + 0.7 + 0.9) / 3) and row[5] == pytest.approx(90)
+
+
+def test_mismatched_scores_are_those_of_the_update_that_the_matched_ones_chose(tmp_path):
+    write(tmp_path, 0, [0.8, 0.6], mismatched=[0.5, 0.9])
+    found = table([f"MNLI={tmp_path}"], "best")
+    assert [(row[0], row[2]) for row in found.rows] == [
+        ("MNLI-m", pytest.approx(80)), ("MNLI-mm", pytest.approx(50))
+    ]  # fmt: skip
+
+
+def test_correlations_of_constant_answers_count_as_nothing(tmp_path):
+    write(tmp_path, 0, [0.2, "NaN"])
+    assert table([f"STS-B={tmp_path}"]).rows[0][2] == 0
+    assert table([f"STS-B={tmp_path}"], "best").rows[0][2] == pytest.approx(20)
+
+
+def test_of_several_configurations_the_best_is_taken_and_named(tmp_path):
+    for lr, scores in ((1.0, (0.5, 0.5, 0.9)), (2.0, (0.6, 0.6, 0.6))):
+        for seed, score in enumerate(scores):
+            write(tmp_path, seed, [score], lr)
+    assert table([f"RTE={tmp_path}"]).rows[0][-1] == "lr=1.0"
+    (row,) = table([f"RTE={tmp_path}"], by="median").rows
+    assert row[5] == pytest.approx(60) and row[-1] == "lr=2.0"
+
+
+def test_means_over_tasks_are_plain_and_their_deviation_is_that_of_the_seeds_means(tmp_path):
+    words = []
+    for task in (*EIGHT[:-1], "MNLI"):
+        for seed, score in enumerate((0.5, 0.7)):
+            write(tmp_path / task, seed, [score], mismatched=[1.0] if task == "MNLI" else [])
+        words.append(f"{task}={tmp_path / task}")
+    found = table(words)
+    assert list(found.columns) == COLUMNS
+    nine, eight = found.rows[-2:]
+    assert eight[0] == "mean of eight"
+    assert eight[1:] == pytest.approx([2, 60, 200**0.5, 10, 60, 70])
+    assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE))
+
+
+def test_tasks_of_unequal_seeds_have_a_mean_alone(tmp_path):
+    for task in (*EIGHT[:-1], "MNLI"):
+        for seed in range(2 if task == "RTE" else 1):
+            write(tmp_path / task, seed, [0.5])
+    found = table([f"{task}={tmp_path / task}" for task in (*EIGHT[:-1], "MNLI")])
+    assert found.rows[-1][:5] == ["mean of eight", None, pytest.approx(50), None, None]
+
+
+def test_what_is_no_set_of_scored_runs_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match="runs must be given as TASK=FOLDER, but are given as"):
+        table(["RTE"])
+    write(tmp_path, 0, [])
+    with pytest.raises(ToolkitError, match="a task must have runs with a validation score, but RT"):
+        table([f"RTE={tmp_path}"])
+
+
+def test_the_script_prints_markdown(tmp_path):
+    write(tmp_path, 0, [0.5])
+    command = [sys.executable, SCRIPT, "--at", "best", f"RTE={tmp_path}"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.stdout.startswith("| task | n | mean |") and "| RTE | 1 | 50.000 |" in found.stdout

@@ -1,0 +1,49 @@
+"""The tables of the examples' READMEs are those that the records give."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+import example_tables  # noqa: E402
+from run_records import load_runs  # noqa: E402
+
+READMES = example_tables.readmes()
+
+
+@pytest.mark.parametrize("readme", READMES, ids=[readme.parent.name for readme in READMES])
+def test_the_tables_of_a_readme_are_current(readme):
+    assert example_tables.updated(readme) == readme.read_text("utf-8"), (
+        "run python tools/example_tables.py"
+    )
+
+
+@pytest.mark.parametrize("readme", READMES, ids=[readme.parent.name for readme in READMES])
+def test_every_table_has_its_place_in_the_readme(readme):
+    known = example_tables.tables(readme.parent.name, readme.parent)
+    assert [key for _, key, _ in example_tables.PLACE.findall(readme.read_text("utf-8"))]
+    for key in known:
+        assert f"<!-- table: {key} -->" in readme.read_text("utf-8")
+
+
+def test_a_wrong_digit_is_found(tmp_path):
+    example = tmp_path / "composite_bert"
+    shutil.copytree(READMES[0].parents[1] / example.name, example)
+    readme = example / "README.md"
+    text = readme.read_text("utf-8")
+    readme.write_text(text.replace("| composite | 4.475 |", "| composite | 4.474 |"), "utf-8")
+    assert example_tables.updated(readme) == text != readme.read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", sorted((TOOLS.parent / "examples").glob("*/runs.jsonl")), ids=str)
+def test_every_run_has_a_line_and_its_validations(file):
+    runs = load_runs(file)
+    assert len({run.name for run in runs}) == len(runs)
+    for run in runs:
+        assert run.record["config_digest"] and run.record["commit"] and run.config
+        assert run.validations[-1]["update"] == run.record["updates"]

@@ -1,0 +1,91 @@
+"""Add finished runs to an example's records, or unpack records into save directories.
+
+    python tools/collect_runs.py FOLDER --into examples/x/runs.jsonl [--name EXPERIMENT]
+    python tools/collect_runs.py --unpack examples/x/runs.jsonl FOLDER
+
+FOLDER holds save directories of toolkit-train at any depth. Each finished run becomes a line of
+runs.jsonl, named EXPERIMENT/PATH, and its validations go to curves.jsonl.xz in the same folder; a
+run of the same name is replaced. --results FILE adds what `toolkit-validate --results-path FILE`
+wrote about these runs. Unpacking writes metrics.jsonl (validations only) and result.json of every
+run, as `toolkit-plot curve` and sweeps of toolkit-train read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from run_records import Run, collect_runs, load_runs, write_runs
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="save directories")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--into", type=Path, metavar="FILE", help="runs.jsonl to add to")
+    target.add_argument("--unpack", type=Path, metavar="FILE", help="runs.jsonl to unpack")
+    parser.add_argument("--name", default="", help="name of the experiment, before the runs' paths")
+    parser.add_argument("--results", type=Path, help="test metrics from toolkit-validate")
+    parser.add_argument("--machine", default=describe_machine(), help="default: this one")
+    parser.add_argument("--commit", default=current_commit(), help="default: HEAD")
+    given = parser.parse_args()
+    if given.unpack:
+        unpack(load_runs(given.unpack), given.folder)
+        return
+    added = collect_runs(given.folder, given.name)
+    if not added:
+        parser.error(f"{given.folder} has no finished runs.")
+    results = json.loads(given.results.read_text("utf-8")) if given.results else {}
+    for run in added:
+        add_test_metrics(run, results)
+        run.record.update(machine=given.machine, commit=given.commit)
+    kept = {run.name: run for run in load_runs(given.into)} if given.into.exists() else {}
+    write_runs((kept | {run.name: run for run in added}).values(), given.into)
+    print(f"{given.into}: {len(added)} runs added or replaced")
+
+
+def describe_machine() -> str:
+    """The processor's model and the number of cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        models = []
+    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores"
+
+
+def current_commit() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def add_test_metrics(run: Run, results: dict[str, Any]) -> None:
+    """Results are keyed by the last parts of the run's path."""
+    for name, metrics in results.items():
+        if run.name.endswith(name):
+            run.record["results"] = metrics
+
+
+def unpack(runs: list[Run], folder: Path) -> None:
+    for run in runs:
+        place = folder / run.name
+        place.mkdir(parents=True, exist_ok=True)
+        events = [{"event": "valid", **it} for it in run.validations]
+        text = "".join(json.dumps(event) + "\n" for event in events)
+        (place / "metrics.jsonl").write_text(text, "utf-8")
+        known = ("updates", "epochs", "seconds", "train", "valid", "best", "config_digest")
+        result = {key: run.record[key] for key in known} | {"signal": None, "config": run.config}
+        (place / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

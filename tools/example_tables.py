@@ -1,0 +1,76 @@
+"""Generate the tables of examples/*/README.md from the records beside them.
+
+    python tools/example_tables.py                        # rewrite all tables
+    python tools/example_tables.py --check                # exit 1 if a table is out of date
+    python tools/example_tables.py taco --runs FOLDER     # print the tables of your own runs
+    python tools/example_tables.py conv_san --runs FOLDER --name ud
+
+`tools/tables/NAME.py` defines the tables. In the README each stands between `<!-- table: KEY -->`
+and `<!-- end -->`. FOLDER holds save directories of toolkit-train, or is a runs.jsonl file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import runpy
+import sys
+from pathlib import Path
+
+from run_records import load_runs
+from table_cells import Rows, markdown
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "examples"
+PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def tables(example: str, source: Path, name: str = "") -> dict[str, Rows]:
+    """Key -> rows, of those tables for which there are runs."""
+    make = runpy.run_path(str(HERE / "tables" / f"{example}.py"))["tables"]
+    made = make(load_runs(source, name), source)
+    return {key: rows for key, rows in made if len(rows) > 1}
+
+
+def updated(readme: Path) -> str:
+    """The text of a README with its tables regenerated."""
+    known = tables(readme.parent.name, readme.parent)
+
+    def fill(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{markdown(known[found[2]])}\n{found[3]}"
+
+    return PLACE.sub(fill, readme.read_text("utf-8"))
+
+
+def readmes() -> list[Path]:
+    return [EXAMPLES / path.stem / "README.md" for path in sorted(HERE.glob("tables/*.py"))]
+
+
+def outdated() -> list[Path]:
+    return [readme for readme in readmes() if updated(readme) != readme.read_text("utf-8")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("example", nargs="?", help="name of an example, with --runs")
+    parser.add_argument("--runs", type=Path, help="your own runs")
+    parser.add_argument("--name", default="", help="experiment that the runs belong to")
+    parser.add_argument("--check", action="store_true", help="only compare")
+    given = parser.parse_args()
+    if (given.example is None) != (given.runs is None):
+        parser.error("an example's name and --runs require each other.")
+    if given.runs:
+        for rows in tables(given.example, given.runs, given.name).values():
+            print(markdown(rows))
+    elif given.check:
+        sys.exit("\n".join(f"{readme}: run tools/example_tables.py" for readme in outdated()) or 0)
+    else:
+        for readme in outdated():
+            readme.write_text(updated(readme), "utf-8")
+            print(f"updated {readme}")
+
+
+if __name__ == "__main__":
+    main()

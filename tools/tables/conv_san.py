@@ -1,0 +1,196 @@
+"""Tagging accuracy on treebanks, beside that of Dufter et al. 2020."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from run_records import Run, group, of_experiment
+from table_cells import Rows, spread
+
+HERE = Path(__file__).resolve().parent
+PAPER = json.loads((HERE.parents[1] / "examples/conv_san/paper.json").read_text("utf-8"))
+METRICS = {
+    "all": "accuracy",
+    "unknown": "oov_accuracy",
+    "ambiguous": "ambiguous_accuracy",
+}
+NAMES = {
+    "none": "none",
+    "concat": "PE[con]",
+    "add": "PE[add]",
+    "p": "P",
+    "r": "R",
+    "pr": "P+R",
+    "temp": "PE[add] + Temp",
+    "conv1d": "PE[add] + Conv",
+    "conv2d": "PE[add] + Conv2d",
+}
+"""Rows of the paper's Table 2."""
+BASELINE_AND_BEST = ("add", "conv2d")
+
+
+class Cell(NamedTuple):
+    mean: float
+    deviation: float
+    """Between seeds; NaN for a single one."""
+
+    def text(self, digits: int = 2) -> str:
+        spread = "" if math.isnan(self.deviation) else f" ± {self.deviation:.{digits}f}"
+        return f"{self.mean:.{digits}f}{spread}"
+
+
+def variant(run: Run) -> str:
+    """add, pr, conv2d ..."""
+    return run.arch.removeprefix("conv_san_").removeprefix("ud_")
+
+
+def treebank(run: Run) -> str:
+    return run.name.split("/")[1]
+
+
+def percents(runs: Sequence[Run], metric: str) -> list[float]:
+    """On the test part, at the best epoch of the development part."""
+    return [100 * run.best(METRICS[metric], "test") for run in runs]
+
+
+def cell(values: Sequence[float]) -> Cell:
+    return Cell(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else math.nan)
+
+
+def macro(treebanks: Mapping[str, list[Run]], metric: str = "all") -> Cell:
+    """Mean over treebanks of the means, and of the deviations between seeds."""
+    cells = [cell(percents(runs, metric)) for runs in treebanks.values()]
+    return Cell(*(statistics.mean(column) for column in zip(*cells, strict=True)))
+
+
+def beside(ours: str, paper: float | None) -> str:
+    return ours if paper is None else f"{ours} / {paper:.2f}"
+
+
+def by_treebank(runs: list[Run]) -> Rows:
+    """Accuracy on all words, with the paper's."""
+    found = {name: group(of, variant) for name, of in group(runs, treebank).items()}
+    names = [name for name in NAMES if any(name in of for of in found.values())]
+    rows = [["treebank", *(NAMES[name] for name in names)]]
+    for place, of in sorted(found.items()):
+        paper = PAPER["ud"].get(place, {})
+        cells = [
+            beside(cell(percents(of[name], "all")).text(), paper.get(name)) if name in of else "-"
+            for name in names
+        ]
+        rows.append([place, *cells])
+    means = []
+    for name in names:
+        of = {place: variants[name] for place, variants in found.items() if name in variants}
+        papers = [PAPER["ud"][place][name] for place in of if place in PAPER["ud"]]
+        theirs = statistics.mean(papers) if len(papers) == len(of) else None
+        means.append(beside(macro(of).text(), theirs) if len(of) == len(found) else "-")
+    return [*rows, [f"mean of {len(found)}", *means]]
+
+
+def by_words(runs: list[Run], names: Sequence[str]) -> Rows:
+    """Means over treebanks, of all, unknown and ambiguous words."""
+    rows = [["model", *(f"{metric} words" for metric in METRICS)]]
+    for name in names:
+        of = group([run for run in runs if variant(run) == name], treebank)
+        if of and len(of) == len(group(runs, treebank)):  # else a mean over other treebanks
+            rows.append([NAMES[name], *(f"{macro(of, metric).mean:.2f}" for metric in METRICS)])
+    return rows
+
+
+def best_update(validations: list[dict[str, Any]], patience: int) -> int:
+    """The best update if training had stopped after `patience` epochs without improvement."""
+    accuracy = {v["update"]: v["accuracy"] for v in validations if v["subset"] == "valid"}
+    best, waited = min(accuracy), 0
+    for update in sorted(accuracy):
+        if accuracy[update] > accuracy[best]:
+            best, waited = update, 0
+        elif update != best and (waited := waited + 1) == patience:
+            break
+    return best
+
+
+def after_two_epochs(runs: list[Run]) -> Rows:
+    """French-Spoken and the mean over treebanks with patience 2."""
+    cells: dict[str, dict[str, list[float]]] = {}
+    for (place, name), of in group(runs, lambda run: (treebank(run), variant(run))).items():
+        cells.setdefault(place, {})[name] = [
+            100 * run.at(best_update(run.validations, 2), "accuracy", "test") for run in of
+        ]
+    names = [name for name in NAMES if all(name in of for of in cells.values())]
+    rows = [["patience 2", *(NAMES[name] for name in names)]]
+    if "French-Spoken" in cells:
+        of_one = cells["French-Spoken"]
+        rows.append(["French-Spoken", *(spread(of_one[name], 1) for name in names)])
+    means = [statistics.mean(statistics.mean(of[name]) for of in cells.values()) for name in names]
+    return [*rows, [f"mean of {len(cells)}", *(f"{mean:.2f}" for mean in means)]]
+
+
+def two_models(runs: list[Run]) -> Rows:
+    """Baseline and 2d convolution; two treebanks a row."""
+    found = group(runs, treebank)
+    lines = []
+    for place, of in sorted(found.items()):
+        models = group(of, variant)
+        cells = [spread(percents(models[name], "all"), 2) for name in BASELINE_AND_BEST]
+        lines.append([place, *cells])
+    half = math.ceil(len(lines) / 2)
+    padded = [*lines, ["", "", ""]][: 2 * half]
+    head = ["treebank", *(NAMES[name] for name in BASELINE_AND_BEST)]
+    pairs = zip(padded[:half], padded[half:], strict=True)
+    return [head * 2, *(left + right for left, right in pairs)]
+
+
+def penn(runs: list[Run], spectral: list[Run]) -> Rows:
+    found = group(runs, variant)
+    ours = {name: {m: cell(percents(of, m)) for m in METRICS} for name, of in found.items()}
+    paper = {name: Cell(*PAPER["penn"][name]["all"]) for name in NAMES}
+    head = ["model", *(f"{metric} words" for metric in METRICS), "all words, paper"]
+    rows = [[*head, "rank", "rank, paper"]]
+    for name in (it for it in NAMES if it in ours):
+        theirs = rank(paper, name)
+        here = rank({other: cells["all"] for other, cells in ours.items()}, name)
+        rows.append([NAMES[name], *texts(ours[name]), paper[name].text(), here, theirs])
+    if spectral:
+        cells = texts({metric: cell(percents(spectral, metric)) for metric in METRICS})
+        rows.append(["R as in the authors' code", *cells, paper["r"].text(), "-", "8"])
+    return rows
+
+
+def texts(cells: Mapping[str, Cell]) -> list[str]:
+    return [cell.text(2 if metric == "all" else 1) for metric, cell in cells.items()]
+
+
+def rank(cells: Mapping[str, Cell], name: str) -> str:
+    return str(1 + sum(other.mean > cells[name].mean for other in cells.values()))
+
+
+def cost(runs: list[Run]) -> Rows:
+    rows = [["experiment", "runs", "hours of one process", "epochs, median", "epochs, maximum"]]
+    for name, of in group(runs, lambda run: run.name.partition("/")[0]).items():
+        hours = sum(run.record["seconds"] for run in of) / 3600
+        epochs = [run.record["epochs"] for run in of]
+        numbers = (f"{hours:.2f}", f"{statistics.median(epochs):.0f}", str(max(epochs)))
+        rows.append([f"`{name}`", str(len(of)), *numbers])
+    return rows
+
+
+def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
+    ud, reduced, penn_runs = (of_experiment(runs, name) for name in ("ud", "reduced", "penn"))
+    yield "cost", cost(runs)
+    if ud:
+        yield "ud", by_treebank(ud)
+        yield "words", by_words(ud, list(NAMES))
+        yield "patience", after_two_epochs(ud)
+    if spectral := of_experiment(runs, "ud_spectral"):
+        yield "spectral", by_treebank(spectral)
+    if reduced:
+        yield "reduced", two_models(reduced)
+        yield "all", by_words(ud + reduced, BASELINE_AND_BEST)
+    if penn_runs:
+        yield "penn", penn(penn_runs, of_experiment(runs, "penn_spectral"))
