@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -47,3 +48,20 @@ def test_every_run_has_a_line_and_its_validations(file):
     for run in runs:
         assert run.record["config_digest"] and run.record["commit"] and run.config
         assert run.validations[-1]["update"] == run.record["updates"]
+
+
+OVERVIEW = TOOLS.parent / "examples" / "README.md"
+LINK = re.compile(r"\[results\]\((\w+)\)")
+PRECISE = re.compile(r"\d+\.\d+")
+
+
+def overview_rows():
+    rows = [line.split(" | ") for line in OVERVIEW.read_text("utf-8").splitlines()]
+    return [(row[0], row[2], row[3]) for row in rows if len(row) == 6]
+
+
+@pytest.mark.parametrize(("table", "scale", "result"), overview_rows())
+def test_the_overview_has_the_results_of_the_examples(table, scale, result):
+    for name in LINK.findall(scale):
+        text = (OVERVIEW.parent / name / "README.md").read_text("utf-8")
+        assert not [number for number in PRECISE.findall(result) if number not in text]
