@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import astuple, is_dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -85,8 +86,16 @@ class Planner:
 
 
 def fingerprint_of(*parts: object) -> str:
-    """sha256 of what the parts look like, 64 hexadecimal digits."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    """sha256 of the parts' values, 64 hexadecimal digits.
+
+    Of a configuration the values of its fields count and not their names, so that the order of
+    batches, which this seeds, remains when an option is renamed.
+    """
+    values = tuple(
+        astuple(part) if is_dataclass(part) and not isinstance(part, type) else part
+        for part in parts
+    )
+    return hashlib.sha256(repr(values).encode()).hexdigest()
 
 
 def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:

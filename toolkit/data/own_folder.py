@@ -113,7 +113,13 @@ class OwnFolder(Source):
 
     @property
     def digest(self) -> str:
-        return str(self.meta["digest"])
+        """Digest of the vocabularies and columns; independent of how settings are called."""
+        splits = [
+            (split, sorted(part_facts(entry) for entry in facts["columns"].values()))
+            for split, facts in self.meta["splits"].items()
+        ]
+        vocabularies = [v for v in self.meta["vocabulary"].values() if isinstance(v, str)]
+        return hashlib.sha256(repr((sorted(vocabularies), splits)).encode()).hexdigest()
 
     def parts(self, split: str) -> dict[str, list[Part]]:
         """Column -> its parts, with equal item counts."""
@@ -176,6 +182,12 @@ def _open_part(
             f"another one. Run toolkit-preprocess again."
         )
     return part
+
+
+def part_facts(column: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Sizes and checksums of the parts of a column."""
+    names = ("items", "elements", "documents", "checksums")
+    return [tuple(part[name] for name in names) for part in column["parts"]]
 
 
 def own_file(folder: Path, name: str) -> Path:

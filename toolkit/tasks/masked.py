@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class MaskingConfig:
     """What makes one sentence. pairs: two segments of whole items, as pairs says. blocks: a
     piece of the running text, whatever it cuts. documents: as blocks, but never across two
     documents."""
-    pairs: str = field(default="chang", repr=False)
+    pairs: str = "chang"
     """How samples pairs makes two segments of items. chang: items 1-2, 3-4, ...; token types all 0.
     electra: items of a document gathered to tokens_per_sample, now and then to fewer, and dealt
     out to two segments, now and then to one; token types 0 and 1 (Clark et al. 2020, code)."""
@@ -111,8 +111,7 @@ class SentenceExamples:
         self._samples = samples(config, folder.split(split).column("tokens"), folder.vocabulary)
         self._masking = masking(config, folder.vocabulary)
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
-        others = [] if config.pairs == "chang" else [config.pairs]
-        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed, *others)
+        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed)
 
     def hidden_tokens(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
         """The sentences with hidden tokens, which are to be found."""
