@@ -24,11 +24,11 @@ import torch
 from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.scale import spread
-from toolkit.training.speed import peak_memory_gib
+from toolkit.training.callbacks.throughput import peak_memory_gib
+from toolkit.training.parallelize import spread
 
 VOCABULARY, UPDATES = 8000, 3
 REPORTS = Path(__file__).parent / "reports"

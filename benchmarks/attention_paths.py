@@ -1,5 +1,5 @@
 """Which path computes dropout(softmax(q k^T + bias)) v fastest, by length: the figures behind
-`toolkit/nn/attention/fused.py`.
+`toolkit/nn/ops/attention.py`.
 
     python benchmarks/attention_paths.py [--device cuda] [--tokens 4096]
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.attention.fused import batched_products
+from toolkit.nn.ops.attention import batched_products
 
 HEADS, HEAD_WIDTH, SCALE = 4, 64, 0.125
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from toolkit.common.memory import keep_freed_memory
+from toolkit.common.system import keep_freed_memory
 from toolkit.models.convbert import ConvBertConfig, mixed_attention
 from toolkit.nn.attention import Offsets, Places
 

@@ -24,7 +24,7 @@ REFERENCE = "convbert, bf16"
 
 
 def toolkits(name: str, precision: str, length: int, tokens: int, **changes: Any) -> Update:
-    from toolkit.training.build import build_model
+    from toolkit.tasks.build import build_model
 
     learner = build_model(
         name, vocabulary_size=WORDS, task="mlm", max_positions=max(512, length), **changes

@@ -30,15 +30,15 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.batching import Planner
-from toolkit.data.checked_part import CheckedPart
-from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.folder import DataFolder
-from toolkit.data.loader import Loader
-from toolkit.data.masking import LAWS
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.loading.batching import Planner
+from toolkit.data.loading.loader import Loader
 from toolkit.data.preprocess import preprocess
-from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.data.samples.masking import LAWS
+from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 NOVELS = ROOT.parent / "shared" / "data" / "text"

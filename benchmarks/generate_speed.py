@@ -128,14 +128,14 @@ def hugging_faces(shape: str, beam: int, batches: list[Any], precision: str) -> 
 
 
 def ours(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
-    from toolkit.common.memory import keep_freed_memory
+    from toolkit.common.system import keep_freed_memory
 
     keep_freed_memory()
     from toolkit.common.registry import ARCHITECTURES
-    from toolkit.config.search import SearchConfig
+    from toolkit.config.commands.generate import SearchConfig
+    from toolkit.generation.generate import written
     from toolkit.generation.hypothesis import Start, Symbols
-    from toolkit.generation.writing import written
-    from toolkit.models.inputs import Inputs, Sizes
+    from toolkit.models.interface import Inputs, Sizes
 
     entry = ARCHITECTURES[SHAPES[shape][0]]
     config = dataclasses.replace(entry.config, share_embeddings="all")

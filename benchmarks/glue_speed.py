@@ -26,19 +26,19 @@ import numpy as np
 import torch
 from race import Record, Update, machine, race, report
 
-from toolkit.common.memory import keep_freed_memory
+from toolkit.common.system import keep_freed_memory
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.folder import DataFolder
-from toolkit.data.labelled.split import LabelledSplit
+from toolkit.data.formats.classification.split import LabelledSplit
 from toolkit.data.preprocess import preprocess
-from toolkit.data.shards import Corpora
+from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.tasks.glue_config import USUAL, GlueConfig
-from toolkit.tasks.glue_examples import LabelledExamples
-from toolkit.training.assembly import make_trainer
+from toolkit.tasks.glue.config import USUAL, GlueConfig
+from toolkit.tasks.glue.examples import LabelledExamples
+from toolkit.training.callbacks.logging import Log
 from toolkit.training.data import TrainingData, suited
-from toolkit.training.log import Log
+from toolkit.training.setup import make_trainer
 
 BATCH, LAYERS, WIDTH, HEADS = 32, 12, 256, 4
 OURS = "ours, bf16"

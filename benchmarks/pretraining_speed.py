@@ -10,7 +10,7 @@ own `step`; theirs is what `transformers.Trainer` does in one: `BertForMaskedLM`
 of every place), backward, clip, AdamW, fp32 unless told otherwise.
 
 Every contestant lives in a process of its own, since the way memory is kept belongs to a process
-and ours sets it (`toolkit/common/memory.py`); they take turns, one update at a time, while the
+and ours sets it (`toolkit/common/system.py`); they take turns, one update at a time, while the
 others sleep. `--kept-memory` gives the same setting to Hugging Face's, to show its share.
 """
 
@@ -27,8 +27,8 @@ import torch
 from race import Record, Update, machine, race, report
 from updates import RATE, hugging_faces, masked_batch, ours, table
 
-from toolkit.common.memory import keep_freed_memory
-from toolkit.training.build import build_model
+from toolkit.common.system import keep_freed_memory
+from toolkit.tasks.build import build_model
 
 WORDS, BATCH, LENGTH, WIDTH = 30_004, 32, 128, 256
 NO_KERNELS = {"fixed": False, "dynamic": False}

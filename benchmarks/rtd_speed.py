@@ -28,7 +28,7 @@ import torch
 from race import WARM_UP, Record, Update, machine, race, report
 from updates import ours
 
-from toolkit.training.build import build_model
+from toolkit.tasks.build import build_model
 
 WORDS, LENGTH, SENTENCES, PLACES = 30_522, 128, 128, 19
 UPDATES = 1_000_000
@@ -43,9 +43,9 @@ MODELS = {
 
 
 def batch_of(task: str, sentences: int) -> Any:
-    from toolkit.models.inputs import Inputs
+    from toolkit.models.interface import Inputs
     from toolkit.tasks.batch import MaskedBatch
-    from toolkit.tasks.replaced_tokens import ReplacedTokensBatch
+    from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
 
     torch.manual_seed(0)
     count = sentences * LENGTH
@@ -112,7 +112,7 @@ def table(records: Mapping[str, Record]) -> str:
 
 def arithmetic() -> str:
     """Operations of all updates, and the hours they take an H200."""
-    from toolkit.training.speed import operations
+    from toolkit.training.callbacks.throughput import operations
 
     heads = " | ".join(f"hours at {share:.0%}" for share in SHARES)
     lines = [f"| 1M updates | operations | {heads} |", "|---|---|" + "---|" * len(SHARES)]

@@ -20,12 +20,12 @@ import torch
 from race import Update
 from updates import compare, hugging_faces, masked_batch, ours
 
-from toolkit.common.memory import keep_freed_memory
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.models.inputs import Inputs
+from toolkit.common.system import keep_freed_memory
+from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.masked_positions import MaskedPositionsBatch
-from toolkit.training.build import build_model
+from toolkit.tasks.build import build_model
+from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
 
 WORDS, WIDTH = 30_004, 256
 OURS = "taco mlm, bf16"

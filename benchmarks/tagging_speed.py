@@ -24,18 +24,18 @@ from typing import Any
 import torch
 from race import Update, race
 
-from toolkit.common.memory import keep_freed_memory
+from toolkit.analysis.flops import counted
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, LR_SCHEDULERS, OPTIMIZERS, TASKS
+from toolkit.common.system import keep_freed_memory
 from toolkit.config.run import Chosen, RunConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.build import build_learner
+from toolkit.tasks.build import build_learner
 from toolkit.training.data import Split, sizes_of, split_of
-from toolkit.training.flops import counted
+from toolkit.training.evaluation import validate
 from toolkit.training.trainer import Trainer
-from toolkit.training.validate import validate
 
 MODELS = [f"conv_san_ud_{name}" for name in ("add", "pr", "temp", "conv1d", "conv2d")]
 BATCHES = 8

@@ -26,8 +26,8 @@ def ours(
     learner: Any, batch: Any, precision: str, *, copies: int = 1, device: str = "cpu"
 ) -> Update:
     """The trainer's own `step` on one micro-batch or copies of it, clipping at 1, AdamW."""
-    from toolkit.common.memory import keep_freed_memory
     from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
+    from toolkit.common.system import keep_freed_memory
     from toolkit.distributed import World
     from toolkit.optim.precision import Precision
     from toolkit.training.trainer import Trainer
@@ -51,7 +51,7 @@ def ours(
 
 def masked_batch(words: int, length: int, count: int) -> Any:
     """For the task mlm."""
-    from toolkit.models.inputs import Inputs
+    from toolkit.models.interface import Inputs
     from toolkit.tasks.batch import MaskedBatch
 
     tokens, places = given(words, length, count)

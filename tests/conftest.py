@@ -98,7 +98,7 @@ def data(tmp_path_factory):
     """A data folder of 38 training and 9 validation examples of a few words each."""
     import torch
 
-    from toolkit.config.preprocess import PreprocessConfig
+    from toolkit.config.commands.preprocess import PreprocessConfig
     from toolkit.data.preprocess import preprocess
 
     folder = tmp_path_factory.mktemp("data")
@@ -124,7 +124,7 @@ def parallel(tmp_path_factory):
     """A data folder of 37 training and 9 validation pairs: words, and the same ones backwards."""
     import torch
 
-    from toolkit.config.preprocess import PreprocessConfig
+    from toolkit.config.commands.preprocess import PreprocessConfig
     from toolkit.data.preprocess import preprocess
 
     folder = tmp_path_factory.mktemp("parallel")
@@ -226,14 +226,14 @@ def end_of():
     What clocks measure is left out, and reports between the seventh updates: a run that is cut
     gives one more.
     """
-    from toolkit.common import strict_json
+    from toolkit.common import json_files
 
     def end(folder):
         last = folder / "checkpoint_last"
         tensors = [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
         lines = (folder / "metrics.jsonl").read_text().splitlines()
-        records = [without_clocks(strict_json.loads(line)) for line in lines]
-        state = without_clocks(strict_json.loads((last / "state.json").read_text()))
+        records = [without_clocks(json_files.loads(line)) for line in lines]
+        state = without_clocks(json_files.loads((last / "state.json").read_text()))
         final = state["place"]["update"]
         train = [r for r in records if r["event"] == "train"]
         valid = [r for r in records if r["event"] == "valid"]
@@ -276,7 +276,7 @@ def byte_level():
     """Pieces of bytes, as GPT-2's: a, b, c and full stops, where Ġb is b with the space before."""
     tokenizers = pytest.importorskip("tokenizers")
 
-    from toolkit.data.given_tokenizer import GivenTokenizer
+    from toolkit.data.tokenizers.huggingface import GivenTokenizer
 
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     symbols = [*special, *"abc.", "Ġ", "Ġb", "Ġc"]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-from toolkit.config.answer import answer
+from toolkit.config.commands.plot import KINDS
+from toolkit.config.early_exit import answer
 from toolkit.config.load import load
 from toolkit.config.names import RESERVED
-from toolkit.config.plot import KINDS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [

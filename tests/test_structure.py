@@ -20,12 +20,14 @@ ROOT = REPOSITORY / "toolkit"
 LEVELS = [
     {"common"},
     {"config"},
-    {"distributed", "metrics"},
+    {"distributed", "reporting", "metrics"},
     {"nn", "data", "optim"},
     {"models", "criteria", "generation"},
     {"tasks"},
+    {"checkpoints"},
     {"training"},
-    {"conversion"},
+    {"analysis"},
+    {"commands", "sweep", "conversion"},
     {"cli"},
 ]
 LEVEL = {package: level for level, packages in enumerate(LEVELS) for package in packages}
@@ -138,14 +140,20 @@ def test_every_config_is_frozen():
     assert all(c.__dataclass_params__.frozen for c in classes)
 
 
-LONG = [f for f in FILES if len(f.read_text(encoding="utf-8").splitlines()) > 60]
+MAX_FILES = 20
+FOLDERS = sorted({file.parent for file in FILES})
 
 
-@pytest.mark.parametrize("file", LONG, ids=ids(LONG))
-def test_a_module_of_some_length_has_its_own_tests(file):
-    place = file.relative_to(ROOT)
-    tests = REPOSITORY / "tests" / place.parent / f"test_{place.name}"
-    assert tests.exists(), f"{tests.relative_to(REPOSITORY)} should test toolkit/{place}"
+@pytest.mark.parametrize("folder", FOLDERS, ids=ids(FOLDERS))
+def test_a_folder_has_at_most_twenty_files(folder):
+    assert sum(1 for file in folder.iterdir() if file.suffix == ".py") <= MAX_FILES
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=ids(FOLDERS))
+def test_a_package_with_long_modules_has_tests_in_the_same_place(folder):
+    longest = max(len(f.read_text(encoding="utf-8").splitlines()) for f in folder.glob("*.py"))
+    tests = REPOSITORY / "tests" / folder.relative_to(ROOT)
+    assert longest <= 60 or any(tests.glob("test_*.py")), f"{tests} should test {folder}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=ids(FILES))

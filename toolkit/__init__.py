@@ -18,8 +18,8 @@ from toolkit.common.registry import register_task as register_task
 __version__ = "0.1.0"
 
 _LAZY = {
-    "build_model": "toolkit.training.build",
-    "load_checkpoint": "toolkit.training.checkpoint",
+    "build_model": "toolkit.tasks.build",
+    "load_checkpoint": "toolkit.checkpoints.load",
 }
 
 

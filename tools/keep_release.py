@@ -2,7 +2,7 @@
 
     python tools/keep_release.py
 
-writes tests/data/releases/VERSION: a checkpoint folder, the data folder it learnt from (without
+writes tests/fixtures/releases/VERSION: a checkpoint folder, the data folder it learnt from (without
 its sentencepiece.model, which the checkpoint has), and
 `predictions.safetensors` with the tokens that went in and the logits that came out. Run it once
 before a release, and never change what it wrote.
@@ -20,13 +20,13 @@ import torch
 from safetensors.torch import save_file
 
 from toolkit import __version__, load_checkpoint
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
-from toolkit.config.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 from toolkit.training.run import run
 
-TARGET = Path(__file__).resolve().parents[1] / "tests" / "data" / "releases" / __version__
+TARGET = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "releases" / __version__
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "dogs", "run", "far"]
 SHAPE = {"arch.layers": 1, "arch.width": 16, "arch.heads": 2, "arch.embedding_width": 8}
 

@@ -14,11 +14,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue_score import EIGHT, NINE, glue_score
-from toolkit.metrics.records import Record
-from toolkit.metrics.runs import Run, grouped, read_runs
-from toolkit.metrics.summary import Summary, summary
-from toolkit.metrics.tables import Cell, Table
+from toolkit.metrics.glue import EIGHT, NINE, glue_score
+from toolkit.metrics.seed_summary import Summary, summary
+from toolkit.reporting.event_log import Record
+from toolkit.reporting.runs import Run, grouped, read_runs
+from toolkit.reporting.tables import Cell, Table
 
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}
 COLUMNS = ("n", "mean", "deviation", "error", "median", "best")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.data.folder import DataFolder
-from toolkit.data.labelled.split import LabelledSplit
-from toolkit.metrics.agreement import OF_CLASSES, OF_NUMBERS
+from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.metrics.classification import OF_CLASSES, OF_NUMBERS
 
 
 def majority(folder: Path) -> float:

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from toolkit.data.folder import DataFolder
-from toolkit.data.reading.spans import characters_of
-from toolkit.data.reading.split import SquadSplit
-from toolkit.metrics.reading import exact
-from toolkit.metrics.tables import Table
-from toolkit.tasks.squad_config import SquadConfig
-from toolkit.tasks.squad_examples import WindowExamples
+from toolkit.data.formats.qa.answer_spans import characters_of
+from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.metrics.squad import exact
+from toolkit.reporting.tables import Table
+from toolkit.tasks.squad.config import SquadConfig
+from toolkit.tasks.squad.examples import WindowExamples
 
 ALL = "as it is"
 MANY = 64

@@ -4,7 +4,7 @@ from torch import nn
 
 from toolkit import register_task
 from toolkit.criteria import IGNORED, Classes
-from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
 from toolkit.tasks.task import Ratio, Task
 
 

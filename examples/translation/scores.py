@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.metrics.summary import summary
-from toolkit.metrics.tables import Table
-from toolkit.metrics.translation_scores import corpus_scores
+from toolkit.metrics.seed_summary import summary
+from toolkit.metrics.translation import corpus_scores
+from toolkit.reporting.tables import Table
 
 WEIGHTS = {"best": "best checkpoint", "averaged-10": "last 10 averaged"}
 COLUMNS = ("architecture", "weights", "bleu", "bleu_by_seed", "bleu_lowercase", "chrf")

@@ -4,16 +4,16 @@ from types import SimpleNamespace
 import pytest
 
 from toolkit.cli.plot import PICTURES
-from toolkit.config.plot import KINDS
+from toolkit.config.commands.plot import KINDS
 
 COMMANDS = {
     "preprocess": "toolkit.data.preprocess.preprocess",
     "train": "toolkit.training.run.run",
-    "validate": "toolkit.training.evaluate.evaluate",
-    "generate": "toolkit.training.generate.generate",
-    "average": "toolkit.training.average.average",
+    "validate": "toolkit.commands.validate.evaluate",
+    "generate": "toolkit.commands.generate.generate",
+    "average": "toolkit.commands.average.average",
     "convert": "toolkit.conversion.convert.convert",
-    "plot": "toolkit.metrics.curve.curve",
+    "plot": "toolkit.analysis.plots.curve.curve",
 }
 WORDS = {
     "preprocess": ["--trainpref", "a.txt", "--workers", "2"],
@@ -46,7 +46,7 @@ def test_the_words_of_a_command_reach_its_config(monkeypatch):
 @pytest.mark.parametrize("several", [["--seeds", "0,1"], ["--grid", "arch.layers=1,2"]])
 def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     seen = []
-    monkeypatch.setattr("toolkit.training.sweep.sweep", lambda *given: seen.append(given) or 3)
+    monkeypatch.setattr("toolkit.sweep.sweep.sweep", lambda *given: seen.append(given) or 3)
     words = [*WORDS["train"], *several]
     assert importlib.import_module("toolkit.cli.train").main(words) == 3
     assert seen[0][0] == words and seen[0][1].asked

@@ -1,4 +1,4 @@
-from tests.data.fairseq_files import write_folder
+from tests.helpers.fairseq_files import write_folder
 from toolkit.cli.inspect import main
 
 

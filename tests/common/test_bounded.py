@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from toolkit.common.bounded import read_json, read_text
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_json, read_text
 
 
 def test_a_small_file_is_read(tmp_path):

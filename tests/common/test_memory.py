@@ -7,7 +7,7 @@ import pytest
 
 SCRIPT = """
 import resource, torch
-from toolkit.common.memory import keep_freed_memory
+from toolkit.common.system import keep_freed_memory
 {call}
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -3,7 +3,7 @@ import signal
 import subprocess
 import sys
 
-from toolkit.common.processes import is_running, signal_name
+from toolkit.common.system import is_running, signal_name
 
 
 def test_a_zombie_does_not_run():

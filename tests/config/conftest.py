@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 
 from toolkit.config.command import Command
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.train import TRAIN
 
 
 @dataclass(frozen=True, kw_only=True)

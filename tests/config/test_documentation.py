@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 
-from toolkit.config.documentation import Described, described, field_help
+from toolkit.config.options import Described, described, field_help
 
 
 @dataclass

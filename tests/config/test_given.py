@@ -3,8 +3,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.given import Given, flattened, read
 from toolkit.config.options import WHOLE, options_of
+from toolkit.config.sources import Given, flattened, read
 
 
 @dataclass

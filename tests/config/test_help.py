@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from toolkit.config.answer import answer
+from toolkit.config.early_exit import answer
 
 
 def test_bare_help_teaches_what_the_command_does_and_its_common_options(flat):

@@ -1,10 +1,10 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.given import Given
 from toolkit.config.load import by_path, early, settle
 from toolkit.config.names import RESERVED, find
 from toolkit.config.options import Option
+from toolkit.config.sources import Given
 
 
 def option(path):

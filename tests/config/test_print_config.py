@@ -3,10 +3,10 @@ import math
 import pytest
 import yaml
 
-from toolkit.config.answer import answer
+from toolkit.config.early_exit import answer
 from toolkit.config.load import load
-from toolkit.config.print_config import spelled
-from toolkit.config.yaml_file import PlainLoader
+from toolkit.config.serialize import spelled
+from toolkit.config.sources import PlainLoader
 
 NAMED = ["--arch", "composite_bert_small", "--task", "mlm"]
 WORDS = ["data", *NAMED, "--lr", "1e-5", "--convolve", "query,key", "--fp16"]

@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
-from toolkit.config.save import from_dict, plugins_of, to_dict
+from toolkit.config.serialize import from_dict, plugins_of, to_dict
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 

@@ -1,10 +1,10 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.given import Given
+from toolkit.config.load import build
 from toolkit.config.options import options_of
 from toolkit.config.sections import DataConfig
-from toolkit.config.typed import build
+from toolkit.config.sources import Given
 
 
 def built(flat, values):

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.yaml_file import read_yaml
+from toolkit.config.sources import read_yaml
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import json
 import pytest
 import torch
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.convert import main
+from toolkit.commands.describe_checkpoint import describe
+from toolkit.commands.validate import evaluate
 from toolkit.common.errors import ToolkitError
-from toolkit.config.validate import ValidateConfig
+from toolkit.config.commands.validate import ValidateConfig
 from toolkit.distributed import World
-from toolkit.training import manifest
-from toolkit.training.checkpoint import load_checkpoint
-from toolkit.training.evaluate import evaluate
-from toolkit.training.inspect import describe
 from toolkit.training.run import Run, run
 
 from .conftest import PIECES

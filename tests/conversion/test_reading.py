@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from toolkit.checkpoints.load import read_config
 from toolkit.common.registry import TASKS
 from toolkit.config.run import Chosen
-from toolkit.data.codec import Codec
-from toolkit.models.inputs import Inputs
-from toolkit.tasks.choice_examples import ChoiceBatch
-from toolkit.tasks.squad_examples import WindowBatch
-from toolkit.training.build import build_learner
-from toolkit.training.checkpoint import read_config
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.models.interface import Inputs
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.multiple_choice.examples import ChoiceBatch
+from toolkit.tasks.squad.examples import WindowBatch
 from toolkit.training.resume import finetune
 
 from .conftest import PIECES, SHAPE

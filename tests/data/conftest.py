@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.checked_part import CheckedPart
-from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.columns import Column
-from toolkit.data.folder import DataFolder
-from toolkit.data.pieces import train
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
-from toolkit.data.sentence_pieces import SentencePieces
-from toolkit.data.vocabulary import append_special
+from toolkit.data.preprocessing.train_tokenizer import train
+from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.columns import Column
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.sentencepiece import SentencePieces
+from toolkit.data.tokenizers.vocabulary import append_special
 
 WORDS = [
     "the",

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.folder import DataFolder
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
 
 TEXT = "the old house.\nthe river\n\nunder the red house\n"
 
@@ -56,7 +56,7 @@ def test_a_vocabulary_that_the_text_cannot_fill_is_smaller(
 def test_the_folder_does_not_depend_on_the_number_of_workers(
     tmp_path, text_file, monkeypatch, random_prose, units
 ):
-    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 4000)
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 4000)
     text = str(text_file(random_prose(600).replace(". ", ". A ").replace("\n\n", "\n\n\n")))
     folders = []
     for workers in (1, 2, 3):
@@ -68,7 +68,7 @@ def test_the_folder_does_not_depend_on_the_number_of_workers(
 
 def test_parts_hold_what_one_part_holds(make_folder, monkeypatch, random_prose):
     whole = make_folder(random_prose(300), "whole")
-    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
     cut = make_folder(random_prose(300), "cut")
     assert items(cut) == items(whole)
     columns = [folder.split("train").column("tokens") for folder in (whole, cut)]
@@ -90,7 +90,7 @@ def test_held_out_items_are_missing_from_the_training_split(make_folder):
 
 
 def test_the_share_held_out_is_that_of_the_whole_text_whatever_its_parts(make_folder, monkeypatch):
-    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 1000)
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
     folder = make_folder("a house\n" * 5000, valid_share=0.02)
     assert len(folder.split("train").column("tokens").parts) > 30
     assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
@@ -126,7 +126,7 @@ def refusal(tmp_path, **options):
 def test_a_bad_line_ends_the_run_names_it_and_leaves_nothing_behind(
     tmp_path, text_file, model_file, monkeypatch, workers
 ):
-    monkeypatch.setattr("toolkit.data.parts.PART_BYTES", 100)
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
     path = text_file(b"good line\n" * 100 + b"b\xffd\n")
     options = {"sentencepiece_model": str(model_file), "workers": workers}
     assert refusal(tmp_path, trainpref=str(path), **options).startswith(f"{path}:101 must be UTF-8")
@@ -191,7 +191,7 @@ def test_a_killed_run_never_looks_complete_and_the_next_one_tidies_up(
 ):
     text = text_file(random_prose(1000) * 40)
     code = (
-        "from toolkit.config.preprocess import PreprocessConfig\n"
+        "from toolkit.config.commands.preprocess import PreprocessConfig\n"
         "from toolkit.data.preprocess import preprocess\n"
         f"preprocess(PreprocessConfig(trainpref={str(text)!r}, workers=1, "
         f"destdir={str(tmp_path / 'out')!r}, sentencepiece_model={str(model_file)!r}))"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text import Piece, list_files, read_lines
+from toolkit.data.text_files import Piece, list_files, read_lines
 
 TEXT = "first line\n  second \n\nthird"
 
@@ -17,7 +17,7 @@ def lines(path, begin=0, end=None, most=1000):
 
 @pytest.fixture(params=[7, 1 << 20])
 def chunk_bytes(request, monkeypatch):
-    monkeypatch.setattr("toolkit.data.text.CHUNK_BYTES", request.param)
+    monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", request.param)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from toolkit.distributed.pulse import Pulse, whereabouts
+from toolkit.distributed.heartbeat import Pulse, whereabouts
 
 
 def test_an_exchange_is_counted_and_left_again():

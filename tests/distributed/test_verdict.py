@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from toolkit.distributed.verdict import DONE, Beat, host, judge
+from toolkit.distributed.heartbeat import DONE, Beat, host, judge
 
 
 def beats(*changes):

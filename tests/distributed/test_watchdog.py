@@ -6,7 +6,7 @@ import pytest
 from torch.distributed import HashStore
 
 from toolkit.distributed import World, watchdog
-from toolkit.distributed.verdict import DONE
+from toolkit.distributed.heartbeat import DONE
 from toolkit.distributed.watchdog import Watchdog
 
 

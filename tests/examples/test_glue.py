@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.config.train import TRAIN
 from toolkit.data.preprocess import preprocess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

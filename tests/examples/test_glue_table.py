@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue_score import EIGHT, NINE
+from toolkit.metrics.glue import EIGHT, NINE
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
 table = runpy.run_path(str(SCRIPT))["table"]

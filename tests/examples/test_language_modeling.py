@@ -6,8 +6,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
-from toolkit.config.train import TRAIN
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "language_modeling"
 TOOLS = EXAMPLE.parents[1] / "tools"

@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
-from toolkit.config.save import plugins_of
+from toolkit.config.serialize import plugins_of
 from toolkit.criteria import IGNORED, Classes
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"

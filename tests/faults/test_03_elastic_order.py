@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.config.sections import TrainingConfig
-from toolkit.data.loader import Loader
+from toolkit.data.loading.loader import Loader
 
 GLOBAL_BATCHES = 36
 EXAMPLES = 501

@@ -7,8 +7,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.shard import whole
-from toolkit.tasks.masked import MaskedExamples
+from toolkit.distributed.fsdp import whole
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.training.run import Run
 
 BATCHES = 4

@@ -10,10 +10,10 @@ import sys
 import pytest
 import torch
 
+from toolkit.checkpoints.save_folder import SaveFolder, update_of
 from toolkit.distributed import World
 from toolkit.training.resume import newest_good
 from toolkit.training.run import Run
-from toolkit.training.save_folder import SaveFolder, update_of
 
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
 """Python's audit events of what changes a folder; opening a folder to sync it is one too."""

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import MODEL, STATE, read_json, read_tensors
 from toolkit.distributed import World
-from toolkit.training import manifest
-from toolkit.training.checkpoint import MODEL, STATE, read_json, read_tensors
 from toolkit.training.resume import newest_good
 from toolkit.training.run import Run
 from toolkit.training.step import Place

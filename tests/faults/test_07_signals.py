@@ -10,13 +10,13 @@ import signal
 
 import pytest
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.cli.train import main
-from toolkit.config.save import to_dict
-from toolkit.training import manifest
+from toolkit.config.serialize import to_dict
+from toolkit.training.callbacks.validation import Validation
 from toolkit.training.resume import newest_good
-from toolkit.training.save_folder import LAST, SaveFolder
 from toolkit.training.trainer import Trainer
-from toolkit.training.validation import Validation
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 MOMENTS = {

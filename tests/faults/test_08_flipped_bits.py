@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
-from toolkit.data.folder import DataFolder
-from toolkit.data.loader import Loader
-from toolkit.tasks.masked import MaskedExamples, MaskingConfig
+from toolkit.data.loading.loader import Loader
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
 from toolkit.training.resume import newest_good
 from toolkit.training.run import run
-from toolkit.training.save_folder import SaveFolder
 
 TIMES = 200
 

@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
-from toolkit.data.folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.resume import newest_good
-from toolkit.training.save_folder import SaveFolder
 
 TIMES = 100
 

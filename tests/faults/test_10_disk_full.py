@@ -8,12 +8,12 @@ import resource
 
 import pytest
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import find
+from toolkit.checkpoints.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
-from toolkit.training import manifest
-from toolkit.training.checkpoint import find
 from toolkit.training.run import run
-from toolkit.training.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
 
 SLOW = pytest.mark.slow
 SHARES = [pytest.param(0.1, marks=SLOW), 0.5, pytest.param(0.9, marks=SLOW)]
@@ -23,7 +23,7 @@ FILE_SIZE = resource.RLIMIT_FSIZE
 @pytest.fixture
 def no_pauses(monkeypatch):
     assert len(PAUSES_SECONDS) == 2, "three tries"
-    monkeypatch.setattr("toolkit.training.save_folder.PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("toolkit.checkpoints.save_folder.PAUSES_SECONDS", (0.0, 0.0))
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_a_file_system_that_takes_no_byte_is_told(config, tmp_path, monkeypatch,
 
 
 def test_too_little_room_for_checkpoints_is_told_at_the_start(config, monkeypatch, capfd):
-    monkeypatch.setattr("toolkit.training.room.COPIES", 10**12)
+    monkeypatch.setattr("toolkit.training.disk_space.COPIES", 10**12)
     run(config(max_update=1))
     told = " ".join(capfd.readouterr().err.split())
     assert "left, but the last checkpoint, the best and a new one take about 48." in told

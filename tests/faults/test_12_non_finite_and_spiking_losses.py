@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.shard import local
+from toolkit.distributed.fsdp import local
 from toolkit.training.run import Run
 
 
@@ -30,7 +30,7 @@ def poisoned(config, world, value, updates, **options):
 
 def troubles(folder):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [r for r in map(strict_json.loads, lines) if r["event"] == "trouble"]
+    return [r for r in map(json_files.loads, lines) if r["event"] == "trouble"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.preprocess import PreprocessConfig
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.training.run import Run
 

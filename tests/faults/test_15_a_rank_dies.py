@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
+from toolkit.checkpoints import manifest
 from toolkit.distributed import World
 from toolkit.distributed.watchdog import LOST
-from toolkit.training import manifest
 from toolkit.training.run import Run, run
 
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from toolkit.distributed.watchdog import LOST
+from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import Run, run
-from toolkit.training.validation import Validation
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.data.fairseq_files import write_folder
+from tests.helpers.fairseq_files import write_folder
 from toolkit.distributed import World
 from toolkit.training.run import Run
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.serving import ExampleError
-from toolkit.tasks.masked import MaskedExamples
+from toolkit.data.loading.prefetch import ExampleError
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.training.run import run
 
 BAD = 7

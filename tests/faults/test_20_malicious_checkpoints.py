@@ -17,13 +17,13 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.generate import main as generate
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main as validate
 from toolkit.common.errors import ToolkitError
-from toolkit.training import manifest
-from toolkit.training.checkpoint import load_checkpoint
 
 
 class Calling:

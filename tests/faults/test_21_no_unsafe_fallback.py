@@ -13,9 +13,9 @@ import pytest
 import torch
 import yaml
 
+from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.data.folder import DataFolder
-from toolkit.training.checkpoint import load_checkpoint
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import run
 
 ROOT = Path(__file__).resolve().parents[2]

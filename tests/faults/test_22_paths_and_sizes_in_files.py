@@ -12,11 +12,11 @@ import shutil
 
 import pytest
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.data.folder import DataFolder
-from toolkit.data.own_folder import digest
-from toolkit.training import manifest
-from toolkit.training.checkpoint import load_checkpoint
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.meta import digest
 
 OUTSIDE = ["../secret", "../../secret", "/etc/hostname", "a/../../secret", "\0", "..", "."]
 

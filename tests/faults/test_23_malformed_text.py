@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from toolkit.cli.preprocess import main
-from toolkit.data.folder import DataFolder
+from toolkit.data.storage.data_folder import DataFolder
 
 LINE = "the old house by the river\n"
 missing = pytest.mark.skipif(find_spec("tokenizers") is None, reason="tokenizers is missing")

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.data.fairseq_files import index_bytes, write_items
+from tests.helpers.fairseq_files import index_bytes, write_items
 from toolkit.cli.inspect import main
 from toolkit.common.errors import ToolkitError
-from toolkit.data.checked_part import CheckedPart
-from toolkit.data.column_writer import ColumnWriter
-from toolkit.data.fairseq_part import FairseqPart
-from toolkit.data.header import HEADER_BYTES, read_header
+from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.fairseq import FairseqPart
+from toolkit.data.storage.header import HEADER_BYTES, read_header
 
 EXTREMES = [-1, -(2**31), -(2**63), 2**31, 2**62, 2**63 - 1]
 FIELDS = ["items", "elements", "documents", "payload_bytes"]

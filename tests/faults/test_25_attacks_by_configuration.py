@@ -11,14 +11,14 @@ import shutil
 
 import pytest
 
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.train import COMMAND, main
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import load
-from toolkit.data.folder import DataFolder
-from toolkit.data.own_folder import digest
-from toolkit.training import manifest
-from toolkit.training.checkpoint import load_checkpoint
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.meta import digest
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 FLAGS = [f"--{section}={name}" for section, name in NAMED.items()]
@@ -52,9 +52,9 @@ def saved(trained):
     folder = (trained / "checkpoint_last").resolve()
 
     def read(change):
-        found = strict_json.loads((folder / "config.json").read_text())
+        found = json_files.loads((folder / "config.json").read_text())
         change(found)
-        (folder / "config.json").write_text(strict_json.dumps(found))
+        (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
         files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
         (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
@@ -137,11 +137,11 @@ def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part
     folder = (trained / "checkpoint_last").resolve()
     kept = {name: (folder / name).read_bytes() for name in ("config.json", manifest.NAME)}
     for value in GARBAGE:
-        found = strict_json.loads(kept["config.json"].decode())
+        found = json_files.loads(kept["config.json"].decode())
         places = {"run": found, "sizes": found, "plugins": found, "name": found["run"]["arch"]}
         places |= {"layers": found["run"]["arch"], "arch": found["run"], "data": found["run"]}
         places[part][part] = value
-        (folder / "config.json").write_text(strict_json.dumps(found))
+        (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
         files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
         (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))

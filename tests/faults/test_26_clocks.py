@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from toolkit.metrics.records import read_records
+from toolkit.checkpoints.save_folder import SaveFolder
+from toolkit.reporting.event_log import read_records
 from toolkit.training.resume import newest_good
 from toolkit.training.run import run
-from toolkit.training.save_folder import SaveFolder
 
 
 @pytest.fixture

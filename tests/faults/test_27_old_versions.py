@@ -10,16 +10,16 @@ import torch
 from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
-from toolkit.common import strict_json
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import read_config
+from toolkit.common import json_files
 from toolkit.config.load import compose
 from toolkit.distributed import World
-from toolkit.models.inputs import Inputs
-from toolkit.training import manifest
-from toolkit.training.checkpoint import read_config
+from toolkit.models.interface import Inputs
 from toolkit.training.resume import refuse_changes
 from toolkit.training.run import Run
 
-RELEASES = sorted((Path(__file__).resolve().parents[1] / "data" / "releases").iterdir())
+RELEASES = sorted((Path(__file__).resolve().parents[1] / "fixtures" / "releases").iterdir())
 
 
 def checkpoint_of(release):
@@ -81,8 +81,8 @@ def test_a_release_is_as_it_was_written(release):
 
 def test_an_option_that_a_release_did_not_have_was_at_its_default(release, tmp_path):
     """As if a later version had given the architecture a field."""
-    saved = strict_json.loads((checkpoint_of(release) / "config.json").read_text())
+    saved = json_files.loads((checkpoint_of(release) / "config.json").read_text())
     config, _ = read_config(checkpoint_of(release))
     del saved["run"]["arch"]["radius"], saved["run"]["training"]["compile"]
-    (tmp_path / "config.json").write_text(strict_json.dumps(saved))
+    (tmp_path / "config.json").write_text(json_files.dumps(saved))
     refuse_changes(tmp_path, config)

@@ -9,11 +9,11 @@ import socket
 
 import pytest
 
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.resume import newest_good
 from toolkit.training.run import Run, run
-from toolkit.training.save_folder import SaveFolder
 
 CONTEXT = multiprocessing.get_context("fork")
 

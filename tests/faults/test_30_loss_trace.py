@@ -1,8 +1,8 @@
 """Fault 30: a change that was to change nothing changes what is learned.
 
-Fifty updates of a tiny model are compared with those in tests/data/losses.jsonl: letter by letter
-on the kind of machine that wrote them, elsewhere to 1e-5. After a change that is meant to change
-them: TOOLKIT_STORE_LOSSES=1 pytest tests/faults/test_30_loss_trace.py
+Fifty updates of a tiny model are compared with those in tests/fixtures/losses.jsonl: letter by
+letter on the kind of machine that wrote them, elsewhere to 1e-5. After a change that is meant to
+change them: TOOLKIT_STORE_LOSSES=1 pytest tests/faults/test_30_loss_trace.py
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.metrics.records import read_records
+from toolkit.reporting.event_log import read_records
 from toolkit.training.run import run
 
-STORED = Path(__file__).resolve().parents[1] / "data" / "losses.jsonl"
+STORED = Path(__file__).resolve().parents[1] / "fixtures" / "losses.jsonl"
 FIGURES = ("update", "epoch", "loss", "gradient_norm", "lr")
 UPDATES = 50
 

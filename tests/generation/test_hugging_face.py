@@ -9,10 +9,10 @@ import torch
 
 from tests.models import test_transformer, test_transformer_lm
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.search import SearchConfig
+from toolkit.config.commands.generate import SearchConfig
+from toolkit.generation.generate import written
 from toolkit.generation.hypothesis import Start, Symbols
-from toolkit.generation.writing import written
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 
 COUNT, WORDS, MOST = 200, 50, 14
 PAD, END = 0, 1

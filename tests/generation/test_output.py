@@ -3,7 +3,7 @@ import json
 
 from rich.console import Console as Terminal
 
-from toolkit.data.vocabulary import append_special
+from toolkit.data.tokenizers.vocabulary import append_special
 from toolkit.generation.fill_mask import Answer
 from toolkit.generation.output import JsonLines, People, TabSeparated
 

@@ -3,7 +3,7 @@ import json
 
 from rich.console import Console as Terminal
 
-from toolkit.generation.replies import Aligned, Dialogue, JsonReplies, Lines, Reply, Text, pairs
+from toolkit.generation.output import Aligned, Dialogue, JsonReplies, Lines, Reply, Text, pairs
 
 HARD = Text("a dog", -0.25, [-0.5, -0.25], [[1, 0], [0, 1]])
 PLAIN = Text("the dog", -1.5, [-1.0])

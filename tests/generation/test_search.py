@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.config.search import SearchConfig
-from toolkit.data.vocabulary import Vocabulary
+from toolkit.config.commands.generate import SearchConfig
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import Start, Symbols
-from toolkit.generation.scorer import Plain, Together
 from toolkit.generation.search import search
+from toolkit.generation.step_scorer import Plain, Together
 
 WORDS, END, NEVER = 4, 0, 3
 EVERY = 400

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from toolkit.metrics.agreement import accuracy, f1, matthews, pearson, ranks, spearman
+from toolkit.metrics.classification import accuracy, f1, matthews, pearson, ranks, spearman
 
 sklearn = pytest.importorskip("sklearn.metrics")
 stats = pytest.importorskip("scipy.stats")

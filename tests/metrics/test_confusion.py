@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.metrics.confusion import by_class, confusion, macro_f1
+from toolkit.metrics.classification import by_class, confusion, macro_f1
 
 GOLD, GIVEN = np.array([0, 0, 1, 2, -1]), np.array([0, 1, 1, 0, 1])
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 
 transformers = pytest.importorskip("transformers")
 

@@ -5,7 +5,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.composite_bert import CompositeBertConfig, projections, scores, values
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     ConvolvedProjections,
     DepthwiseValues,

@@ -11,7 +11,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, attention, conv_san
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention import Offsets, Places
 
 SIZES = Sizes(tokens=50, characters=20)

@@ -9,7 +9,7 @@ from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.encoder import states_at
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 
 WORDS = 30_522
 BOTTLENECK = {"conv_type": "none"}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 
 NONE = {"fixed": False, "dynamic": False}
 COMPOSITE: dict[str, object] = {}

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.models.inputs import Inputs
-from toolkit.nn import dropout
+from toolkit.models.interface import Inputs
+from toolkit.nn.ops import dropout
 
 TOKENS = torch.tensor([[1, 2, 3, 4]])
 READS = {"dropout": 1 + 2 * 2, "attention_dropout": 2}  # embeddings, both sublayers; two layers

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder import Encoder, states_at
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention import Offsets, Places
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "max_positions": 12}

@@ -10,9 +10,9 @@ from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention.kernels import NormalisedKernel
-from toolkit.nn.packed import supported
+from toolkit.nn.ops.packed_linear import supported
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
 RELATIVE = [{"relative": name, "positions": "none"} for name in ("t5", "shaw", "composite")]

@@ -5,7 +5,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 
 
 def parameters(name, tokens):

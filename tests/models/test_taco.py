@@ -10,7 +10,7 @@ import torch
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.taco import TacoConfig
 from toolkit.nn.attention import Offsets
 

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 
 SHAPE = {"width": 32, "heads": 4, "feed_forward_width": 48}
 LAYERS = {"encoder_layers": 2, "decoder_layers": 3}

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 
 SHAPE = {"layers": 3, "width": 32, "heads": 4, "feed_forward_width": 128, "max_positions": 20}
 NAMES = {"transformer_lm_gpt": "OpenAIGPT", "transformer_lm_gpt2": "GPT2"}

@@ -1,6 +1,6 @@
 import torch
 
-from toolkit.optim.several import Several
+from toolkit.optim.muon import Several
 
 
 def test_several_optimizers_step_as_one_with_their_own_rates():

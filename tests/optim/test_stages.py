@@ -3,7 +3,7 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.optim.stages import StableConfig, TriStageConfig, tri_stage, wsd
+from toolkit.optim.schedules import StableConfig, TriStageConfig, tri_stage, wsd
 
 
 @pytest.mark.parametrize(

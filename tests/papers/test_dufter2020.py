@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from toolkit.models.conv_san import ConvSanConfig, attention, conv_san
-from toolkit.models.inputs import Inputs, Sizes
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention import Offsets, Places
 
 T, HEADS = 5, 2

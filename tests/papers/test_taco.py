@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 
 SHAPE = {
     "word_width": 12,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.nn.attention import Offsets, Places
 
 LENGTHS = (9, 4)

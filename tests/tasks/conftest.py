@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.data.folder import DataFolder
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
 
 TRAIN = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
 VALID = "I/PRON bark/VERB ./PUNCT|the/DET cat/NOUN barks/VERB loudly/ADV ./PUNCT|dog/NOUN"

@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.criteria import Classes, Criterion
 from toolkit.distributed import World
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.task import Learner, Ratio, Task
 from toolkit.training.trainer import Trainer

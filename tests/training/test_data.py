@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from tests.data.fairseq_files import write_folder
+from tests.helpers.fairseq_files import write_folder
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
-from toolkit.data.folder import DataFolder
-from toolkit.data.shards import Corpora
+from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
+from toolkit.training.callbacks.stopping import total_updates
 from toolkit.training.data import TrainingData, bounds, names, sizes_of, split_of
-from toolkit.training.limits import total_updates
 from toolkit.training.run import Run, run
 from toolkit.training.step import Place
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.fitting import in_parts
+from toolkit.training.evaluation import in_parts
 
 
 class Numbers:

@@ -8,7 +8,7 @@ import torch
 
 from toolkit import load_checkpoint
 from toolkit.distributed import World
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 from toolkit.training.run import Run, run
 
 RTD = {"arch": "bert_tiny", "task": "rtd", "log_interval": 7, "lr": 0.01, "mask_rate": 0.3}

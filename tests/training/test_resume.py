@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.run import Run, run
@@ -48,7 +48,7 @@ def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stoppe
     shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed behind update 4
     run(config(**how))
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
-    records = [strict_json.loads(line) for line in text.splitlines()]
+    records = [json_files.loads(line) for line in text.splitlines()]
     assert [r["update"] for r in records if r["event"] == "train"] == list(range(1, 11))
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from toolkit.checkpoints import optimizer_state
+from toolkit.checkpoints.load import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.distributed import World
 from toolkit.optim.update import update
-from toolkit.training import optimizer_state
-from toolkit.training.build import build_model
-from toolkit.training.checkpoint import read_tensors, write_tensors
+from toolkit.tasks.build import build_model
 from toolkit.training.run import Run, run
 
 OPTIMIZER_VARIANTS = [

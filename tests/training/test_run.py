@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.training.run import Run, run
@@ -13,7 +13,7 @@ from toolkit.training.run import Run, run
 
 def records(folder):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [strict_json.loads(line) for line in lines]
+    return [json_files.loads(line) for line in lines]
 
 
 def test_a_run_reports_the_figures_of_training_and_validation(config, tmp_path):

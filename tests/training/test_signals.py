@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from toolkit.training.callbacks.checkpointing import Saving
+from toolkit.training.callbacks.validation import Validation
 from toolkit.training.run import Run
-from toolkit.training.saving import Saving
 from toolkit.training.signals import listening
-from toolkit.training.validation import Validation
 
 
 def test_the_first_signal_asks_and_the_second_acts_at_once():

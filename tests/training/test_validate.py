@@ -3,7 +3,7 @@ import torch
 
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.validate import validate
+from toolkit.training.evaluation import validate
 
 FP32 = Precision("fp32", torch.device("cpu"))
 

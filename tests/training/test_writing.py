@@ -8,17 +8,17 @@ import shutil
 import pytest
 
 from toolkit import load_checkpoint
+from toolkit.analysis.flops import flops_of
+from toolkit.commands.validate import evaluate
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.config.validate import ValidateConfig
-from toolkit.data.codec import Codec
 from toolkit.data.preprocess import preprocess
+from toolkit.data.tokenizers.tokenizer import Codec
 from toolkit.distributed import World
-from toolkit.metrics.translation_scores import corpus_scores
-from toolkit.models.inputs import Sizes
-from toolkit.training.evaluate import evaluate
-from toolkit.training.flops import flops_of
+from toolkit.metrics.translation import corpus_scores
+from toolkit.models.interface import Sizes
 from toolkit.training.run import Run, run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from toolkit.cli.command import execute
-from toolkit.config.average import AverageConfig
 from toolkit.config.command import Command
+from toolkit.config.commands.average import AverageConfig
 from toolkit.config.load import Loaded
 
 COMMAND = Command(
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def average(loaded: Loaded) -> None:
-    from toolkit.training.average import average
+    from toolkit.commands.average import average
 
     average(loaded.config)
 

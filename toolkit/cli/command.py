@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.answer import answer
 from toolkit.config.command import Command
+from toolkit.config.early_exit import answer
 from toolkit.config.load import Loaded, load
 
 MISTAKE, INTERRUPTED = 2, 130

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
-from toolkit.config.convert import ConvertConfig
+from toolkit.config.commands.convert import ConvertConfig
 from toolkit.config.load import Loaded
 
 COMMAND = Command(

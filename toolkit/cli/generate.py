@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
-from toolkit.config.generate import GenerateConfig
+from toolkit.config.commands.generate import GenerateConfig
 from toolkit.config.load import Loaded
 
 COMMAND = Command(
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def answer(loaded: Loaded) -> None:
-    from toolkit.training.generate import generate
+    from toolkit.commands.generate import generate
 
     generate(loaded.config)
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
-from toolkit.config.columns import columns
 from toolkit.config.command import DEFAULT_NAMES, Command
-from toolkit.config.inspect import CountConfig, InspectConfig
+from toolkit.config.commands.inspect import CountConfig, InspectConfig
+from toolkit.config.help import columns
 from toolkit.config.load import Loaded
 from toolkit.config.run import RunConfig
 
 if TYPE_CHECKING:
-    from toolkit.metrics.output import Output
+    from toolkit.reporting.json_output import Output
 
 COMMAND = Command(
     name="toolkit-inspect",
@@ -54,8 +54,8 @@ def chosen(argv: Sequence[str]) -> Command:
 
 def count(loaded: Loaded) -> None:
     """What a run would cost, from its options alone."""
-    from toolkit.metrics.output import Output
-    from toolkit.training.flops_report import of_run, show
+    from toolkit.analysis.flops_report import of_run, show
+    from toolkit.reporting.json_output import Output
 
     config: CountConfig = loaded.extra["inspect"]
     with Output(config.json) as output:
@@ -64,7 +64,7 @@ def count(loaded: Loaded) -> None:
 
 def inspect(loaded: Loaded) -> None:
     """Facts on each path, one below the other."""
-    from toolkit.metrics.output import Output
+    from toolkit.reporting.json_output import Output
 
     with Output(loaded.config.json) as output:
         for place, path in enumerate(loaded.config.paths):
@@ -77,8 +77,8 @@ def inspect(loaded: Loaded) -> None:
 
 
 def show_flops(path: str, output: Output) -> None:
-    from toolkit.training.flops_report import of_checkpoint, show
-    from toolkit.training.inspect import checkpoint_at
+    from toolkit.analysis.flops_report import of_checkpoint, show
+    from toolkit.commands.describe_checkpoint import checkpoint_at
 
     checkpoint = checkpoint_at(Path(path))
     if not checkpoint:
@@ -91,9 +91,9 @@ def show_flops(path: str, output: Output) -> None:
 
 def shown(path: str, config: InspectConfig, output: Output) -> list[str]:
     """Paragraphs on a checkpoint where there is one, else on a data folder; and its figures."""
-    from toolkit.data.inspect import describe as describe_data
-    from toolkit.training.inspect import checkpoint_at, figures
-    from toolkit.training.inspect import describe as describe_checkpoint
+    from toolkit.commands.describe_checkpoint import checkpoint_at, figures
+    from toolkit.commands.describe_checkpoint import describe as describe_checkpoint
+    from toolkit.commands.describe_data import describe as describe_data
 
     for part in path.split(":"):
         if not Path(part).exists():

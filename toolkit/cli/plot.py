@@ -8,8 +8,8 @@ from importlib import import_module
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
+from toolkit.config.commands.plot import PlotConfig
 from toolkit.config.load import Loaded
-from toolkit.config.plot import PlotConfig
 
 COMMAND = Command(
     name="toolkit-plot",
@@ -23,11 +23,11 @@ COMMAND = Command(
 )
 
 PICTURES = {  # what to draw -> the module with the function of that name
-    "curve": "toolkit.metrics.curve",
-    "confusion": "toolkit.metrics.confusion_picture",
-    "kernels": "toolkit.training.kernels",
-    "attention": "toolkit.training.attention",
-    "perturbation": "toolkit.training.perturbation",
+    "curve": "toolkit.analysis.plots.curve",
+    "confusion": "toolkit.analysis.plots.confusion",
+    "kernels": "toolkit.analysis.kernels",
+    "attention": "toolkit.analysis.attention",
+    "perturbation": "toolkit.analysis.perturbation",
 }
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
+from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import Loaded
-from toolkit.config.preprocess import PreprocessConfig
 
 COMMAND = Command(
     name="toolkit-preprocess",

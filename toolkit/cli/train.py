@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from toolkit.cli.command import execute
+from toolkit.config.commands.train import TRAIN as COMMAND
+from toolkit.config.commands.train import SweepConfig
 from toolkit.config.load import Loaded
-from toolkit.config.sweep import SweepConfig
-from toolkit.config.train import TRAIN as COMMAND
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,7 +20,7 @@ def train(argv: Sequence[str], loaded: Loaded) -> int:
     """One run, or with --seeds or --grid a set of them, each started from these words."""
     several: SweepConfig = loaded.extra["sweep"]
     if several.asked:
-        from toolkit.training.sweep import sweep
+        from toolkit.sweep.sweep import sweep
 
         return sweep(argv, several)
     from toolkit.training.run import run

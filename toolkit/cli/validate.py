@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
+from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import Loaded
-from toolkit.config.validate import ValidateConfig
 
 COMMAND = Command(
     name="toolkit-validate",
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def validate(loaded: Loaded) -> None:
-    from toolkit.training.evaluate import evaluate
+    from toolkit.commands.validate import evaluate
 
     evaluate(loaded.config)
 

@@ -131,22 +131,30 @@ ARCHITECTURES: dict[str, Builtin] = {
 }
 
 TASKS: dict[str, Builtin] = {
-    "pos_tagging": Builtin("toolkit.tasks.pos_tagging", "a part of speech for every word"),
-    "glue": Builtin("toolkit.tasks.glue", "a class or a number for a text or a pair (GLUE)"),
+    "pos_tagging": Builtin("toolkit.tasks.tagging.task", "a part of speech for every word"),
+    "glue": Builtin("toolkit.tasks.glue.task", "a class or a number for a text or a pair (GLUE)"),
     "translation": Builtin(
-        "toolkit.tasks.translation", "a sentence from another (Sutskever et al. 2014)"
+        "toolkit.tasks.translation.task", "a sentence from another (Sutskever et al. 2014)"
     ),
     "language_modeling": Builtin(
-        "toolkit.tasks.language_modeling", "each symbol of a text from those before it"
+        "toolkit.tasks.language_modeling.task", "each symbol of a text from those before it"
     ),
-    "squad": Builtin("toolkit.tasks.squad", "a part of a passage for a question (SQuAD 1.1, 2.0)"),
+    "squad": Builtin(
+        "toolkit.tasks.squad.task", "a part of a passage for a question (SQuAD 1.1, 2.0)"
+    ),
     "multiple_choice": Builtin(
-        "toolkit.tasks.multiple_choice", "one of several options for a passage (RACE, SWAG)"
+        "toolkit.tasks.multiple_choice.task", "one of several options for a passage (RACE, SWAG)"
     ),
-    "mlm": Builtin("toolkit.tasks.mlm", "masked language modelling (Devlin et al. 2019)"),
-    "mpm": Builtin("toolkit.tasks.mpm", "masked tokens and masked positions together (TACO)"),
-    "encode": Builtin("toolkit.tasks.encode", "an encoder without a head, to fine-tune from"),
-    "rtd": Builtin("toolkit.tasks.rtd", "replaced token detection (ELECTRA, Clark et al. 2020)"),
+    "mlm": Builtin(
+        "toolkit.tasks.pretraining.mlm", "masked language modelling (Devlin et al. 2019)"
+    ),
+    "mpm": Builtin(
+        "toolkit.tasks.pretraining.mpm", "masked tokens and masked positions together (TACO)"
+    ),
+    "encode": Builtin("toolkit.tasks.headless", "an encoder without a head, to fine-tune from"),
+    "rtd": Builtin(
+        "toolkit.tasks.pretraining.rtd", "replaced token detection (ELECTRA, Clark et al. 2020)"
+    ),
 }
 
 CRITERIA: dict[str, Builtin] = {
@@ -165,9 +173,9 @@ OPTIMIZERS: dict[str, Builtin] = {
     ),
     "lamb": Builtin("toolkit.optim.lamb", "Adam for very large batches (You et al. 2020)"),
     "adafactor": Builtin("toolkit.optim.adafactor", "Adam in little memory (Shazeer & Stern 2018)"),
-    "sgd": Builtin("toolkit.optim.descent", "along the gradient, with or without momentum"),
+    "sgd": Builtin("toolkit.optim.sgd", "along the gradient, with or without momentum"),
     "rmsprop": Builtin(
-        "toolkit.optim.descent", "by the root mean square gradient (Tieleman & Hinton 2012)"
+        "toolkit.optim.sgd", "by the root mean square gradient (Tieleman & Hinton 2012)"
     ),
 }
 
@@ -181,9 +189,11 @@ LR_SCHEDULERS: dict[str, Builtin] = {
         "toolkit.optim.schedules", "warm-up, then 1/sqrt(update) (Vaswani et al. 2017)"
     ),
     "fixed": Builtin("toolkit.optim.schedules", "warm-up, then the peak for good"),
-    "wsd": Builtin("toolkit.optim.stages", "warm-up, the peak, decay at the end (Hu et al. 2024)"),
+    "wsd": Builtin(
+        "toolkit.optim.schedules", "warm-up, the peak, decay at the end (Hu et al. 2024)"
+    ),
     "tri_stage": Builtin(
-        "toolkit.optim.stages", "warm-up, hold, exponential decay (Park et al. 2019)"
+        "toolkit.optim.schedules", "warm-up, hold, exponential decay (Park et al. 2019)"
     ),
     "plateau": Builtin("toolkit.optim.plateau", "lowered whenever validation stops improving"),
 }

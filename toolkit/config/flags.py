@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.given import Given, Values, parted
 from toolkit.config.options import Option
+from toolkit.config.sources import Given, Values, parted
 
 SHORT = {"-h": "--help"}
 TRUTHS = ("true", "false")

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
-from toolkit.config import names, starting
+from toolkit.config import finetune_defaults, names
 from toolkit.config.command import Command
+from toolkit.config.commands.train import first_values
 from toolkit.config.flags import parse, scan
-from toolkit.config.given import Given, Values, flattened, plain
 from toolkit.config.options import Option, options_of
 from toolkit.config.run import Chosen, RunConfig
-from toolkit.config.sweep import first_values
-from toolkit.config.yaml_file import read_yaml
+from toolkit.config.sources import Given, Values, flattened, plain, read, read_yaml
+
+
+def build(defaults: Any, options: Sequence[Option], values: Values) -> Any:
+    """The config class or instance, with the values given for its options put in its place."""
+    structured = OmegaConf.structured(defaults)
+    found = {o.name: read(o, values[o.path].value) for o in options if o.path in values}
+    try:
+        merged = OmegaConf.merge(structured, found)
+    except (OmegaConfBaseException, ValueError) as error:
+        raise complaint(structured, options, values) from error
+    return OmegaConf.to_object(merged)
+
+
+def complaint(structured: Any, options: Sequence[Option], values: Values) -> ToolkitError:
+    """The first value that does not fit alone, in words."""
+    for option in options:
+        if option.path in values:
+            value, origin = values[option.path]
+            try:
+                OmegaConf.merge(structured, {option.name: read(option, value)})
+            except (OmegaConfBaseException, ValueError):
+                return ToolkitError(
+                    f"{option.path} must be {option.rule}, but is {reprlib.repr(value)} ({origin})."
+                )
+    raise AssertionError("each value fits alone, so all fit together")
 
 
 class Resolved(NamedTuple):
@@ -28,7 +56,7 @@ class Resolved(NamedTuple):
 
     def built(self) -> dict[str, Any]:
         """Section -> its complete, frozen config."""
-        from toolkit.config.typed import build  # OmegaConf, which a bare --help does without
+        from toolkit.config.load import build  # OmegaConf, which a bare --help does without
 
         return {
             section: build(default, options_in(section, self.options), self.values)
@@ -90,7 +118,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
         plugins.load_folder(folder)
     named = {path: value for path, value in first.items() if path.endswith(".name")}
     named = tried_first(argv, values, command) | values | named
-    settled = settle(starting.architecture({**named, **first}) | named, command)
+    settled = settle(finetune_defaults.architecture({**named, **first}) | named, command)
     options = by_path([*command.command_line, *settled.options])
     flags = parse(argv, lambda name: names.find(name, options), options.get(command.positional))
     for option in command.command_line:
@@ -117,7 +145,7 @@ def early(command: Command) -> dict[str, Option]:
     """Flag -> option, for those that decide what the others are."""
     components = by_path(name_option(section) for section in command.components)
     short = {section: components[f"{section}.name"] for section in command.components}
-    start = by_path(o for o in command.plain_options() if o.path == starting.OPTION)
+    start = by_path(o for o in command.plain_options() if o.path == finetune_defaults.OPTION)
     start |= {path.rpartition(".")[2]: option for path, option in start.items()}
     return {**by_path(command.command_line), **components, **short, **start}
 

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.columns import columns
-from toolkit.config.convert import ConvertConfig
-from toolkit.conversion import exporting, fairseq, importing, written
-from toolkit.conversion.exporting import Exported
-from toolkit.conversion.written import Converted
-from toolkit.metrics.output import Output
+from toolkit.config.commands.convert import ConvertConfig
+from toolkit.config.help import columns
+from toolkit.conversion import write_checkpoint
+from toolkit.conversion.fairseq import roberta
+from toolkit.conversion.huggingface import exporter, importer
+from toolkit.conversion.huggingface.exporter import Exported
+from toolkit.conversion.write_checkpoint import Converted
+from toolkit.reporting.json_output import Output
 
 
 def convert(c: ConvertConfig) -> Path:
     """Write DST, and show what it holds."""
     source, target = map(Path, c.paths)
-    written.refuse_target(target)
+    write_checkpoint.refuse_target(target)
     if not source.exists():
         raise ToolkitError(f"SRC must be there, but {source} is not. Check the path.")
     with Output(c.json) as output:
@@ -32,16 +34,16 @@ def convert(c: ConvertConfig) -> Path:
 
 def taken(source: Path, target: Path) -> dict[str, Any]:
     """Another program's model as a checkpoint."""
-    saved = fairseq.file_of(source)
-    model = fairseq.converted(saved) if saved else importing.converted(source)
-    written.write(target, model, source)
+    saved = roberta.file_of(source)
+    model = roberta.converted(saved) if saved else importer.converted(source)
+    write_checkpoint.write(target, model, source)
     return facts_of(model)
 
 
 def given(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
     """A checkpoint as a folder for Transformers."""
-    model = exporting.exported(source, weights=c.weights, net=c.net)
-    exporting.write(target, model)
+    model = exporter.exported(source, weights=c.weights, net=c.net)
+    exporter.write(target, model)
     return told(model)
 
 

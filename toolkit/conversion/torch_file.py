@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from toolkit.common.bounded import plain
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import plain
 
 
 class Inert:

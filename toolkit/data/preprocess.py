@@ -8,26 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.processes import cores
-from toolkit.config.labelled import LABELLED
-from toolkit.config.parallel import PARALLEL
-from toolkit.config.preprocess import PreprocessConfig
-from toolkit.config.reading import READING
-from toolkit.data.binarize import COLUMN, PartTask
-from toolkit.data.codec import Codec
-from toolkit.data.codec_choice import codec_for
-from toolkit.data.destination import destination, written_to
-from toolkit.data.labelled.preprocess import preprocess_labelled
-from toolkit.data.own_folder import META_FILE, meta_of, write_meta
-from toolkit.data.parallel.preprocess import preprocess_parallel
-from toolkit.data.parts import plan_parts
-from toolkit.data.reading.preprocess import preprocess_reading
-from toolkit.data.report import Progress, summary
-from toolkit.data.tagged.preprocess import preprocess_tagged
-from toolkit.data.text import list_files
-from toolkit.data.workers import Found, Workers
-from toolkit.data.wrapped_codec import bare
-from toolkit.metrics.output import Output
+from toolkit.common.system import cores
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.preprocess_formats import LABELLED, PARALLEL, READING
+from toolkit.data.formats.classification.preprocess import preprocess_labelled
+from toolkit.data.formats.parallel.preprocess import preprocess_parallel
+from toolkit.data.formats.qa.preprocess import preprocess_reading
+from toolkit.data.formats.tagging.preprocess import preprocess_tagged
+from toolkit.data.preprocessing.binarize import COLUMN, PartTask
+from toolkit.data.preprocessing.choose_tokenizer import codec_for
+from toolkit.data.preprocessing.output_folder import destination, written_to
+from toolkit.data.preprocessing.report import Progress, summary
+from toolkit.data.preprocessing.split_files import plan_parts
+from toolkit.data.preprocessing.workers import Found, Workers
+from toolkit.data.storage.meta import META_FILE, meta_of, write_meta
+from toolkit.data.text_files import list_files
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.wrapped import bare
+from toolkit.reporting.json_output import Output
 
 SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
 

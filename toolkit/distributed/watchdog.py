@@ -22,8 +22,7 @@ from typing import Any
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.pulse import whereabouts
-from toolkit.distributed.verdict import ALIVE, DONE, Beat, Verdict, host, judge
+from toolkit.distributed.heartbeat import ALIVE, DONE, Beat, Verdict, host, judge, whereabouts
 from toolkit.distributed.world import World
 
 LOST = 3

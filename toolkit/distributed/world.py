@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from toolkit.distributed.pulse import Pulse
+from toolkit.distributed.heartbeat import Pulse
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.items import decoded
+from toolkit.generation.requests import decoded
 
 Filling = list[tuple[str, float]]
 """Tokens and their probabilities, most probable first."""

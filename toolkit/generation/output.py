@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rich.console import Console as Terminal
 
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.generation.fill_mask import Answer
-from toolkit.metrics.output import Output
+from toolkit.reporting.json_output import Output
 
 CONTROLS = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
@@ -34,7 +34,7 @@ class JsonLines:
 
     def write(self, answers: list[Answer]) -> None:
         for answer in answers:
-            self.file.write(strict_json.dumps(record(answer)) + "\n")
+            self.file.write(json_files.dumps(record(answer)) + "\n")
         self.file.flush()
 
 
@@ -97,3 +97,151 @@ def candidates(answer: Answer, readable: Callable[[str], str]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
     return rows or [f"({answer.note})"]
+
+
+class Text(NamedTuple):
+    """A hypothesis, to be read."""
+
+    text: str
+    score: float
+    log_probabilities: list[float]
+    alignment: list[list[int]] | list[list[float]] = []  # noqa: RUF012
+    """Pairs (source token, symbol), or a row of shares for each symbol."""
+
+
+class Reply(NamedTuple):
+    """The answer to one line or item."""
+
+    number: int
+    source: str
+    texts: list[Text]
+    """Best first; one without text where nothing was to be written."""
+    reference: str | None = None
+    note: str = ""
+    """Why nothing was written."""
+
+    @property
+    def best(self) -> str:
+        return self.texts[0].text if self.texts else ""
+
+
+@runtime_checkable
+class ReplyWriter(Protocol):
+    def write(self, replies: Sequence[Reply]) -> None: ...
+
+
+def reply_record(reply: Reply) -> dict[str, Any]:
+    """As JSON."""
+    found: dict[str, Any] = {"line": reply.number, "source": reply.source}
+    if reply.reference is not None:
+        found["reference"] = reply.reference
+    found["hypotheses"] = [
+        {key: value for key, value in text._asdict().items() if key != "alignment" or value}
+        for text in reply.texts
+    ]
+    return {**found, "note": reply.note or None}
+
+
+class JsonReplies:
+    """{"line": 1, "source": ..., "reference": ..., "hypotheses": [{"text": ..., "score": ...}]}"""
+
+    def __init__(self, file: TextFile) -> None:
+        self.file = file
+
+    def write(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            self.file.write(json_files.dumps(reply_record(reply)) + "\n")
+        self.file.flush()
+
+
+class ReplyEvents:
+    """The same among the figures of a command."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def write(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            self.output.write("answer", reply_record(reply))
+
+
+class Aligned:
+    """fairseq's lines: S source, T reference, H score and hypothesis, P log-probability of each
+    symbol, A alignment; # a note. Each letter is followed by the number of the line.
+    """
+
+    def __init__(self, file: TextFile) -> None:
+        self.file = file
+
+    def write(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            self.file.write("".join(f"{line}\n" for line in aligned(reply)))
+        self.file.flush()
+
+
+def aligned(reply: Reply) -> list[str]:
+    n = reply.number
+    lines = [f"S-{n}\t{on_a_line(reply.source)}"]
+    lines += [] if reply.reference is None else [f"T-{n}\t{on_a_line(reply.reference)}"]
+    for text in reply.texts:
+        lines.append(f"H-{n}\t{text.score:.6f}\t{on_a_line(text.text)}")
+        lines.append(f"P-{n}\t{' '.join(f'{p:.4f}' for p in text.log_probabilities)}")
+        lines += [f"A-{n}\t{pairs(text)}"] if text.alignment else []
+    return [*lines, f"#-{n}\t{reply.note}"] if reply.note else lines
+
+
+def on_a_line(text: str) -> str:
+    """A space for each line end or tab, which vocabularies that spell by bytes can write."""
+    return re.sub(r"[\t\r\n]", " ", text)
+
+
+def pairs(text: Text) -> str:
+    """0-0 1-2, source first; of shares, 0.12,0.88 for each symbol."""
+    hard = all(isinstance(number, int) for row in text.alignment for number in row)
+    if hard:
+        return " ".join(f"{i}-{j}" for i, j in text.alignment)
+    return " ".join(",".join(f"{share:.3f}" for share in row) for row in text.alignment)
+
+
+class Lines:
+    """A line for a line: what was written, empty where nothing was.
+
+    Of several hypotheses, each on a line: number, score, text; so too where `scores` are wanted.
+    """
+
+    def __init__(self, file: TextFile, *, scores: bool) -> None:
+        self.file, self.scores = file, scores
+
+    def write(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            each: Sequence[Text | None] = reply.texts or [None]
+            for text in each:
+                self.file.write("\t".join(self.columns(reply.number, text)) + "\n")
+        self.file.flush()
+
+    def columns(self, number: int, text: Text | None) -> list[str]:
+        """Of what has no answer all are empty, but the number."""
+        score, said = (f"{text.score:.4f}", on_a_line(text.text)) if text else ("", "")
+        numbers = [f"{number}", score] if self.scores else []
+        return [*numbers, said, *([pairs(text)] if text and text.alignment else [])]
+
+
+class Dialogue:
+    """Each line, and below it what was written with its score."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+
+    def write(self, replies: Sequence[Reply]) -> None:
+        indent = len(str(replies[-1].number)) if replies else 0
+        for reply in replies:
+            rows = [f"{reply.number:>{indent}}  {reply.source}"]
+            if reply.reference is not None:
+                rows.append(f"{'':{indent}}  {'reference':>9}  {reply.reference}")
+            for text in reply.texts:
+                rows.append(f"{'':{indent}}  {text.score:>9.4f}  {text.text}")
+                rows += [f"{'':{indent}}  {'':>9}  {pairs(text)}"] if text.alignment else []
+            rows += [f"{'':{indent}}  ({reply.note})"] if reply.note else []
+            self.terminal.print(
+                "\n".join(rows), markup=False, highlight=False, emoji=False, soft_wrap=True
+            )

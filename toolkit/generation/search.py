@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from toolkit.config.search import SearchConfig
-from toolkit.generation.beams import Beams, Flags, Numbers, first, remaining, settled
-from toolkit.generation.choices import Choose, Draw, Rows, Search
+from toolkit.config.commands.generate import SearchConfig
+from toolkit.generation.beam_state import Beams, Flags, Numbers, first, remaining, settled
 from toolkit.generation.constraints import Constraints
 from toolkit.generation.hypothesis import Hypothesis, Start, Symbols, scored
-from toolkit.generation.scorer import Scorer, precise
+from toolkit.generation.step_scorer import Scorer, precise
+from toolkit.generation.strategies import Choose, Draw, Rows, Search
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import Encoder, EncoderConfig
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.nn.attention import Attention, Content, LinearProjections, SoftmaxMap
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import a_rate, at_least_one
-from toolkit.models.inputs import Encoded, Inputs, Sizes
+from toolkit.models.interface import Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
     Attention,
     Content,
@@ -30,9 +30,9 @@ from toolkit.nn.attention import (
     TemperedProjections,
     TurnedKernel,
 )
-from toolkit.nn.dropout import Dropout
-from toolkit.nn.layers import Layers
-from toolkit.nn.spelling import BOUND, Spelling
+from toolkit.nn.character_cnn import BOUND, Spelling
+from toolkit.nn.layer_stack import Layers
+from toolkit.nn.ops.dropout import Dropout
 
 CHOICES = {
     "positions": ("none", "add", "concat"),

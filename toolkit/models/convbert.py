@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import Encoder, EncoderConfig, a_multiple, a_rate, at_least_one
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
     Content,

@@ -10,12 +10,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.inputs import Encoded, Inputs, Sizes
+from toolkit.models.interface import Encoded, Inputs, Sizes
 from toolkit.nn.attention import Attention, Offsets, Places
-from toolkit.nn.blocks import NORM_EPS, EncoderLayer
 from toolkit.nn.embeddings import BorrowedEmbeddings, Embeddings
-from toolkit.nn.initial import initialise
-from toolkit.nn.layers import Layers
+from toolkit.nn.encoder_layer import NORM_EPS, EncoderLayer
+from toolkit.nn.init import initialise
+from toolkit.nn.layer_stack import Layers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.inputs import Encoded, Inputs, Sizes
-from toolkit.models.stack import Stack, StackConfig, one_of
+from toolkit.models.interface import Encoded, Inputs, Sizes
+from toolkit.models.transformer_stack import Stack, StackConfig, one_of
 from toolkit.nn.attention import Attention, Source
-from toolkit.nn.cache import Cache
-from toolkit.nn.initial import initialise_sequence
-from toolkit.nn.packed import PackedLinear, pack, packed
-from toolkit.nn.sequence_layers import NORM_EPS, SequenceLayer
+from toolkit.nn.decoder_layer import NORM_EPS, SequenceLayer
+from toolkit.nn.decoding_cache import Cache
+from toolkit.nn.init import initialise_sequence
+from toolkit.nn.ops.packed_linear import PackedLinear, pack, packed
 
 SHARED = ("all", "decoder", "none")
 

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.models.inputs import Columns
-from toolkit.nn.blocks import NORM_EPS
-from toolkit.nn.dropout import Dropout
-from toolkit.nn.initial import initialise
+from toolkit.models.interface import Columns
+from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.nn.init import initialise
+from toolkit.nn.ops.dropout import Dropout
 
 
 def columns_of(encoder: Any) -> Columns:

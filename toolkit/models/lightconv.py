@@ -10,7 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import a_rate, at_least_one
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
     GatedProjection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.models.stack import StackConfig
+from toolkit.models.transformer_stack import StackConfig
 from toolkit.nn.attention import (
     Attention,
     BucketBias,

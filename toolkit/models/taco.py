@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import a_multiple, a_rate, at_least_one, heads_of, width_of
-from toolkit.models.inputs import Columns, Encoded, Inputs, Sizes
+from toolkit.models.interface import Columns, Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
     JointMaps,
@@ -25,12 +25,12 @@ from toolkit.nn.attention import (
     SharedQueryKernel,
     SummedMaps,
 )
-from toolkit.nn.blocks import NORM_EPS
-from toolkit.nn.dropout import Dropout
 from toolkit.nn.embeddings import position_rows, refuse_long, type_vectors
-from toolkit.nn.initial import initialise
-from toolkit.nn.layers import Layers
-from toolkit.nn.two_streams import Stream, Streams, TwoStreamLayer
+from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.nn.init import initialise
+from toolkit.nn.layer_stack import Layers
+from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.two_stream_layer import Stream, Streams, TwoStreamLayer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import at_least_one
 from toolkit.models.encoder_decoder import Decoder
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 from toolkit.models.relative_terms import RELATIVE, self_attention
-from toolkit.models.stack import StackConfig, one_of
+from toolkit.models.transformer_stack import StackConfig, one_of
 
 
 @dataclass(frozen=True, kw_only=True)

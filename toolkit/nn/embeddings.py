@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.blocks import NORM_EPS
-from toolkit.nn.dropout import Dropout
+from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.nn.ops.dropout import Dropout
 
 
 class Embeddings(nn.Module):

@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.listwise import Listwise, Moving, State, Tensors, numbers, those
-from toolkit.optim.rules import Named, OptimizerConfig, above_zero, groups, share
+from toolkit.optim.foreach import Listwise, Moving, State, Tensors, numbers, those
+from toolkit.optim.parameter_groups import Named, OptimizerConfig, above_zero, groups, share
 
 TINY = 1e-30
 """Added to the squared gradients, so that their means are above zero (the paper's eps_1)."""

@@ -14,7 +14,7 @@ import torch
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.rules import Named, OptimizerConfig, above_zero, groups, share
+from toolkit.optim.parameter_groups import Named, OptimizerConfig, above_zero, groups, share
 
 ENDLESS = 2.0**40
 """A number of updates t at which 1 - beta^t is 1, whatever is added to it or taken away."""

@@ -12,8 +12,8 @@ from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.optim.adam import AdamConfig
-from toolkit.optim.listwise import Listwise, Moving, State, Tensors, norms, numbers, those
-from toolkit.optim.rules import Named, groups
+from toolkit.optim.foreach import Listwise, Moving, State, Tensors, norms, numbers, those
+from toolkit.optim.parameter_groups import Named, groups
 
 
 class Lamb(Listwise):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,30 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.distributed.shard import own_rows, rows_like, whole
+from toolkit.distributed.fsdp import own_rows, rows_like, whole
 from toolkit.optim.adam import AdamConfig, of_kind
-from toolkit.optim.listwise import Listwise, Moving, State, those
-from toolkit.optim.rules import Named, above_zero, groups, hidden_matrix, share
-from toolkit.optim.several import Several
+from toolkit.optim.foreach import Listwise, Moving, State, those
+from toolkit.optim.parameter_groups import Named, above_zero, groups, hidden_matrix, share
+
+
+class Several(Optimizer):
+    """Steps each of its parts; groups and state are theirs, kept in one place."""
+
+    def __init__(self, parts: Sequence[Optimizer]) -> None:
+        shared = [group for part in parts for group in part.param_groups]
+        super().__init__(shared, {})
+        self.parts = list(parts)
+        self.param_groups = shared
+        for part in parts:
+            self.state.update(part.state)
+            part.state = self.state
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        assert closure is None, "the gradients must be there before the step"
+        for part in self.parts:
+            part.step()
+
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """a, b, c of a x + b x^3 + c x^5, whose repetition moves singular values near 1 fast (Jordan et

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
-from toolkit.distributed.shard import norm as total_norm
+from toolkit.distributed.fsdp import norm as total_norm
 
 
 class Update(NamedTuple):

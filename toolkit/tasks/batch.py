@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from jaxtyping import Int
 from torch import Tensor
 
-from toolkit.models.inputs import Inputs
+from toolkit.models.interface import Inputs
 
 
 @runtime_checkable

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
-from toolkit.data.examples import Examples
+from toolkit.data.loading.examples import Examples
 from toolkit.generation.fill_mask import Filling
-from toolkit.tasks.answers import Answers
+from toolkit.tasks.predictions import Answers
 
 
 class Ratio(NamedTuple):
@@ -23,7 +23,7 @@ class Ratio(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Scores of both kinds by bin (toolkit.metrics.ranking): the figure is the area they make."""
+    """Scores of both kinds by bin (toolkit.metrics.auc): the figure is the area they make."""
 
     positives: Tensor
     negatives: Tensor

@@ -14,14 +14,14 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.run import Chosen
 from toolkit.config.sections import DataConfig
-from toolkit.data.batching import fingerprint_of
-from toolkit.data.examples import Examples, Remarked
-from toolkit.data.folder import DataFolder
-from toolkit.data.loader import Loader
-from toolkit.data.mixture import Mixture
-from toolkit.data.shards import Corpora
+from toolkit.data.loading.batching import fingerprint_of
+from toolkit.data.loading.corpus_weights import Mixture
+from toolkit.data.loading.examples import Examples, Remarked
+from toolkit.data.loading.loader import Loader
+from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.models.inputs import Sizes
+from toolkit.models.interface import Sizes
 
 Numbers = npt.NDArray[np.int64]
 EVALUATED_TOKENS = 16_384

@@ -8,7 +8,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.training.gradient import Piece
-from toolkit.training.halving import gathered
+from toolkit.training.oom_retry import gathered
 from toolkit.training.trainer import Trainer
 
 

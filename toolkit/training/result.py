@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.common import strict_json
+from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
-from toolkit.config.save import to_dict
+from toolkit.config.serialize import to_dict
 from toolkit.training.step import Figures
 
 
@@ -40,7 +40,7 @@ class Result:
         """Beside the checkpoints, replaced in one step."""
         run = to_dict(config)
         found = {**asdict(self), "config": run, "config_digest": digest(run)}
-        put(folder / "result.json", strict_json.dumps(found, indent=1) + "\n")
+        put(folder / "result.json", json_files.dumps(found, indent=1) + "\n")
 
 
 def put(path: Path, text: str) -> None:
@@ -58,4 +58,4 @@ def put(path: Path, text: str) -> None:
 
 def digest(run: Mapping[str, Any]) -> str:
     """SHA-256 of a config, to recognise a run by."""
-    return hashlib.sha256(strict_json.dumps(run).encode()).hexdigest()
+    return hashlib.sha256(json_files.dumps(run).encode()).hexdigest()

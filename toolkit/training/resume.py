@@ -7,16 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.common import strict_json
-from toolkit.common.errors import ToolkitError
-from toolkit.config.run import RunConfig
-from toolkit.config.save import to_dict
-from toolkit.data.codec import Codec
-from toolkit.data.parallel.codec import ParallelCodec
-from toolkit.distributed import World
-from toolkit.tasks.task import Learner
-from toolkit.training import manifest, optimizer_state, shares, stored
-from toolkit.training.checkpoint import (
+from toolkit.checkpoints import manifest, optimizer_state, sharded, tensor_files
+from toolkit.checkpoints.load import (
     AVERAGE,
     MODEL,
     OPTIMIZER,
@@ -30,8 +22,16 @@ from toolkit.training.checkpoint import (
     read_tensors,
     weights_file,
 )
-from toolkit.training.moving_average import MovingAverage
-from toolkit.training.save_folder import LAST, SaveFolder
+from toolkit.checkpoints.save_folder import LAST, SaveFolder
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.config.run import RunConfig
+from toolkit.config.serialize import to_dict
+from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.distributed import World
+from toolkit.tasks.task import Learner
+from toolkit.training.callbacks.ema import MovingAverage
 from toolkit.training.step import Place, State
 from toolkit.training.trainer import Trainer
 
@@ -132,7 +132,7 @@ def refuse_changes(folder: Path, config: RunConfig) -> None:
     is another one only the name is told.
     """
     before, now = (
-        flat(strict_json.loads(strict_json.dumps(to_dict(run))))
+        flat(json_files.loads(json_files.dumps(to_dict(run))))
         for run in (read_config(folder)[0], config)
     )
     differing = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
@@ -194,8 +194,8 @@ def restore(
     A moving average that the run did not have before begins at its weights.
     """
     load_weights(saved.folder, trainer.learner)
-    files = shares.of(saved.folder) or [saved.folder / OPTIMIZER]
-    optimizer_state.restore(trainer.optimizer, trainer.learner, stored.opened(files))
+    files = sharded.of(saved.folder) or [saved.folder / OPTIMIZER]
+    optimizer_state.restore(trainer.optimizer, trainer.learner, tensor_files.opened(files))
     trainer.place = saved.place
     if trainer.precision.loss_scale and saved.state["loss_scale"]:
         trainer.precision.loss_scale.restore(saved.state["loss_scale"])

@@ -8,34 +8,34 @@ from typing import Any
 import torch
 from rich.console import Console as Terminal
 
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
-from toolkit.common.memory import keep_freed_memory
+from toolkit.common.system import keep_freed_memory
 from toolkit.config.run import RunConfig
-from toolkit.config.save import to_dict
-from toolkit.data.shards import Corpora
+from toolkit.config.serialize import to_dict
+from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
-from toolkit.metrics.sinks import Console, Sink
+from toolkit.reporting.sinks import Console, Sink
 from toolkit.training import memory_probe, resume
-from toolkit.training.assembly import (
+from toolkit.training.callbacks.logging import Log
+from toolkit.training.callbacks.non_finite import NonFinite
+from toolkit.training.callbacks.rank_consistency import Agreement
+from toolkit.training.callbacks.skipped_updates import Skips
+from toolkit.training.callbacks.stopping import Ending, total_updates
+from toolkit.training.callbacks.validation import NoFigure
+from toolkit.training.data import Split, TrainingData, names, split_of, suited
+from toolkit.training.disk_space import shortage
+from toolkit.training.result import Result, digest
+from toolkit.training.setup import (
     make_average,
     make_saving,
     make_sinks,
     make_trainer,
     make_validation,
 )
-from toolkit.training.data import Split, TrainingData, names, split_of, suited
-from toolkit.training.desynchronisation import Agreement
-from toolkit.training.diagnosis import NonFinite
-from toolkit.training.limits import Ending, total_updates
-from toolkit.training.log import Log
-from toolkit.training.report import print_end, print_start
-from toolkit.training.result import Result, digest
-from toolkit.training.room import shortage
-from toolkit.training.save_folder import SaveFolder
 from toolkit.training.signals import listening
-from toolkit.training.skips import Skips
 from toolkit.training.step import Observer, Place, Step
-from toolkit.training.validation import NoFigure
+from toolkit.training.summary import print_end, print_start
 
 
 def run(config: RunConfig) -> Result:

@@ -18,7 +18,7 @@ from toolkit.optim.update import Update, update
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
 from toolkit.training.gradient import Gradient, Losses
-from toolkit.training.halving import Halving
+from toolkit.training.oom_retry import Halving
 from toolkit.training.spikes import Spikes
 from toolkit.training.step import Observer, Place, Step
 

@@ -1,9 +1,9 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
 from toolkit.config.sections import DataConfig
-from toolkit.config.train import TRAIN
 
 
 def test_the_defaults_are_valid():

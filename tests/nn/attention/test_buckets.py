@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.nn.attention import BucketBias, Offsets, Places, Projected
-from toolkit.nn.attention.buckets import bucket_of
+from toolkit.nn.attention.position_bias import bucket_of
 
 
 def projected(queries, keys):

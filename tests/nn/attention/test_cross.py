@@ -3,7 +3,7 @@ import math
 import torch
 
 from toolkit.nn.attention import Content, CrossAttention, SoftmaxMap, Source
-from toolkit.nn.cache import SourceRead
+from toolkit.nn.decoding_cache import SourceRead
 
 WIDTH, HEADS = 8, 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from toolkit.nn.attention import Offsets, Places, Projected
-from toolkit.nn.attention.tables import PlaceTable, TurnedKernel
+from toolkit.nn.attention.position_bias import PlaceTable, TurnedKernel
 
 
 def projected(length: int) -> Projected:

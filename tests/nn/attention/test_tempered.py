@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from toolkit.nn.attention import Offsets, Places
-from toolkit.nn.attention.tempered import TemperedProjections
+from toolkit.nn.attention.projections import TemperedProjections
 
 PLACES = Places(Offsets(None, 3, torch.device("cpu")))
 

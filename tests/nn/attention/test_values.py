@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toolkit.nn.attention import Content, MixedValues, Offsets, Places, Projected, SoftmaxMap
-from toolkit.nn.attention.convolutions import Convolution
+from toolkit.nn.attention.kernel_convolution import Convolution
 
 B, H, S, K = 2, 3, 5, 4
 

@@ -1,11 +1,11 @@
 """The sections of a training run that are not components: one field, one option, one help text."""
 
+from toolkit.config.checks import DEVICES as DEVICES
+from toolkit.config.checks import PRECISIONS as PRECISIONS
+from toolkit.config.checks import different_files as different_files
+from toolkit.config.checks import one_of as one_of
+from toolkit.config.checks import require as require
 from toolkit.config.sections.checkpoint import CheckpointConfig as CheckpointConfig
 from toolkit.config.sections.data import DataConfig as DataConfig
 from toolkit.config.sections.logging import LoggingConfig as LoggingConfig
-from toolkit.config.sections.require import DEVICES as DEVICES
-from toolkit.config.sections.require import PRECISIONS as PRECISIONS
-from toolkit.config.sections.require import different_files as different_files
-from toolkit.config.sections.require import one_of as one_of
-from toolkit.config.sections.require import require as require
 from toolkit.config.sections.training import TrainingConfig as TrainingConfig

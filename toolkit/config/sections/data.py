@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toolkit.config.sections.require import require
+from toolkit.config.checks import require
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import one_of, require
+from toolkit.config.checks import one_of, require
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,81 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.sections.require import DEVICES, PRECISIONS, one_of, require
-from toolkit.config.sections.scale import ScaleConfig
-from toolkit.config.sections.trouble import TroubleConfig
+from toolkit.config.checks import DEVICES, PRECISIONS, one_of, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleConfig:
+    update_freq: int = 1
+    """Micro-batches that each rank accumulates for one update."""
+    global_batches: int | None = None
+    """Micro-batches of one update over all ranks, in place of update_freq: the same run at any
+    number of ranks that divides it."""
+    sharding: str = "none"
+    """none or full. none keeps everything on every rank (DDP); full keeps a share of parameters,
+    gradients and optimizer on each (FSDP2). Needs torchrun."""
+    checkpoint_activations: bool = False
+    """Compute each layer anew in the backward pass: less memory, more time, the same gradients."""
+    compile: bool = False
+    """Compile each layer with torch.compile; the first updates take long."""
+
+    def __post_init__(self) -> None:
+        for name in ("update_freq", "global_batches"):
+            value = getattr(self, name)
+            require(
+                value is None or value > 0,
+                f"training.{name} must be at least 1, but is {value}.",
+            )
+        require(
+            self.global_batches is None or self.update_freq == 1,
+            f"training.update_freq must be left out where training.global_batches is given, but "
+            f"is {self.update_freq}. {self.global_batches} micro-batches over all ranks determine "
+            f"it.",
+        )
+        one_of("training.sharding", self.sharding, ("none", "full"))
+
+    def micro_batches_per_rank(self, ranks: int) -> int:
+        """What each rank accumulates for one update."""
+        if self.global_batches is None:
+            return self.update_freq
+        possible = [n for n in range(1, self.global_batches + 1) if self.global_batches % n == 0]
+        require(
+            ranks in possible,
+            f"training.global_batches must be a multiple of the number of ranks, but is "
+            f"{self.global_batches} for {ranks}. Start one of {', '.join(map(str, possible))} "
+            f"processes.",
+        )
+        return self.global_batches // ranks
+
+
+PROBES = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TroubleConfig:
+    skip_spikes: bool = False
+    """Skip an update whose loss or gradient norm lies more than 6 standard deviations above the
+    mean of the 128 updates before it. One that is not finite is always skipped."""
+    check_ranks_interval: int = 100
+    """Compare the parameters and the gradient norm of all ranks every so many updates; 0 for
+    never."""
+    memory_probe: str = "auto"
+    """Try the largest batch before training, so that a lack of memory shows at once: auto, always
+    or never. auto is always on a GPU and never on a CPU."""
+    timeout_seconds: float = 1800.0
+    """End all ranks, naming the late one, when one has waited for another for so long."""
+
+    def __post_init__(self) -> None:
+        one_of("training.memory_probe", self.memory_probe, PROBES)
+        require(
+            self.check_ranks_interval >= 0,
+            f"training.check_ranks_interval must not be negative, but is "
+            f"{self.check_ranks_interval}. 0 is never.",
+        )
+        require(
+            self.timeout_seconds > 0,
+            f"training.timeout_seconds must be above 0, but is {self.timeout_seconds}.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.nn.attention.inputs import Places
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.attention.projected import Places
 from toolkit.nn.attention.values import PlainValues, Values
-from toolkit.nn.cache import Kept
+from toolkit.nn.decoding_cache import Kept
 
 
 class Attention(nn.Module):

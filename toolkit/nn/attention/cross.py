@@ -7,11 +7,11 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from toolkit.nn.attention.inputs import Places, Projected
 from toolkit.nn.attention.maps import SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.attention.projected import Places, Projected
 from toolkit.nn.attention.projections import by_head
-from toolkit.nn.cache import Read, SourceRead, kept_as
+from toolkit.nn.decoding_cache import Read, SourceRead, kept_as
 
 
 class Source(NamedTuple):

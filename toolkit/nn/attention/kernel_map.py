@@ -7,12 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from toolkit.nn.attention.inputs import Projected
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.attention.narrow import narrow
-from toolkit.nn.attention.projected import Projected
-from toolkit.nn.cache import LastInputs
-from toolkit.nn.dropout import Dropout
+from toolkit.nn.decoding_cache import LastInputs
+from toolkit.nn.ops.banded_convolution import narrow
+from toolkit.nn.ops.dropout import Dropout
 
 
 class KernelMap(AttentionMap):

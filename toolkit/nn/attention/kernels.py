@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.fused import HIDDEN
-from toolkit.nn.attention.projected import Projected
-from toolkit.nn.depthwise import SeparableConvolution
+from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.ops.attention import HIDDEN
+from toolkit.nn.ops.depthwise import SeparableConvolution
 
 
 class Kernel(nn.Module, ABC):

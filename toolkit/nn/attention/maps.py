@@ -9,11 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.attention import fused
-from toolkit.nn.attention.projected import Projected
+from toolkit.nn.attention.inputs import Projected
 from toolkit.nn.attention.terms import Content, ScoreTerm
-from toolkit.nn.cache import Kept, KeysAndValues
-from toolkit.nn.dropout import Dropout
+from toolkit.nn.decoding_cache import Kept, KeysAndValues
+from toolkit.nn.ops import attention
+from toolkit.nn.ops.dropout import Dropout
 
 
 class AttentionMap(nn.Module, ABC):
@@ -54,13 +54,13 @@ class SoftmaxMap(AttentionMap):
     def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
         scores, bias = self.content(p), self.bias(p)
         if p.places.causal:
-            bias = fused.look_left(bias, p.q, p.k)
+            bias = attention.look_left(bias, p.q, p.k)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(fused.softmax(fused.hide_keys(scores, p.places.padding)))
+        return self.dropout(attention.softmax(attention.hide_keys(scores, p.places.padding)))
 
     def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
-        return fused.attend(
+        return attention.attend(
             p.q,
             p.k,
             p.v,

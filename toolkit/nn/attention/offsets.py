@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.attention.windows import Moved, laid_by_ids, moved
+from toolkit.nn.ops.skew import Moved, laid_by_ids, moved
 
 KEPT = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""

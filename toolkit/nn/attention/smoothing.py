@@ -10,12 +10,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from toolkit.nn.attention.inputs import Projected
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
-from toolkit.nn.attention.projected import Projected
 from toolkit.nn.attention.terms import Content, ScoreTerm
-from toolkit.nn.cache import Kept
-from toolkit.nn.convolution import convolved
-from toolkit.nn.initial import glorot_uniform_
+from toolkit.nn.decoding_cache import Kept
+from toolkit.nn.init import glorot_uniform_
+from toolkit.nn.ops.convolution import convolved
 
 WIDTH = 3
 """Of the filters: a place and its neighbours."""

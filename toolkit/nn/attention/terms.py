@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from toolkit.nn.attention.inputs import Projected
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.offsets import lay
-from toolkit.nn.attention.projected import Projected
 
 
 class ScoreTerm(nn.Module, ABC):

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.convolutions import Convolution
+from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.kernel_convolution import Convolution
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.attention.projected import Projected
-from toolkit.nn.depthwise import DepthwiseConvolution, hide
+from toolkit.nn.ops.depthwise import DepthwiseConvolution, hide
 
 
 class Values(nn.Module, ABC):

@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from toolkit.analysis.plots.confusion import counted, read
+from toolkit.cli.plot import main
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotConfig
+
+EVENT = {
+    "event": "confusion", "checkpoint": "run", "subset": "test", "given": ["NOUN", "VERB"],
+    "is": ["NOUN", "VERB", "(unseen)"], "counts": [[5, 1], [2, 3], [4, 0]],
+}  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "figures.jsonl"
+    path.write_text(json.dumps({"event": "valid", "loss": 1}) + "\n" + json.dumps(EVENT) + "\n")
+    return path
+
+
+def test_mistakes_are_told_by_their_number(file):
+    [table] = read(file)
+    assert table.title == "run test"
+    assert counted(table) == [("(unseen)", "NOUN", 4), ("VERB", "NOUN", 2), ("NOUN", "VERB", 1)]
+
+
+def test_a_class_may_hold_what_some_take_for_the_end_of_a_line(tmp_path):
+    event = {**EVENT, "given": ["\u2028", "\x85"]}
+    (tmp_path / "figures.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
+    [table] = read(tmp_path / "figures.jsonl")
+    assert table.given == ["\u2028", "\x85"]
+
+
+def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture, numbers = tmp_path / "confusion.png", tmp_path / "numbers.jsonl"
+    words = ["confusion", str(file), str(file), "--output", str(picture), "--json", str(numbers)]
+    assert main(words) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(numbers.read_text().splitlines()) == 7
+    assert "VERB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("no json\n", "must be a file that toolkit-validate --json wrote, but is not"),
+        ('{"event": "valid"}\n', "must tell which tag was taken for which, but does not"),
+        ('{"event": "confusion"}\n', "must be a file that toolkit-validate --json wrote"),
+    ],
+)
+def test_another_file_is_refused(tmp_path, text, complaint):
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(ToolkitError, match=complaint):
+        read(tmp_path / "a.jsonl")
+
+
+def test_something_must_be_named():
+    with pytest.raises(ToolkitError, match="must be told what to draw, but is told nothing"):
+        PlotConfig(what=["confusion"])

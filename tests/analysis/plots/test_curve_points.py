@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from toolkit.analysis.plots.curve import Curve, curve_of, edges, smoothed
+from toolkit.metrics.seed_summary import summary
+from toolkit.reporting.runs import Run
+
+FOUND = Curve([1, 2], [summary([1.0, 3.0]), summary([5.0, 5.0])], 2)
+
+
+def run(losses):
+    train = [{"event": "train", "update": u, "loss": loss} for u, loss in losses.items()]
+    valid = [{**r, "event": "valid", "subset": "valid", "loss": r["loss"] - 1} for r in train]
+    return Run(Path("run"), [*train, {"event": "save", "update": 1}, *valid], {})
+
+
+def test_a_curve_is_the_mean_and_deviation_where_every_run_reported():
+    found = curve_of([run({1: 4.0, 2: 3.0, 3: 2.0}), run({1: 6.0, 2: 5.0})], "valid", "loss")
+    assert (found.updates, found.runs) == ([1, 2], 2)
+    assert [(s.mean, s.deviation) for s in found.figures] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
+
+
+def test_a_loss_that_is_not_a_number_leaves_a_gap():
+    assert curve_of([run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
+
+
+def test_a_smoothed_line_is_an_exponential_mean_that_does_not_lean_on_its_first_value():
+    assert smoothed([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
+    assert smoothed([4.0, 1.0], 0.0) == [4.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("band", "expected"),
+    [
+        ("deviation", ([2 - 2**0.5, 5.0], [2 + 2**0.5, 5.0])),
+        ("range", ([1.0, 5.0], [3.0, 5.0])),
+        ("none", ([2.0, 5.0], [2.0, 5.0])),
+    ],
+)
+def test_the_band_is_what_the_option_says(band, expected):
+    assert edges(FOUND, band) == expected
+
+
+def test_the_record_of_a_curve_has_a_number_for_each_update():
+    assert FOUND.record()["mean"] == [2.0, 5.0] and FOUND.record()["updates"] == [1, 2]

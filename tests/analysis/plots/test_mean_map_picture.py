@@ -1,0 +1,35 @@
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from toolkit.analysis.plots.attention import MeanMap
+
+WEIGHTS = [[0.5, 0.5], [0.25, 0.75]]
+
+
+def test_models_stand_beside_each_other_on_one_scale_with_tokens_of_their_own():
+    means = [
+        MeanMap("bert", ["[CLS]", "food"], WEIGHTS, 0.941),
+        MeanMap("convbert", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3, 0.608),
+    ]
+    figure = draw_mean_maps(means, "a sentence")
+    *panels, bar = figure.axes
+    assert [p.get_title() for p in panels] == ["bert, C = 0.941", "convbert, C = 0.608"]
+    assert [p.images[0].get_clim() for p in panels] == [(0.0, 0.9)] * 2
+    assert [[t.get_text() for t in p.get_xticklabels()] for p in panels] == [
+        m.tokens for m in means
+    ]
+    left, right, colours = (axes.get_position() for axes in (*panels, bar))
+    assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colours.x0 < colours.x1 < 1
+
+
+def test_a_single_model_needs_no_name_and_a_short_sentence_has_no_concentration():
+    assert (
+        draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, 0.5)], "").axes[0].get_title()
+        == "C = 0.500"
+    )
+    assert draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, None)], "").axes[0].get_title() == ""
+
+
+def test_a_long_title_is_cut_to_the_width_of_the_picture():
+    figure = draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, 0.5)], "word " * 200)
+    box = figure.texts[-1].get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1

@@ -1,0 +1,36 @@
+from toolkit.analysis.plots.perturbation import Difference, draw, grouped
+
+WORDS = [
+    Difference(model, pair, word, distance, angle)
+    for model in ("a", "b")
+    for pair, word, distance, angle in (
+        ((1, 2), "bob", 0.5, 30.0),
+        ((1, 2), "once", 0.7, 40.0),
+        ((1, 3), "bob", 0.9, 60.0),
+        ((1, 2), "[CLS]", 0.01, 1.0),
+        ((1, 3), "[CLS]", 0.02, 2.0),
+    )
+]
+
+
+def test_words_are_grouped_by_their_sentences_and_those_by_pair():
+    groups = grouped(WORDS)
+    assert list(groups) == [
+        "words of sentences 1 and 2", "words of sentences 1 and 3", "[CLS] of sentences"
+    ]  # fmt: skip
+    assert [one.word for one in groups["[CLS] of sentences"][:2]] == ["1 and 2", "1 and 3"]
+
+
+def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars():
+    figure = draw(WORDS, "title")
+    assert len(figure.axes) == 6
+    distances, angles = figure.axes[:2]
+    assert [bar.get_height() for bar in distances.patches] == [0.5, 0.7, 0.5, 0.7]
+    assert [bar.get_height() for bar in angles.patches] == [30.0, 40.0, 30.0, 40.0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def test_words_share_a_scale_that_sentences_do_not():
+    first, _, second, _, whole, _ = draw(WORDS, "").axes
+    assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
+    assert first.get_ylim()[1] > 0.9  # the highest bar of both

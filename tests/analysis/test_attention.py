@@ -1,0 +1,89 @@
+import json
+
+import pytest
+import torch
+
+from toolkit.analysis.attention import attention, habits
+from toolkit.analysis.plots.attention import Map
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotConfig
+
+
+@pytest.fixture
+def drawn(trained, tmp_path, capsys):
+    """The JSON lines that drawing a sentence's maps gives, and what people read."""
+
+    def draw(sentence="the cat [MASK]", **options):
+        output = str(tmp_path / "a.png")
+        asked = {"path": [str(trained)], "sentence": sentence, "output": output, "json": "-"}
+        attention(PlotConfig(what=["attention"], **(asked | options)))
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], said.err
+
+    return draw
+
+
+def maps_of(found):
+    """The lines of the sentence and of its maps."""
+    records, said = found
+    return [r for r in records if r["event"] != "concentration"], said
+
+
+def test_every_head_of_every_layer_is_drawn_printed_and_written(drawn, tmp_path):
+    [sentence, *maps], said = maps_of(drawn())
+    assert sentence["tokens"][0] == "[CLS]" and sentence["tokens"][-2:] == ["[MASK]", "[SEP]"]
+    assert [(m["layer"], m["head"]) for m in maps] == [(1, 1), (1, 2)]
+    rows = torch.tensor(maps[0]["weights"])
+    assert rows.shape == (len(sentence["tokens"]),) * 2
+    torch.testing.assert_close(rows.sum(1), torch.ones(len(rows)))
+    assert "layer  head" in said and (tmp_path / "a.png").exists()
+
+
+def test_heads_are_averaged_on_demand(drawn):
+    [_, one, two], _ = maps_of(drawn())
+    [_, mean], _ = maps_of(drawn(average_heads=True))
+    weights = [torch.tensor(m["weights"]) for m in (one, two, mean)]
+    torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
+    assert mean["head"] is None
+
+
+def test_one_mean_of_all_is_drawn_for_each_of_several_models(drawn, trained):
+    [_, one, two, *_], _ = drawn()
+    records, said = drawn(average_all=True, path=[str(trained)] * 2)
+    assert [r["event"] for r in records] == [*["sentence", "map"] * 2, *["concentration"] * 4]
+    weights = [torch.tensor(m["weights"]) for m in (one, two, records[1])]
+    torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
+    assert records[1]["layer"] is records[1]["head"] is None and "previous" not in said
+
+
+def test_the_concentration_is_printed_and_written(drawn):
+    records, said = drawn("the cat sat on a mat")
+    mean, layer = (r for r in records if r["event"] == "concentration")
+    assert mean["mean"] == layer["mean"] > 0 and (mean["layer"], layer["layer"]) == (None, 1)
+    assert "C: attention to tokens at most 4 away" in said and "1 sentence;" in said
+
+
+def test_without_a_sentence_the_first_of_the_file_is_drawn(drawn, tmp_path):
+    (tmp_path / "text").write_text("the cat\n\na mat and the cat saw how dogs run\n")
+    records, _ = drawn("", sentences=str(tmp_path / "text"), average_heads=True)
+    assert records[0]["tokens"] == drawn("the cat")[0][0]["tokens"]
+    assert [r["short"] + r["sentences"] for r in records if "short" in r] == [2, 2]
+
+
+def test_a_head_can_be_chosen(drawn):
+    [_, only], _ = maps_of(drawn(heads=[2]))
+    assert only["head"] == 2
+
+
+def test_the_habits_of_a_head_are_shares_of_its_attention():
+    weights = [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
+    table = habits([Map(1, 1, weights)], [True, False, False])
+    [row] = table.rows
+    assert [cell.strip() for cell in row[2:]] == ["16.7%", "33.3%", "50.0%", "16.7%", "1.3"]
+
+
+def test_what_cannot_be_drawn_is_told(drawn):
+    with pytest.raises(ToolkitError, match=r"--sentence must have at most 512 tokens for this mod"):
+        drawn("the cat " * 500)
+    with pytest.raises(ToolkitError, match=r"heads must name those of .*, 1 to 2, but holds 3"):
+        drawn(heads=[3])

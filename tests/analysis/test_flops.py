@@ -1,0 +1,125 @@
+import pytest
+
+from toolkit import build_model
+from toolkit.analysis.flops import META, flops_of, parts_of
+from toolkit.common.errors import ToolkitError
+from toolkit.config.load import compose
+from toolkit.models.encoder import Encoder
+from toolkit.models.interface import Sizes
+
+SHAPE = {"arch": "bert_tiny", "arch.width": 32, "arch.heads": 2, "arch.embedding_width": 16}
+LENGTH, WIDTH, SYMBOLS = 24, 32, 60
+
+
+def counted(sizes=None, ranks=1, **options):
+    options = {key.replace("__", "."): value for key, value in options.items()}
+    given = {**SHAPE, "task": "mlm", "tokens_per_sample": LENGTH, "batch_size": 4, **options}
+    return flops_of(compose(given), sizes or Sizes(tokens=SYMBOLS), ranks=ranks)
+
+
+def test_a_layer_costs_what_a_count_by_hand_says():
+    """Two for each multiplication and addition, over T tokens of width d, for a sentence:
+
+    q, k, v and output 4 x 2 T d^2; scores and their application to the values 2 x 2 T^2 d;
+    feed-forward 2 x 2 T d 4d. Backwards twice that.
+    """
+    found = counted()
+    attention = 8 * LENGTH * WIDTH**2 + 4 * LENGTH**2 * WIDTH
+    feed_forward = 16 * LENGTH * WIDTH**2
+    assert found.sentences == 4
+    assert found.parts["encoder.layers.0.attention"] == (4 * attention, 8 * attention)
+    assert found.parts["encoder.layers.0.feed_forward"] == (4 * feed_forward, 8 * feed_forward)
+
+
+def test_the_last_layer_and_the_head_see_the_hidden_tokens_alone():
+    found = counted(tokens_per_sample=128, mask_rate=0.5, batch_size=64)
+    last = found.parts["encoder.layers.1.feed_forward"].forward
+    places = last / (16 * WIDTH**2)
+    assert places == pytest.approx(64 * 125 * 0.5, rel=0.05)
+    assert found.parts["task.head"].forward == places * 2 * (WIDTH * 16 + 16 * SYMBOLS)
+    whole = found.parts["encoder.layers.1.attention"]
+    assert whole == found.parts["encoder.layers.0.attention"]
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "sentences", "micro_batches"),
+    [
+        ({"batch_size": 4}, 1, 4, 1),
+        ({"batch_size": None}, 1, 32, 1),
+        ({"batch_size": None, "max_tokens": 100}, 1, 4, 1),
+        ({"batch_size": 3, "max_tokens": 100}, 2, 3, 2),
+        ({"update_freq": 3}, 2, 4, 6),
+        ({"global_batches": 6}, 2, 4, 6),
+    ],
+)
+def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micro_batches):
+    found = counted(ranks=ranks, **options)
+    assert (found.sentences, found.micro_batches) == (sentences, micro_batches)
+    assert found.update == micro_batches * sum(found.batch)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task__samples": "blocks"},
+        {"task__pairs": "electra"},
+        {"task__masking": "whole_word"},
+        {"task": "rtd"},
+        {"task": "mpm", "arch__hidden_position": True},
+    ],
+)
+def test_every_sentence_is_as_long_as_the_task_lets_it_be(options):
+    assert counted(**options).tokens == LENGTH
+
+
+def test_generator_and_discriminator_have_layers_of_their_own():
+    names = counted(task="rtd").parts
+    stacks = {name.rpartition(".layers.")[0] for name in names if ".layers." in name}
+    assert stacks == {"encoder", "task.generator.encoder"}
+
+
+def test_no_memory_is_taken():
+    wide = {"arch__width": 8192, "arch__embedding_width": 8192}  # 10 GB, were it there
+    assert counted(Sizes(tokens=30_000), **wide).batch.forward > 1e9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "batch_size", "generator_size", "published"),
+    [("convbert", 256, 1 / 3, 1.9e19), ("convbert_medium_small", 128, 0.25, 1.5e18)],
+)
+def test_a_million_updates_cost_what_table_7_of_convbert_says(
+    arch, batch_size, generator_size, published
+):
+    options = {"arch": arch, "task": "rtd", "task.generator_size": generator_size}
+    run = compose({**options, "batch_size": batch_size, "tokens_per_sample": 128})
+    found = flops_of(run, Sizes(tokens=30522))
+    assert 1e6 * found.update == pytest.approx(published, rel=0.05)
+
+
+def test_a_model_that_looks_at_numbers_is_counted_with_some(monkeypatch):
+    without, forward = counted(), Encoder.forward
+
+    def looking(self, inputs, *others):
+        assert inputs.tokens.max() > 0  # on the meta device nothing is or is not
+        return forward(self, inputs, *others)
+
+    monkeypatch.setattr(Encoder, "forward", looking)
+    assert counted().parts == without.parts
+
+
+def test_data_of_another_kind_must_be_given():
+    with pytest.raises(
+        ToolkitError, match=r"pos_tagging must be given data of its own kind .* none"
+    ):
+        counted(task="pos_tagging")
+
+
+def test_the_parts_are_the_layers_what_these_are_made_of_and_what_stands_beside_them():
+    with META:
+        learner = build_model("bert_tiny", vocabulary_size=SYMBOLS, task="mlm")
+    names = set(parts_of(learner))
+    assert {"encoder.embeddings", "encoder.layers.1", "task.head"} <= names
+    assert (
+        "encoder.layers.1.attention" in names and "encoder.layers.1.attention.output" not in names
+    )

@@ -1,0 +1,46 @@
+from toolkit.analysis.kernel_table import KernelRows, strongest, table
+
+OFFSETS = ["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"]
+HEADS = KernelRows(1, "query", "head", range(-4, 5), [[0.5] * 9, [-1.0] * 9], [[0.1] * 9] * 2)
+CHANNELS = KernelRows(
+    2,
+    "depthwise",
+    "channel",
+    [-1, 0, 1],
+    [[3.0, 1.0, 2.0], [0.0, 1.0, -9.0], [9.0, 1.0, 0.0]],
+    None,
+)
+
+
+def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
+    found = table([HEADS], None)
+    assert found.columns == [
+        "layer",
+        "kernel",
+        "head",
+        *["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"],
+    ]
+    assert found.rows == [[1, "query", "1", *["0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
+
+
+def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
+    found = table([HEADS], 80)
+    assert found.columns[3:] == OFFSETS[1:-1]
+    assert found.caption.endswith("offsets beyond 3 are left out here")
+
+
+def test_nothing_is_said_to_be_left_out_where_all_offsets_are_shown():
+    assert "left out" not in table([HEADS.within(3)], 80).caption
+
+
+def test_channels_are_counted_by_the_offset_that_they_look_at_most():
+    assert strongest(CHANNELS) == [2, 0, 1]
+    [row] = table([CHANNELS], None).rows
+    assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
+
+
+def test_heads_and_far_offsets_can_be_left_out():
+    found = HEADS.of_heads([2]).within(1)
+    assert found.offsets == [-1, 0, 1] and found.mean == [[-1.0] * 3]
+    assert found.deviation == [[0.1] * 3] and found.record()["heads"] == [2]
+    assert CHANNELS.of_heads([7]) is CHANNELS

@@ -1,0 +1,81 @@
+import math
+
+import pytest
+import torch
+
+from toolkit.analysis.attention_distance import (
+    Near,
+    concentration,
+    near_of,
+    of_even_attention,
+    table,
+)
+from toolkit.analysis.extract_attention import attention_maps
+from toolkit.analysis.read_text import marked
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.config.commands.plot import PlotConfig
+from toolkit.models.interface import Inputs
+
+LINES = ["the cat sat on a mat and saw", "how dogs run far and how the cat saw a dog", "the"]
+
+
+@pytest.fixture
+def learner(trained):
+    return load_checkpoint(trained)
+
+
+def near(learner, lines=LINES, **options):
+    c = PlotConfig(what=["attention"], path=["run"], sentences="text", **options)
+    return near_of("run", learner, lines, c)
+
+
+def test_it_is_the_mean_over_the_sentences_of_each_ones_own(learner):
+    expected = []
+    for line in LINES[:2]:
+        [layer] = attention_maps(learner.encoder, Inputs(torch.tensor([marked(learner, line)])))
+        expected.append(concentration(layer.mean(1)).item())
+    everything, only = near(learner)
+    assert everything.mean == pytest.approx(sum(expected) / 2, rel=1e-5)
+    assert everything.deviation == pytest.approx(abs(expected[0] - expected[1]) / 2**0.5, rel=1e-3)
+    assert (everything.layer, only.layer) == (None, 1) and only.mean == everything.mean
+
+
+def test_sentences_too_short_to_have_far_tokens_are_counted_apart(learner):
+    short = [line for line in LINES if len(marked(learner, line)) < 6]
+    assert (near(learner)[0].sentences, near(learner)[0].short) == (2, len(short)) == (2, 1)
+    nothing = near(learner, ["the"])[0]
+    assert nothing.mean is None and nothing.sentences == 0
+
+
+def test_attention_to_all_alike_is_told_beside_it(learner):
+    tokens = len(marked(learner, LINES[0]))
+    assert near(learner, LINES[:1])[0].even == pytest.approx(of_even_attention(tokens))
+
+
+def test_heads_can_be_chosen(learner):
+    one, two, both = (near(learner, LINES[:1], heads=h)[0] for h in ([1], [2], [1, 2]))
+    rates = sorted([one.near_rate, two.near_rate])
+    assert both.near_rate == pytest.approx(sum(rates) / 2, rel=1e-5)
+
+
+def test_attention_that_never_leaves_the_near_tokens_is_all_near(learner, monkeypatch):
+    """As with windows that are narrow enough."""
+
+    def diagonal(encoder, inputs, of):
+        places = inputs.tokens.shape[1]
+        return [of(torch.eye(places).expand(len(inputs.tokens), 2, places, places))]
+
+    monkeypatch.setattr("toolkit.analysis.attention_distance.attention_maps", diagonal)
+    found = near(learner)
+    assert (found[0].mean, found[0].deviation, found[0].near_rate) == (math.inf, None, 1.0)
+    assert "inf          -  100.0%" in table(found, several=False).text()
+
+
+def test_the_table_says_over_how_many_sentences_and_what_was_left_out():
+    rows = [
+        Near("run", None, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
+        Near("run", 1, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
+    ]
+    text = table(rows, several=False).text()
+    assert "mean over 40 sentences, 2 without such left out" in text
+    assert "mean   0.50000    0.10000  33.3%  0.20000" in text and "checkpoint" not in text

@@ -1,0 +1,87 @@
+import json
+import math
+
+import pytest
+import torch
+
+from toolkit.analysis.perturbation import difference, perturbation, table, words_of
+from toolkit.analysis.plots.perturbation import Difference
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotConfig
+
+
+@pytest.fixture
+def compared(trained, tmp_path, capsys):
+    """The JSON lines that comparing sentences gives, and what people read."""
+
+    def compare(*lines):
+        (tmp_path / "s.txt").write_text("\n".join(lines))
+        perturbation(
+            PlotConfig(
+                what=["perturbation"],
+                path=[str(trained)],
+                sentences=str(tmp_path / "s.txt"),
+                output=str(tmp_path / "p.png"),
+                json="-",
+            )
+        )
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], said.err
+
+    return compare
+
+
+def test_distance_and_angle_are_those_of_the_paper():
+    vectors = [{"w": torch.tensor([3.0, 4.0])}, {"w": torch.tensor([0.0, 10.0])}]
+    found = difference(vectors, (0, 1), "w", "run")
+    assert found.distance == pytest.approx(math.sqrt(9 + 36) / 5)
+    assert found.angle == pytest.approx(math.degrees(math.acos(0.8)))
+    assert found.sentences == (1, 2)
+
+
+def test_equal_words_are_compared_wherever_they_stand(compared, tmp_path):
+    found, said = compared("the cat the dog", "the dog the cat")
+    words = [one["word"] for one in found]
+    assert words == ["the", "cat", "the (2)", "dog", "[CLS]"]
+    assert all(one["distance"] > 0 for one in found)
+    assert "1, 2       cat" in said and (tmp_path / "p.png").exists()
+
+
+def test_a_sentence_equals_itself(compared):
+    found, _ = compared("the cat", "the cat", "cat")
+    same = [one for one in found if one["sentences"] == [1, 2]]
+    assert all(one["distance"] == 0 and one["angle"] < 1e-3 for one in same)
+    assert sum(one["word"] == "[CLS]" for one in found) == 3
+
+
+class Spelt:
+    """Letters as tokens, @ begins a word: a codec whose pieces can be read off."""
+
+    def __init__(self, text):
+        self.symbols = ["[CLS]", *text, "[SEP]"]
+        self.special = {0, len(self.symbols) - 1}
+        self.starts_word = [symbol == "@" for symbol in self.symbols]
+        self.vocabulary = self
+
+    def decode(self, ids):
+        return "".join(self.symbols[i] for i in ids).replace("@", "")
+
+
+def test_the_pieces_of_a_word_stand_together_without_its_punctuation():
+    text = "@Cats,@(do-g)@--@a"
+    found = dict(words_of(Spelt(text), range(len(text) + 2)))
+    assert list(found) == ["cats", "do-g", "a"]
+    assert found["cats"] == [2, 3, 4, 5] and found["do-g"] == [9, 10, 11, 12] and found["a"] == [18]
+
+
+def test_a_word_that_one_checkpoint_lacks_leaves_the_columns_of_the_others_where_they_are():
+    found = [Difference("a", (1, 2), "x", 1.0, 2.0), Difference("b", (1, 2), "y", 3.0, 4.0)]
+    assert table(found, ["a", "b"]).rows == [
+        ["1, 2", "x", "1.000", "2.000", "-", "-"],
+        ["1, 2", "y", "-", "-", "3.000", "4.000"],
+    ]
+
+
+def test_one_sentence_is_too_few(compared):
+    with pytest.raises(ToolkitError, match=r"at least two sentences to compare, but .* holds 1\."):
+        compared("the cat")

@@ -1,0 +1,61 @@
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.analysis import read_text
+from toolkit.analysis.read_text import batches, limit, loaded, read_lines
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.errors import ToolkitError
+
+
+def test_the_tokens_that_count_are_those_of_the_text_itself(trained):
+    learner = load_checkpoint(trained)
+    [batch] = batches(learner, ["the cat sat on a mat", "dogs [MASK]"])
+    special = torch.tensor(learner.codec.vocabulary.special)
+    tokens = batch.inputs.tokens
+    assert batch.inputs.padding.any() and not batch.inputs.padding[1].any()
+    assert batch.counted.equal(~torch.isin(tokens, special))
+    assert learner.codec.decode(tokens[1][batch.counted[1]].tolist()) == "the cat sat on a mat"
+
+
+def test_a_long_line_is_read_as_far_as_the_model_reads(trained):
+    learner = load_checkpoint(trained)
+    [batch] = batches(learner, ["the cat " * 500])
+    assert batch.inputs.tokens.shape == (1, limit(learner))
+
+
+def test_blank_lines_and_a_byte_order_mark_are_no_sentences(tmp_path):
+    (tmp_path / "text").write_bytes(b"\xef\xbb\xbfone\r\n\n two \n")
+    assert read_lines(str(tmp_path / "text")) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, r"--sentences must be a readable file, but .* is not: No such file"),
+        (b"ok\n\xff", r"--sentences must be UTF-8, but .* is not at byte 4. Convert it."),
+        (b"\n \n", r"--sentences must hold text, but .* holds none."),
+    ],
+)
+def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
+    if content is not None:
+        (tmp_path / "text").write_bytes(content)
+    with pytest.raises(ToolkitError, match=complaint):
+        read_lines(str(tmp_path / "text"))
+
+
+def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, monkeypatch):
+    monkeypatch.setattr("toolkit.models.encoder.Encoder.reads_words", True, raising=False)
+    with pytest.raises(ToolkitError, match=r"must read plain text to be shown some, but that of"):
+        loaded(str(trained), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("arch", "task"),
+    [("transformer_lm_tiny", "language_modeling"), ("lightconv_tiny", "translation")],
+)
+def test_a_model_that_writes_is_shown_no_text(arch, task, monkeypatch):
+    learner = build_model(arch, vocabulary_size=20, task=task)
+    monkeypatch.setattr(read_text, "load_checkpoint", lambda path: learner)
+    with pytest.raises(ToolkitError, match=r"must read alone to be shown text, but that of a wri"):
+        loaded("a", "cpu")

@@ -1,0 +1,43 @@
+import pytest
+import torch
+from torch import nn
+
+from toolkit.checkpoints import optimizer_state
+from toolkit.common.errors import ToolkitError
+
+
+def trained(make, layer):
+    optimizer = make(layer.parameters())
+    for _ in range(3):
+        layer(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return optimizer
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: torch.optim.AdamW(p, fused=True),
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: torch.optim.Adadelta(p),
+    ],
+)
+def test_state_goes_by_name_whatever_the_order_of_the_parameters(make):
+    torch.manual_seed(0)
+    layer = nn.Linear(2, 3)
+    saved = optimizer_state.tensors(trained(make, layer), layer)
+    reordered = make(reversed(list(layer.parameters())))
+    optimizer_state.restore(reordered, layer, saved)
+    again = optimizer_state.tensors(reordered, layer)
+    assert saved.keys() == again.keys() and any(k.startswith("weight::") for k in saved)
+    assert all(torch.equal(saved[k], again[k]) for k in saved)
+
+
+def test_state_of_another_learner_is_refused():
+    layer = nn.Linear(2, 3)
+    saved = optimizer_state.tensors(trained(torch.optim.Adam, layer), layer)
+    with pytest.raises(ToolkitError, match=r"'other' is none of its parameters"):
+        optimizer_state.restore(torch.optim.Adam(layer.parameters()), nn.Bilinear(1, 1, 1), {
+            "weight::step": saved["weight::step"], "other::step": saved["weight::step"]
+        })  # fmt: skip

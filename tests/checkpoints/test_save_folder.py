@@ -1,0 +1,107 @@
+import os
+
+import pytest
+
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
+from toolkit.common.errors import ToolkitError
+
+
+@pytest.fixture
+def saves(tmp_path):
+    return SaveFolder(tmp_path)
+
+
+def write(saves, update, *, epoch=1, reasons=("interval",), text="x"):
+    facts = {"update": update, "epoch": epoch, "reasons": list(reasons)}
+    name = f"checkpoint_e{epoch}_u{update}"
+    return saves.write(name, lambda folder: (folder / "a.txt").write_text(text), facts)
+
+
+def names(saves):
+    return sorted(path.name for path in saves.path.iterdir())
+
+
+def test_a_checkpoint_appears_whole_and_nothing_else_stays(saves):
+    folder = write(saves, 3)
+    assert names(saves) == ["checkpoint_e1_u3"]
+    assert manifest.verify(folder)["files"].keys() == {"a.txt"}
+
+
+def test_a_checkpoint_of_the_same_name_is_replaced(saves):
+    write(saves, 3, text="old")
+    folder = write(saves, 3, text="new")
+    assert (folder / "a.txt").read_text() == "new" and len(names(saves)) == 1
+
+
+def test_links_are_relative_and_replaced(saves):
+    for update in (1, 2):
+        write(saves, update)
+        saves.link(LAST, f"checkpoint_e1_u{update}")
+    assert os.readlink(saves.path / LAST) == "checkpoint_e1_u2"
+    assert saves.target(LAST).name == "checkpoint_e1_u2" and saves.target(BEST) is None
+
+
+def test_checkpoints_are_ordered_by_update_whatever_the_clock_says(saves):
+    for update in (900, 1000, 20):
+        os.utime(write(saves, update), (update % 7, update % 7))
+    assert [path.name[-4:].strip("u_") for path in saves.checkpoints()] == ["1000", "900", "20"]
+
+
+def test_the_last_one_is_tried_first_and_then_the_newest(saves):
+    for update in (1, 2, 3):
+        write(saves, update)
+    saves.link(LAST, "checkpoint_e1_u2")
+    assert [path.name[-1] for path in saves.candidates()] == ["2", "3", "1"]
+
+
+def test_what_links_point_at_is_never_dropped(saves):
+    for update in (1, 2, 3, 4):
+        write(saves, update)
+    saves.link(BEST, "checkpoint_e1_u1")
+    saves.link(LAST, "checkpoint_e1_u2")
+    saves.drop(saves.checkpoints())
+    assert names(saves) == [BEST, "checkpoint_e1_u1", "checkpoint_e1_u2", LAST]
+
+
+def test_what_a_crash_left_behind_is_removed_and_what_it_moved_aside_put_back(saves):
+    write(saves, 1).rename(saves.path / ".checkpoint_e1_u1.old.tmp")
+    (saves.path / ".checkpoint_e1_u1.77.tmp").mkdir()
+    (saves.path / ".checkpoint_e1_u1.77.tmp" / "half").write_text("")
+    (saves.path / ".checkpoint_last.77.tmp").symlink_to("checkpoint_e1_u1")
+    saves.prepare()
+    saves.close()
+    assert names(saves) == ["checkpoint_e1_u1"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_the_reason(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolkitError, match=r"file is not: .*exists.* Choose another with --save-d"):
+        SaveFolder(tmp_path / "file").prepare()
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("toolkit.checkpoints.save_folder.PAUSES_SECONDS", (0.0, 0.0))
+
+
+def test_a_write_that_fails_once_is_tried_again(saves, no_pauses):
+    failures = [OSError("no space left"), OSError("still none")]
+
+    def fill(folder):
+        (folder / "a.txt").write_text("x")
+        if failures:
+            raise failures.pop()
+
+    assert saves.write("checkpoint_e1_u1", fill, {}).is_dir()
+
+
+def test_a_full_disk_is_told_and_older_checkpoints_stay(saves, no_pauses):
+    write(saves, 1)
+
+    def fill(folder):
+        raise OSError("no space left")
+
+    with pytest.raises(ToolkitError, match=r"must be written to disk, but could not be: no space"):
+        saves.write("checkpoint_e1_u2", fill, {})
+    assert names(saves) == ["checkpoint_e1_u1"]

@@ -1,0 +1,129 @@
+"""Checkpoints of sharded runs: written in shares, read by any number of ranks."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from toolkit import load_checkpoint
+from toolkit.checkpoints import manifest, optimizer_state, sharded
+from toolkit.checkpoints.save_folder import NotSaved, SaveFolder
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.distributed.fsdp import whole
+from toolkit.training.run import Run, run
+
+
+def values(training):
+    """Weights and optimizer of a run by name: a digest of each tensor's bytes."""
+    learner, optimizer = training.trainer.learner, training.trainer.optimizer
+    tensors = {**learner.state_dict(), **optimizer_state.tensors(optimizer, learner)}
+    return {
+        name: hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
+        for name, tensor in tensors.items()
+    }
+
+
+def made(config, world, train=True, until=None):
+    """What a run has in memory at its end, or where it would go on from."""
+    training = Run(config, world)
+
+    def advance(step):
+        if step.update == until:
+            training.trainer.ask_to_stop()
+
+    training.advance = advance
+    try:
+        if train:
+            training.fit()
+        return values(training)
+    finally:
+        training.close()
+
+
+def test_what_two_sharded_ranks_saved_is_what_any_number_goes_on_from(config, ranks):
+    sharded = config(sharding="full", max_update=3)
+    first, second = ranks(lambda world: made(sharded, world))
+    assert first == second and any("::exp_avg" in name for name in first)
+    assert made(config(max_update=3), World(), train=False) == first
+    for other in (sharded, config(max_update=3)):
+        assert ranks(lambda world, other=other: made(other, world, False)) == [first, first]
+
+
+def test_what_one_process_saved_is_what_sharded_ranks_go_on_from(config, ranks):
+    alone = made(config(max_update=3), World())
+    sharded = config(sharding="full", max_update=3)
+    assert ranks(lambda world: made(sharded, world, False), 3) == [alone] * 3
+
+
+def test_a_sharded_run_ends_as_one_process_does(config, ranks, tmp_path):
+    """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
+    whole = run(config(save_dir=str(tmp_path / "whole"), global_batches=2))
+    how = {"save_dir": str(tmp_path / "cut"), "global_batches": 2}
+    made(config(**how), World(), until=2)
+    ranks(lambda world: made(config(**how, sharding="full"), world, until=5) and None)
+    again = run(config(**how))
+    assert again.updates == whole.updates and again.best["update"] == whole.best["update"]
+    assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
+    assert again.train["loss"] == pytest.approx(whole.train["loss"], rel=1e-6)
+
+
+def test_a_sharded_checkpoint_is_one_of_a_whole_learner_too(config, ranks, tmp_path):
+    ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
+    folder = tmp_path / "run" / "checkpoint_last"
+    names = [path.relative_to(folder).as_posix() for path in sharded.of(folder)]
+    assert names == [f"sharded/share_0000{n}_of_00002.safetensors" for n in (1, 2)]
+    assert set(names) < manifest.verify(folder)["files"].keys()
+    learner = load_checkpoint(folder)
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        assert torch.equal(tensor, learner.state_dict()[name])
+    assert not list((tmp_path / "run").glob(".*.tmp"))
+
+
+def test_a_damaged_share_is_passed_over(config, ranks, tmp_path):
+    ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
+    share = sharded.of(tmp_path / "run" / "checkpoint_last")[1]
+    share.write_bytes(share.read_bytes()[:-1] + b"\x01")
+    with pytest.raises(ToolkitError, match=r"share_00002_of_00002\.safetensors must have the dig"):
+        manifest.verify(tmp_path / "run" / "checkpoint_last")
+
+
+def test_a_rank_that_cannot_write_keeps_all_from_saving(ranks, tmp_path, monkeypatch):
+    monkeypatch.setattr(sharded, "PAUSES_SECONDS", (0.0,))
+
+    def save(world):
+        if world.rank == 1:
+            monkeypatch.setattr(sharded, "write_share", full)
+        try:
+            sharded.write(SaveFolder(tmp_path), "checkpoint_e1_u1", {"a": torch.ones(2)}, world)
+        except NotSaved as error:
+            return str(error)
+        return None
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    first, second = ranks(save)
+    assert first == second and "rank 1 could not write" in first and "No space left" in first
+
+
+def test_shares_on_different_disks_are_told(tmp_path):
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "share_00001_of_00002.safetensors").touch()
+    with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
+        sharded.adopt(tmp_path / "written", tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["muon", "lamb"])
+def test_a_sharded_run_does_all_that_others_do_and_goes_on(config, ranks, optimizer):
+    """Average of the weights, check of the ranks, spikes, memory probe, recomputed layers."""
+    options = {"sharding": "full", "checkpoint_activations": True, "optimizer": optimizer}
+    options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}
+    sharded = config(**options, memory_probe="always", validate_interval_updates=2)
+    ranks(lambda world: made(sharded, world, until=3) and None)
+    first, second = ranks(lambda world: made(sharded, world))
+    assert first == second == made(sharded, World(), train=False)

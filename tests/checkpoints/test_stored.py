@@ -1,0 +1,101 @@
+import json
+import warnings
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.distributed import checkpoint as dcp
+
+from toolkit.checkpoints.tensor_files import opened, write_share
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed.fsdp import shard
+
+
+class Tables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seven, self.one = nn.Linear(2, 7), nn.Parameter(torch.randn(1, 3))
+
+
+def tables():
+    torch.manual_seed(0)
+    return Tables()
+
+
+@pytest.fixture(params=[2, 3])
+def shares(ranks, tmp_path, request):
+    """The files of so many ranks, of seven rows and of one."""
+
+    def write(world):
+        learner = tables()
+        shard(learner, [], world)
+        mine = {**learner.state_dict(), "one::step": torch.tensor(3.0)}
+        write_share(tmp_path / f"{world.rank}.safetensors", mine, first=world.first)
+
+    ranks(write, request.param)
+    return sorted(tmp_path.glob("*.safetensors"))
+
+
+def test_the_shares_of_all_ranks_are_the_whole(shares):
+    found = opened(shares)
+    for name, tensor in tables().state_dict().items():
+        assert found[name].shape == tensor.shape and torch.equal(found[name][...], tensor)
+        assert torch.equal(found[name][:], tensor)
+    assert found["one::step"].shape == () and found["one::step"][...] == 3
+
+
+def test_rows_are_read_across_files(shares):
+    table, found = tables().seven.weight, opened(shares)["seven.weight"]
+    for begin in range(8):
+        for end in range(begin, 8):
+            assert torch.equal(found[begin:end], table[begin:end])
+
+
+def test_torchs_distributed_checkpoint_reads_the_shares(shares):
+    wanted = tables().state_dict()
+    found = {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
+    reader = dcp.HuggingFaceStorageReader(str(shares[0].parent))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it reads alone
+        dcp.load(found, storage_reader=reader, no_dist=True)
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_a_share_that_is_missing_is_told(shares):
+    with pytest.raises(ToolkitError, match=r"must go on with row 0 of seven\.\w+, but has shape"):
+        opened(shares[1:])
+
+
+def test_a_plain_file_is_one_share(tmp_path):
+    save_file({"a": torch.arange(6.0).view(3, 2)}, tmp_path / "a.safetensors")
+    assert opened([tmp_path / "a.safetensors"])["a"][1:].tolist() == [[2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    "header", ["{", "[1]", '{"b": 3}', '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}']
+)
+def test_a_header_with_nonsense_is_refused(tmp_path, header):
+    file = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": header})
+    with pytest.raises(ToolkitError, match=r"a\.safetensors must hold safetensors, but does not"):
+        opened([file])
+
+
+def test_offsets_that_leave_a_gap_are_refused(tmp_path):
+    file = tmp_path / "a.safetensors"
+    save_file(
+        {"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": json.dumps({"a": {"saved_offsets": [1]}})}
+    )
+    with pytest.raises(ToolkitError, match=r"must go on with row 0 of a, but has shape \[2\] from"):
+        opened([file])
+
+
+def test_nothing_but_the_header_is_read_before_rows_are_asked_for(tmp_path):
+    file = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(2)}, file)
+    found = opened([file])
+    assert torch.equal(found["a"][...], load_file(file)["a"])
+    file.unlink()
+    with pytest.raises(ToolkitError, match="must hold safetensors"):
+        found["a"][:]

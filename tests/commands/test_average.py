@@ -1,0 +1,213 @@
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import (
+    MODEL,
+    load_checkpoint,
+    read_config,
+    read_tensors,
+    write_tensors,
+)
+from toolkit.commands.average import average, mean_of
+from toolkit.commands.describe_checkpoint import describe
+from toolkit.commands.validate import evaluate
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.average import AverageConfig
+from toolkit.config.commands.validate import ValidateConfig
+from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.distributed import World
+from toolkit.training.run import Run, run
+
+
+@pytest.fixture(scope="module")
+def several(finished, tmp_path_factory):
+    """Checkpoints of updates 2, 4, 6 and 8, and of 5 and 10, where epochs end."""
+    c, _ = read_config(finished / "checkpoint_last")
+    folder = tmp_path_factory.mktemp("several") / "run"
+    often = {"save_interval_updates": 2, "keep_interval_updates": 0}
+    run(replace(c, checkpoint=replace(c.checkpoint, save_dir=str(folder), **often)))
+    return folder
+
+
+@pytest.fixture
+def trained(several, tmp_path):
+    return shutil.copytree(several, tmp_path / "run", symlinks=True)
+
+
+def averaged(output, *paths, **options):
+    return average(AverageConfig(paths=[str(p) for p in paths], output=str(output), **options))
+
+
+def parts(folder):
+    return [path.rpartition("_u")[2] for path in manifest.read(folder)["averaged"]]
+
+
+def test_the_average_is_the_mean_of_every_tensor(trained, tmp_path):
+    names = ["checkpoint_e1_u2", "checkpoint_e1_u4", "checkpoint_e2_u6"]
+    found = read_tensors(averaged(tmp_path / "mean", *(trained / n for n in names)) / MODEL)
+    all_three = [read_tensors(trained / name / MODEL) for name in names]
+    assert found.keys() == all_three[0].keys()
+    for name, tensor in found.items():
+        wanted = sum(tensors[name].double() for tensors in all_three) / 3
+        assert torch.equal(tensor, wanted.float()) and tensor.dtype == all_three[0][name].dtype
+
+
+def test_an_average_is_used_like_any_checkpoint(trained, tmp_path, config, data):
+    folder = averaged(tmp_path / "mean", trained, last=2)
+    learner = load_checkpoint(folder)
+    words = read_tensors(folder / MODEL)["encoder.embeddings.words.weight"]
+    assert torch.equal(learner.encoder.words.weight, words)
+    found = evaluate(ValidateConfig(folders=[str(data)], path=[str(folder)]))
+    assert found[str(folder)]["valid"]["examples"] == 9
+    start = Run(config(finetune_from=str(folder), save_dir=str(tmp_path / "more")), World())
+    start.close()
+    assert torch.equal(start.trainer.learner.encoder.words.weight, words)
+
+
+def test_no_run_goes_on_from_an_average_and_the_reason_is_told(trained, tmp_path, config):
+    folder = averaged(tmp_path / "mean", trained, last=2)
+    with pytest.raises(ToolkitError, match=r"is an average of 2 and has no optimizer. Start from"):
+        Run(config(restore_file=str(folder), save_dir=str(tmp_path / "more")), World())
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"last": 3}, ["6", "8", "10"]),
+        ({"last": 2, "among": "epochs"}, ["5", "10"]),
+        ({"last": 2, "among": "updates"}, ["6", "8"]),
+    ],
+)
+def test_the_newest_of_a_save_folder_are_chosen(trained, tmp_path, options, wanted):
+    assert parts(averaged(tmp_path / "mean", trained, **options)) == wanted
+
+
+def test_what_was_averaged_is_shown(trained, tmp_path, capsys):
+    averaged(tmp_path / "mean", trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u5")
+    told = capsys.readouterr().out
+    assert "checkpoint_e1_u2" in told and "interval" in told and "epoch" in told
+    assert "mean of 2 checkpoints, 4,093 parameters, written to" in told
+
+
+def test_programs_are_told_as_json_lines(trained, tmp_path):
+    averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "told.jsonl"))
+    told = [json_files.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert [(r["event"], r.get("update"), r.get("checkpoints")) for r in told] == [
+        ("averaged", 8, None), ("averaged", 10, None), ("end", None, 2)
+    ]  # fmt: skip
+    assert told[0]["loss"] is None and told[1]["loss"] > 0
+
+
+def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
+    folder = averaged(tmp_path / "mean", trained, last=2)
+    rows = describe(folder, verify=True)
+    assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["place"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run", r"must name a new folder, but .*run is there"),
+        ("checkpoint_e9_u9", r"must not be called as the checkpoints of a run are"),
+        ("checkpoint_last", r"must not be called as the checkpoints of a run are"),
+        ("no/where", r"must lie in a folder that is there, but .*no is not"),
+    ],
+)
+def test_an_output_that_would_be_in_the_way_is_refused(trained, tmp_path, name, message):
+    with pytest.raises(ToolkitError, match=message):
+        averaged(tmp_path / name, trained, last=2)
+
+
+def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
+    last = trained / "checkpoint_last"
+    for paths, options, message in (
+        ([trained], {}, r"must be a checkpoint, but is a save folder of 6"),
+        ([trained], {"last": 9}, r"must hold 9 checkpoints, but holds 6. Lower --last"),
+        ([last], {}, r"must be of two checkpoints or more, but is of"),
+        ([last, trained / "checkpoint_e2_u10"], {}, r"must be named once, but .* is the same as"),
+        ([tmp_path / "none", last], {}, r"a folder that is there, but .*none is not"),
+    ):
+        with pytest.raises(ToolkitError, match=message):
+            averaged(tmp_path / "mean", *paths, **options)
+    assert not (tmp_path / "mean").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arch.radius": 3}, r"must be of one arch to be averaged, but .*\"radius\": 8"),
+        ({"task.mask_rate": 0.3}, r"must be of one task to be averaged"),
+    ],
+)
+def test_checkpoints_of_different_models_are_refused(trained, tmp_path, config, change, message):
+    run(config(save_dir=str(tmp_path / "other"), max_update=1, **change))
+    paths = [folder / "checkpoint_last" for folder in (trained, tmp_path / "other")]
+    with pytest.raises(ToolkitError, match=message):
+        averaged(tmp_path / "mean", *paths)
+
+
+def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, monkeypatch):
+    from toolkit.commands import average as module
+
+    class Other:
+        @staticmethod
+        def load(folder):
+            one = type("", (), {"fingerprint": "read alike"})
+            return type("", (), {"vocabulary": one, "fingerprint": f"written in {folder.name}"})
+
+    monkeypatch.setattr(module, "Codec", Other)
+    with pytest.raises(ToolkitError, match=r"must be of one vocabulary to be averaged"):
+        averaged(tmp_path / "mean", trained, last=2)
+
+
+def test_checkpoints_of_the_other_direction_are_refused(trained, tmp_path, monkeypatch):
+    from toolkit.commands import average as module
+
+    def load(folder):
+        languages = ("en", "de") if folder.name.endswith("u10") else ("de", "en")
+        named = dict(zip(("source_lang", "target_lang"), languages, strict=True))
+        return ParallelCodec(Dictionary.build({"cat": 1}, size=9), None, **named)
+
+    monkeypatch.setattr(module, "Codec", type("", (), {"load": staticmethod(load)}))
+    with pytest.raises(ToolkitError, match=r"must be of one direction .* of \w\w-\w\w and .* of"):
+        averaged(tmp_path / "mean", trained, last=2)
+
+
+def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_path):
+    def checkpoint(name, **tensors):
+        (tmp_path / name).mkdir()
+        write_tensors(tmp_path / name / MODEL, tensors)
+        return tmp_path / name
+
+    half = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    one = checkpoint("one", w=half, count=torch.tensor([3]))
+    same = checkpoint("same", w=3 * half, count=torch.tensor([3]))
+    found = mean_of([one, same])
+    assert found["w"].dtype == torch.bfloat16 and found["w"].tolist() == [2, 4]
+    assert found["count"].tolist() == [3]
+    other = checkpoint("other", w=half, count=torch.tensor([4]))
+    with pytest.raises(ToolkitError, match=r"count is no fraction and not the same"):
+        mean_of([one, other])
+    with pytest.raises(ToolkitError, match=r"the same tensors to be averaged, .* missing: count"):
+        mean_of([one, checkpoint("less", w=half)])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"output": "x"}, "checkpoints must be named, but none is"),
+        ({"paths": ["a"]}, "--output must name a folder, but is missing"),
+        ({"paths": ["a"], "output": "x", "last": 0}, "last must be at least 1, but is 0"),
+        ({"paths": ["a"], "output": "x", "last": 1, "among": "best"}, "but is 'best'"),
+        ({"paths": ["a"], "output": "x", "among": "epochs"}, "left out where --last is not given"),
+    ],
+)
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        AverageConfig(**options)

@@ -1,0 +1,115 @@
+import io
+import json
+import sys
+
+import pytest
+
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.cli.generate import main
+from toolkit.commands.generate import filled, generate, refuse_of_sentences
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.load import compose
+from toolkit.config.run import Chosen
+from toolkit.models.interface import Sizes
+from toolkit.tasks.build import build_learner
+from toolkit.training.run import run
+
+LINES = b"the [MASK] sat\n\nno gap\n[MASK] and [MASK]\xff\n[MASK]" + b" a" * 5000 + b"\nthe [MASK]"
+
+
+@pytest.fixture
+def path(config, tmp_path):
+    run(config(training__max_update=1))
+    return str(tmp_path / "run")
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def give(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return give
+
+
+def test_every_line_of_standard_input_is_answered_once_in_its_place(path, tmp_path, stdin, capsys):
+    stdin(LINES)
+    results = tmp_path / "answers.jsonl"
+    assert (
+        main(["--task", "mlm", "--path", path, "--top", "2", "--results-path", str(results)]) == 0
+    )
+    shown = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    answers = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [row[0][:6] for row in shown] == ["the [M", "", "no gap", "[MASK]", "[MASK]", "the [M"]
+    assert [answer["line"] for answer in answers] == [1, 2, 3, 4, 5, 6]
+    assert [len(answer["masks"]) for answer in answers] == [1, 0, 0, 0, 0, 1]
+    notes = ["empty", "no [MASK]", "not UTF-8 at byte 18"]
+    assert [answer["note"] for answer in answers[1:4]] == notes
+    assert answers[4]["note"].endswith("more than --max-tokens 4096")
+
+
+def test_answers_are_those_of_the_learner(path, tmp_path):
+    results, text = tmp_path / "answers.jsonl", tmp_path / "text"
+    text.write_text("the [MASK] sat\na [MASK] saw how dogs run far\n")
+    generate(GenerateConfig(path=[path], input=str(text), top=3, results_path=str(results)))
+    learner = load_checkpoint(path)
+    for line in results.read_text().splitlines():
+        answer = json.loads(line)
+        (found,) = [[(c["token"], c["probability"]) for c in gap] for gap in answer["masks"]]
+        (wanted,) = learner.fill_mask(answer["text"], top=3)
+        assert dict(found) == pytest.approx(dict(wanted), rel=1e-4)
+
+
+def test_lines_that_fit_together_go_through_the_model_together(path):
+    learner, rows = load_checkpoint(path), []
+    learner.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0].tokens)))
+    assert len(filled(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
+
+
+def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
+    with pytest.raises(ToolkitError, match=r"no task is called 'mlmm'. Did you mean 'mlm'"):
+        generate(GenerateConfig(path=[path], task="mlmm"))
+    with pytest.raises(ToolkitError, match=r"--input must be a readable file or -, but .*No such"):
+        generate(GenerateConfig(path=[path], input=str(tmp_path / "missing")))
+    (tmp_path / "empty").write_text("")
+    missing = tmp_path / "no" / "folder"
+    with pytest.raises(ToolkitError, match=r"--results-path must be writable, but .*No such"):
+        generate(
+            GenerateConfig(path=[path], input=str(tmp_path / "empty"), results_path=str(missing))
+        )
+
+
+def test_an_empty_input_has_an_empty_answer(path, stdin, capsys):
+    stdin(b"")
+    assert main(["--path", path]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_words_are_put_in_order_by_a_model_that_learnt_it(data, tmp_path, stdin, capsys):
+    one = {"training.max_update": 1, "batch_size": 8, "num_workers": 0, "device": "cpu"}
+    run(
+        compose(
+            {"arch": "taco_tiny", "task": "mpm", "data.folders": [str(data)], **one}
+            | {"save_dir": str(tmp_path / "run")}
+        )
+    )
+    stdin(b"the cat {sat} on {mats}\n\nsat\nthe cat\n")
+    results = tmp_path / "answers.jsonl"
+    words = ["--path", str(tmp_path / "run"), "--order", "true", "--results-path", str(results)]
+    assert main(words) == 0
+    first, empty, one, last = map(json.loads, results.read_text().splitlines())
+    assert first["sentence"].startswith("the cat") and len(first["masks"]) >= 2
+    assert empty["note"] == "fewer than two tokens to order" and "sentence" not in empty
+    assert sorted(last["sentence"].split()) == ["cat", "the"]
+    assert capsys.readouterr().out.splitlines()[0].split("\t")[1] == first["sentence"]
+    assert one["line"] == 3
+
+
+def test_a_checkpoint_of_a_task_that_answers_nothing_here_is_refused():
+    arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
+    chosen = Chosen("bert_tiny", arch.config), Chosen("encode", task.config)
+    learner = build_learner(*chosen, Sizes(tokens=9))
+    message = r"must have a checkpoint that fills masks or writes sentences, but run was trained"
+    with pytest.raises(ToolkitError, match=message):
+        refuse_of_sentences(GenerateConfig(path=["run"]), learner)

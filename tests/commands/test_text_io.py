@@ -1,0 +1,42 @@
+import gzip
+import lzma
+
+import pytest
+
+from toolkit.commands.text_io import opened
+from toolkit.common.errors import ToolkitError
+
+TEXT = b"one\r\n\ntwo \xff\n" * 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("a.txt", bytes), ("a.gz", gzip.compress), ("a.txt.xz", lzma.compress)]
+)
+def test_lines_come_as_bytes_from_packed_files_too(tmp_path, name, pack):
+    (tmp_path / name).write_bytes(pack(TEXT))
+    with opened(str(tmp_path / name), "") as lines:
+        assert not lines.isatty()
+        assert b"".join(lines) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.gz", gzip.compress(TEXT)[:-9]),
+        ("a.gz", TEXT),
+        ("a.gz", gzip.compress(TEXT)[:20] + b"\xff" * 30),
+        ("a.xz", lzma.compress(TEXT)[:-9]),
+        ("a.xz", TEXT),
+    ],
+    ids=["cut off", "not packed", "damaged", "xz cut off", "xz not packed"],
+)
+def test_a_packed_file_that_is_not_whole_is_one_clear_error(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with (
+        pytest.raises(
+            ToolkitError, match=r"--input must be whole, but .*a\..z is cut off or damag"
+        ),
+        opened(str(path), "") as lines,
+    ):
+        list(lines)

@@ -1,0 +1,97 @@
+import json
+from multiprocessing import active_children
+
+import numpy as np
+import pytest
+
+from toolkit.commands.validate import evaluate
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.validate import ValidateConfig
+from toolkit.data.preprocess import preprocess
+from toolkit.distributed import World
+from toolkit.training.run import Run, run
+
+
+def asked(data, *paths, **options):
+    options = {"num_workers": 0, "precision": "fp32", **options}
+    return ValidateConfig(folders=[str(data)], path=[str(p) for p in paths], **options)
+
+
+def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_path, capsys):
+    result = run(config(max_update=2))
+    paths = [tmp_path / "run", tmp_path / "run" / "checkpoint_last"]
+    found = evaluate(asked(data, *paths, valid_subset="valid,train", batch_size=5))
+    assert found.keys() == {str(path) for path in paths}
+    for subsets in found.values():
+        assert subsets["valid"] == pytest.approx(result.valid["valid"], rel=1e-5)
+        assert subsets["train"]["examples"] == 38
+    assert "checkpoint_last train" in capsys.readouterr().out
+
+
+def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_path):
+    runs = [Run(config(seed=s, save_dir=str(tmp_path / f"{s}")), World()) for s in (1, 2)]
+    shown = [
+        [split.examples.collate(np.arange(4), epoch).inputs.tokens for split, epoch in splits]
+        for splits in ([(r.train, 1), (r.valid[0], None)] for r in runs)
+    ]
+    (train, valid), (other_train, other_valid) = shown
+    assert valid.equal(other_valid) and not train.equal(other_train)
+
+
+def test_the_results_are_written_as_json(config, data, tmp_path):
+    run(config(max_update=1))
+    file = tmp_path / "out.json"
+    found = evaluate(asked(data, tmp_path / "run", results_path=str(file)))
+    assert json.loads(file.read_text()) == found
+
+
+def test_results_that_cannot_be_written_are_told(config, data, tmp_path):
+    run(config(max_update=1))
+    file = str(tmp_path / "nowhere" / "out.json")
+    with pytest.raises(ToolkitError, match=r"results_path must be a file that can be written"):
+        evaluate(asked(data, tmp_path / "run", results_path=file))
+
+
+def test_data_of_another_vocabulary_are_refused(config, tmp_path):
+    run(config(max_update=1))
+    (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
+    preprocess(
+        PreprocessConfig(
+            validpref=str(tmp_path / "text"),
+            trainpref=str(tmp_path / "text"),
+            destdir=str(tmp_path / "other"),
+            vocab_size=25,
+            workers=1,
+        )
+    )
+    with pytest.raises(ToolkitError, match=r"must have the vocabulary of .*run, but"):
+        evaluate(asked(tmp_path / "other", tmp_path / "run"))
+    with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from"):
+        run(
+            config(
+                folders=[str(tmp_path / "other")],
+                save_dir=str(tmp_path / "b"),
+                finetune_from=str(tmp_path / "run"),
+            )
+        )
+
+
+def test_an_unknown_split_is_told(config, data, tmp_path):
+    run(config(max_update=1))
+    with pytest.raises(ToolkitError, match=r"no split of .* is called 'tset'"):
+        evaluate(asked(data, tmp_path / "run", valid_subset="tset"))
+
+
+def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch):
+    """A worker that waits for orders would keep the command from ending."""
+
+    def failing(learner, criterion, loader, **options):
+        next(loader.evaluation())
+        assert active_children()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("toolkit.commands.validate.validate", failing)
+    with pytest.raises(ZeroDivisionError):
+        evaluate(asked(data, trained, num_workers=1))
+    assert not active_children()

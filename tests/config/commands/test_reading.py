@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.commands.preprocess_formats import READING
+
+
+@pytest.mark.parametrize("form", READING)
+def test_questions_may_be_cut_into_any_kind_of_tokens_and_be_left_out(form):
+    config = PreprocessConfig(trainpref="x", format=form, tokenizer="wordpiece", malformed="skip")
+    assert config.kind == "wordpiece"
+
+
+def test_options_of_other_text_are_refused():
+    with pytest.raises(ToolkitError, match=r"units must be given with --format text, but the form"):
+        PreprocessConfig(trainpref="x", format="squad", units="paragraphs")

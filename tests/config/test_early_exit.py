@@ -1,0 +1,47 @@
+import pytest
+
+import toolkit
+from toolkit.common.errors import ToolkitError
+from toolkit.config.early_exit import answer
+
+
+def test_words_that_ask_for_work_are_not_answered(train):
+    assert answer(["data", "--arch", "bert"], train) is None
+    assert answer(["--help=false", "--print-config=no"], train) is None
+
+
+def test_the_version_is_told(flat):
+    assert answer(["--version"], flat) == f"flat {toolkit.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("archs", "composite_bert_small"),
+        ("tasks", "mlm"),
+        ("criteria", "cross_entropy"),
+        ("optimizers", "adamw"),
+        ("lr-schedulers", "linear"),
+    ],
+)
+def test_components_are_listed_with_a_line_each(train, kind, name):
+    rows = answer(["--list", kind], train).splitlines()
+    assert [row for row in rows if row.startswith(f"{name} ") and len(row.split()) > 2]
+
+
+def test_an_unknown_list_is_answered_with_the_known_ones(train):
+    expected = "--list must name one of archs, tasks, criteria, optimizers, lr_schedulers, but is"
+    with pytest.raises(ToolkitError, match=expected):
+        answer(["--list", "models"], train)
+
+
+def test_a_plugin_is_listed_with_the_built_in_ones(train, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from toolkit import register_criterion\n"
+        "@register_criterion('listed_plugin', object())\n"
+        "def build(c):\n    'What mine is for.'\n"
+    )
+    text = answer(["--user-dir", str(tmp_path), "--list", "criteria"], train)
+    assert ["listed_plugin", "What mine is for."] in [
+        line.split(maxsplit=1) for line in text.split("\n")
+    ]

@@ -1,0 +1,58 @@
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.load import load, resolve
+from toolkit.config.serialize import print_config
+
+WORDS = ["data", "--task", "mlm", "--finetune-from"]
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    arch = {"name": "bert_tiny", "layers": 5, "max_positions": 300, "embedding_width": None}
+    (tmp_path / "config.json").write_text(json.dumps({"run": {"arch": arch}}))
+    (tmp_path / "manifest.json").write_text("{}")
+    return str(tmp_path)
+
+
+def test_a_run_that_starts_from_weights_has_their_architecture(checkpoint):
+    arch = load([*WORDS, checkpoint], TRAIN).config.arch
+    assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_tiny", 5, 300)
+    assert arch.config.embedding_width is None and arch.config.width == 128
+
+
+def test_flags_change_what_the_checkpoint_says(checkpoint):
+    arch = load([*WORDS, checkpoint, "--arch.layers", "3", "--dropout", "0"], TRAIN).config.arch
+    assert (arch.config.layers, arch.config.dropout, arch.config.max_positions) == (3, 0.0, 300)
+
+
+def test_an_architecture_that_is_named_is_taken_as_it_is(checkpoint):
+    arch = load([*WORDS, checkpoint, "--arch", "bert_small"], TRAIN).config.arch
+    assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_small", 12, 128)
+
+
+def test_the_checkpoint_may_be_named_in_a_file_and_be_a_save_folder(checkpoint, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "checkpoint_best").symlink_to(checkpoint)
+    file = tmp_path / "run.yaml"
+    file.write_text(f"task: mlm\ncheckpoint: {{finetune_from: {run}}}\n")
+    loaded = load(["data", "--config", str(file)], TRAIN)
+    assert loaded.config.arch.config.layers == 5
+
+
+def test_where_the_architecture_comes_from_is_told(checkpoint):
+    told = print_config(resolve([*WORDS, checkpoint], TRAIN))
+    [line] = [line for line in told.splitlines() if line.strip().startswith("layers:")]
+    assert line.split()[1] == "5" and f"--finetune-from {checkpoint}" in line
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match=r"must name a checkpoint with a config.json that tells"):
+        load([*WORDS, str(tmp_path)], TRAIN)
+    (tmp_path / "config.json").write_text('{"run": {"arch": "bert"}}')
+    with pytest.raises(ToolkitError, match=r"must tell the architecture of its checkpoint"):
+        load([*WORDS, str(tmp_path)], TRAIN)

@@ -1,0 +1,212 @@
+"""RoBERTa of fairseq: the same numbers as Transformers', text as far as the files beside it say."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+import torch
+import transformers
+
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.models.interface import Inputs
+
+WORDS = ["the", "cat", "sat", "on", "mat"]
+ROWS = 4 + len(WORDS) + 1
+ARGS = {
+    "arch": "roberta_base",
+    "encoder_layers": 2,
+    "encoder_embed_dim": 24,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_embed_dim": 40,
+    "dropout": 0.1,
+    "attention_dropout": 0.2,
+    "activation_fn": "gelu",
+}
+HEAD = {"dense": "lm_head.dense", "layer_norm": "lm_head.layer_norm"}
+LAYER = {
+    "attention.self.query": "self_attn.q_proj",
+    "attention.self.key": "self_attn.k_proj",
+    "attention.self.value": "self_attn.v_proj",
+    "attention.output.dense": "self_attn.out_proj",
+    "attention.output.LayerNorm": "self_attn_layer_norm",
+    "intermediate.dense": "fc1",
+    "output.dense": "fc2",
+    "output.LayerNorm": "final_layer_norm",
+}
+
+
+def roberta():
+    """Transformers' RoBERTa with random weights, its only token type without effect."""
+    config = transformers.RobertaConfig(
+        vocab_size=ROWS,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=40,
+        max_position_embeddings=18,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+    )
+    torch.manual_seed(5)
+    model = transformers.RobertaForMaskedLM(config).eval()
+    with torch.no_grad():
+        for tensor in {id(p): p for p in model.parameters()}.values():
+            tensor.normal_(0, 0.3)
+        model.roberta.embeddings.token_type_embeddings.weight.zero_()
+    return model
+
+
+def as_fairseq(model):
+    """Its tensors under fairseq's names."""
+    found = {}
+    for name, tensor in model.state_dict().items():
+        new = name.replace(
+            "roberta.embeddings.word_embeddings", "decoder.sentence_encoder.embed_tokens"
+        )
+        new = new.replace(
+            "roberta.embeddings.position_embeddings", "decoder.sentence_encoder.embed_positions"
+        )
+        new = new.replace("roberta.embeddings.LayerNorm", "decoder.sentence_encoder.emb_layer_norm")
+        new = new.replace("roberta.encoder.layer", "decoder.sentence_encoder.layers")
+        for theirs, fairseqs in LAYER.items():
+            new = new.replace(f".{theirs}.", f".{fairseqs}.")
+        if "token_type" not in name and "decoder.bias" not in name:
+            found[
+                new.replace("lm_head.decoder", "lm_head").replace("lm_head", "decoder.lm_head")
+            ] = tensor
+    found["decoder.sentence_encoder.version"] = torch.ones(1)
+    return found
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Saves a checkpoint of fairseq with its dict.txt; gives the model and the file."""
+
+    def save(zipped=True, **changes):
+        model = roberta()
+        folder = tmp_path / "roberta"
+        folder.mkdir(exist_ok=True)
+        args = argparse.Namespace(**ARGS)
+        whole = {"args": args, "model": as_fairseq(model), "optimizer_history": [], **changes}
+        torch.save(whole, folder / "model.pt", _use_new_zipfile_serialization=zipped)
+        (folder / "dict.txt").write_text("".join(f"{word} 9\n" for word in WORDS))
+        return model, folder / "model.pt"
+
+    return save
+
+
+def same_scores(model, checkpoint):
+    learner = load_checkpoint(checkpoint)
+    torch.manual_seed(1)
+    tokens = torch.randint(2, ROWS, (3, 11))
+    padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
+    tokens[padding] = 1
+    with torch.no_grad():
+        want = model(input_ids=tokens, attention_mask=(~padding).long()).logits
+        states = learner.encoder(Inputs(tokens=tokens, padding=padding)).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.words.weight).view(want.shape)
+    torch.testing.assert_close(got[~padding], want[~padding], atol=1e-5, rtol=1e-5)
+    return learner
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_roberta_gives_the_same_scores_as_transformers(saved, converted, zipped):
+    model, file = saved(zipped=zipped)
+    learner = same_scores(model, converted(file))
+    assert (
+        learner.codec.encode("the cat barks") == [4, 5, 3] and len(learner.codec.vocabulary) == ROWS
+    )
+
+
+def test_projections_that_were_kept_together_are_parted(saved, converted):
+    tensors = as_fairseq(roberta())
+    for part in ("weight", "bias"):
+        for layer in range(2):
+            name = f"decoder.sentence_encoder.layers.{layer}.self_attn."
+            three = [tensors.pop(f"{name}{p}_proj.{part}") for p in "qkv"]
+            tensors[f"{name}in_proj_{part}"] = torch.cat(three)
+    model, file = saved(model=tensors)
+    same_scores(model, converted(file))
+
+
+@pytest.mark.slow
+def test_settings_of_newer_files_are_found_under_cfg(saved, converted):
+    omegaconf = pytest.importorskip("omegaconf")
+    plain = {"cfg": {"model": argparse.Namespace(**ARGS)}, "args": None}
+    model, file = saved(**plain)
+    same_scores(model, converted(file, name="plain"))
+    structured = {"cfg": omegaconf.OmegaConf.create({"model": ARGS}), "args": None}
+    same_scores(model, converted(saved(**structured)[1], name="structured"))
+
+
+@pytest.mark.slow
+def test_a_roberta_goes_on_to_transformers(saved, converted):
+    model, file = saved()
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(converted(converted(file), "hf"))
+    tokens = torch.randint(4, ROWS, (2, 9))
+    with torch.no_grad():
+        got, want = (m.eval()(input_ids=tokens).logits for m in (theirs, model))
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_what_is_unlike_or_missing_is_told_and_nothing_is_written(saved, converted, capsys):
+    tensors = as_fairseq(roberta())
+    del tensors["decoder.lm_head.bias"]
+    tensors["decoder.sentence_encoder.layers.0.fc1.weight"] = torch.ones(3, 3)
+    tensors["decoder.extra"] = torch.ones(1)
+    tensors["decoder.layers.0.self_attn.in_proj_bias"] = torch.tensor(1.0)
+    _, file = saved(model=tensors)
+    with pytest.raises(
+        ToolkitError, match=r"has 4 problems \(missing tensor, misshapen tensor, ext"
+    ):
+        converted(file)
+    told = capsys.readouterr().err
+    assert "model.pt: lm_head.bias" in told and "3 x 3" in told and "40 x 24" in told
+    _, file = saved(args=argparse.Namespace(**{**ARGS, "activation_fn": "relu"}))
+    with pytest.raises(ToolkitError, match=r"has 1 problem \(setting\)"):
+        converted(file)
+    assert not list(file.parent.parent.glob("*-toolkit"))
+
+
+def test_pieces_of_gpt_2_are_read_where_their_files_lie_beside(saved, converted):
+    tokenizers = pytest.importorskip("tokenizers")
+    _, file = saved()
+    pieces = ["t", "h", "e", "c", "a", "th", "the", "\u0120", "\u0120c", "\u0120ca"]
+    merges = ["#version: 0.2", "t h", "th e", "\u0120 c", "\u0120c a"]
+    (file.parent / "encoder.json").write_text(json.dumps({p: i for i, p in enumerate(pieces)}))
+    (file.parent / "vocab.bpe").write_text("\n".join(merges) + "\n")
+    ids = ["6", "9", "0", "4", "8"]  # GPT-2's ids are the dictionary's symbols
+    (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in ids))
+    codec = load_checkpoint(converted(file)).codec
+    assert tokenizers and codec.kind == "tokenizer"
+    assert codec.encode("the cat") == [4, 5, 6] and codec.encode("h") == [codec.vocabulary.unk]
+    assert codec.decode([4, 5, 6]) == "the cat"
+
+
+def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, converted):
+    _, file = saved()
+    (file.parent / "encoder.json").write_text(
+        json.dumps({p: i for i, p in enumerate("abcd\u0120")})
+    )
+    (file.parent / "vocab.bpe").write_text("#version: 0.2\n")
+    (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in range(5)))
+    ours = converted(file)
+    codec = load_checkpoint(ours).codec
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    ids = theirs("a <mask> b", add_special_tokens=False)["input_ids"]
+    assert ids == codec.encode_marked("a [MASK] b") == [4, codec.vocabulary.mask, 8, 5]
+
+
+def test_without_a_dictionary_the_file_that_is_missing_is_named(saved, converted):
+    _, file = saved()
+    (file.parent / "dict.txt").unlink()
+    with pytest.raises(ToolkitError, match=r"must hold the dict.txt of the model, but does not"):
+        converted(file)
+    (file.parent / "dict.txt").write_text("the 3\n")
+    with pytest.raises(
+        ToolkitError, match=r"a symbol for each of the model's 10 rows, but gives 6"
+    ):
+        converted(file)

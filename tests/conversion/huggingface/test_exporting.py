@@ -1,0 +1,205 @@
+"""There and back is the same model, and Transformers opens what is written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import load_folder
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.load import compose
+from toolkit.conversion.huggingface.exporter import exported
+from toolkit.conversion.write_checkpoint import Converted, write
+from toolkit.data.preprocess import preprocess
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.build import build_learner
+
+MODELS = {
+    "BertModel": {},
+    "BertForMaskedLM": {"layer_norm_eps": 1e-5},
+    "BertForPreTraining": {"classifier_dropout": 0.25},
+    "BertForSequenceClassification": {"num_labels": 3},
+    "ElectraModel": {"embedding_size": 24},
+    "ElectraForMaskedLM": {"embedding_size": 12},
+    "ElectraForPreTraining": {"embedding_size": 12},
+    "ConvBertModel": {"embedding_size": 24},
+    "ConvBertForMaskedLM": {"embedding_size": 12, "num_groups": 2},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_there_and_back_every_bit_is_the_same(saved, converted, name):
+    _, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    before, after = (load_file(path / "model.safetensors") for path in (folder, back))
+    assert before.keys() == after.keys()
+    for key, tensor in before.items():
+        assert torch.equal(tensor, after[key]) and tensor.dtype == after[key].dtype, key
+    settings = [json.loads((path / "config.json").read_text()) for path in (folder, back)]
+    different = {k for k in settings[0] if settings[0][k] != settings[1].get(k)}
+    assert not different
+
+
+@pytest.mark.parametrize("name", ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel"])
+def test_transformers_opens_what_is_written(saved, converted, name):
+    model, folder = saved(name, **MODELS[name])
+    back = converted(converted(folder), "hf")
+    opened, told = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
+    assert not told["missing_keys"] and not told["mismatched_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(back)
+    text = ["the cats [MASK] on a über mat .", "a dog runs"]
+    found = tokenizer(text, padding=True, return_tensors="pt")
+    assert found["input_ids"][0, 0] == 2 and (found["input_ids"] == 4).sum() == 1
+    with torch.no_grad():
+        got = opened.eval()(**found).last_hidden_state
+        want = model.base_model(**found).last_hidden_state
+    torch.testing.assert_close(got, want)
+
+
+def test_a_config_that_names_no_class_gets_one(saved, converted):
+    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
+    back = json.loads((converted(converted(folder), "hf") / "config.json").read_text())
+    assert back["architectures"] == ["ElectraForMaskedLM"]
+
+
+def checkpoint(folder, codec_from, arch, task="mlm", **options):
+    """A checkpoint as training would write it, with random weights."""
+    places = {k: f"task.{k}" if k == "objectives" else f"arch.{k}" for k in options}
+    run = compose({"arch": arch, "task": task, **{places[k]: v for k, v in options.items()}})
+    codec = Codec.load(codec_from)
+    sizes = Sizes(**codec.counts)
+    torch.manual_seed(3)
+    tensors = build_learner(run.arch, run.task, sizes).state_dict()
+    write(folder, Converted(run=run, sizes=sizes, tensors=tensors, codec=codec), folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arch", "class_"),
+    [("bert_tiny", "ElectraForMaskedLM"), ("convbert_tiny", "ConvBertForMaskedLM")],
+)
+def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, converted, arch, class_):
+    ours = checkpoint(tmp_path / "ours", data, arch, layers=1)
+    folder = converted(ours, "hf")
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    assert type(theirs).__name__ == class_
+    learner = load_checkpoint(ours)
+    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    with torch.no_grad():
+        states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.words.weight).view(2, 7, -1)
+        torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_path, converted):
+    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", layers=1, token_types=1)
+    folder = converted(ours, "hf")
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    pair = transformers.AutoTokenizer.from_pretrained(folder)("a cat", "a mat", return_tensors="pt")
+    segments = (pair["input_ids"] == pair["input_ids"][0, -1]).cumsum(-1)
+    with torch.no_grad():
+        got = load_checkpoint(ours).encoder(Inputs(pair["input_ids"], segments=segments)).states
+        torch.testing.assert_close(got, theirs(**pair).last_hidden_state, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options", "message"),
+    [
+        ("composite_bert_tiny", {}, "must be one that Transformers has too, .* is composite_bert"),
+        ("bert_tiny", {"hidden_position": True}, "has a row for hidden positions"),
+        ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
+        ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of 32 that are not half"),
+    ],
+)
+def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, message):
+    ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
+    with pytest.raises(ToolkitError, match=message):
+        exported(ours, weights="auto")
+
+
+def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_with(data, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "silent.py").write_text(
+        "from toolkit import register_arch\n"
+        "from toolkit.models.bert import BertConfig, bert\n"
+        "register_arch('silent_bert', BertConfig(layers=1, width=8, heads=2))(bert)\n"
+        "@register_arch('bert_silent', BertConfig(layers=1, width=8, heads=2))\n"
+        "def silent(c, sizes):\n"
+        "    encoder = bert(c, sizes)\n"
+        "    encoder.layers = encoder.layers[:0]\n"
+        "    return encoder\n"
+    )
+    load_folder(str(tmp_path / "mine"))
+    with pytest.raises(ToolkitError, match=r"one that Transformers has too, .* is bert_silent"):
+        exported(checkpoint(tmp_path / "ours", data, "bert_silent"))
+    model = exported(checkpoint(tmp_path / "others", data, "silent_bert"))
+    assert model.config["architectures"] == ["BertForMaskedLM"] and not model.left_out
+
+
+TREEBANK = "# text = a cat\n1\ta\t_\tDET\t_\t_\t0\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
+
+
+@pytest.fixture
+def tagged(data, tmp_path):
+    """A folder of a tagged sentence, of the words themselves or of the pieces of `data`."""
+
+    def make(**options):
+        (tmp_path / "train.conllu").write_text(TREEBANK)
+        files = {"trainpref": str(tmp_path / "train.conllu"), "destdir": str(tmp_path / "tagged")}
+        preprocess(PreprocessConfig(format="conllu", **files, **options))
+        return tmp_path / "tagged"
+
+    return make
+
+
+def test_the_pieces_of_a_tagger_go_there(data, tagged, tmp_path, converted):
+    folder = tagged(codec_from=str(data))
+    ours = checkpoint(tmp_path / "ours", folder, "bert_tiny", "pos_tagging", layers=1)
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    codec = Codec.load(data)
+    marks = codec.vocabulary.cls, codec.vocabulary.sep
+    assert theirs("a cat")["input_ids"] == [marks[0], *codec.encode("a cat"), marks[1]]
+
+
+def test_a_tagger_of_words_has_no_marks_around_a_sentence(tagged, tmp_path, converted):
+    ours = checkpoint(tmp_path / "ours", tagged(), "bert_tiny", "pos_tagging", layers=1)
+    theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
+    assert theirs("a dog cat")["input_ids"] == Codec.load(ours).encode("a dog cat")
+
+
+def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
+    model = exported(checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm"))
+    parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
+    assert model.left_out == sorted(f"task.head.{name}" for name in ["bias", *parts])
+    assert not any("discriminator" in name for name in model.tensors)
+
+
+@pytest.mark.parametrize(
+    ("net", "class_"),
+    [("discriminator", "ElectraForPreTraining"), ("generator", "ElectraForMaskedLM")],
+)
+def test_either_net_of_a_pair_gives_the_same_scores_there(data, tmp_path, converted, net, class_):
+    ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
+    folder = converted(ours, "hf", net=net)
+    theirs = getattr(transformers, class_).from_pretrained(folder).eval()
+    assert theirs.config.architectures == [class_]
+    learner = load_checkpoint(ours)
+    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    encoder = learner.encoder if net == "discriminator" else learner.task.generator.encoder
+    with torch.no_grad():
+        states = encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
+        if net == "discriminator":
+            got = learner.task.head(states)
+        else:
+            got = learner.task.generator.head(states, encoder.words.weight)
+        want = theirs(input_ids=tokens).logits
+    torch.testing.assert_close(got.view(want.shape), want, atol=1e-5, rtol=1e-5)

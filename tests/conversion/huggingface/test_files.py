@@ -1,0 +1,192 @@
+"""Folders as others leave them: old names, several files, pickles, and what must not be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.huggingface.files import read, tensors_of, write_folder
+
+
+def changed(folder, change):
+    """Rewrites the tensors of a folder as `change` makes them."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path, {"format": "pt"})
+
+
+def weights(checkpoint):
+    return load_checkpoint(checkpoint).state_dict()
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def test_what_torch_save_wrote_gives_the_same_model(saved, converted):
+    _, folder = saved("BertForMaskedLM")
+    before = weights(converted(folder, name="before"))
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(tensors, folder / "pytorch_model.bin")
+    same(before, weights(converted(folder, name="after")))
+
+
+def test_safetensors_go_before_a_pickle_that_lies_beside(saved, converted):
+    _, folder = saved("BertModel")
+    (folder / "pytorch_model.bin").write_bytes(b"never opened")
+    converted(folder)
+
+
+def test_old_names_buffers_and_repeated_tensors_give_the_same_model(saved, converted):
+    _, folder = saved("BertForMaskedLM")
+    before = weights(converted(folder, name="before"))
+
+    def as_in_2019(tensors):
+        for name in [n for n in tensors if "LayerNorm" in n]:
+            new = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+            tensors[new.replace("LayerNorm.bias", "LayerNorm.beta")] = tensors.pop(name)
+        tensors["bert.embeddings.position_ids"] = torch.arange(16)[None]
+        words = tensors["bert.embeddings.word_embeddings.weight"]
+        tensors["cls.predictions.decoder.weight"] = words.clone()
+
+    changed(folder, as_in_2019)
+    same(before, weights(converted(folder, name="after")))
+
+
+def test_several_files_with_an_index_give_the_same_model(saved, converted):
+    _, folder = saved("BertModel")
+    before = weights(converted(folder, name="before"))
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    for file, part in (("a.safetensors", names[::2]), ("b.safetensors", names[1::2])):
+        save_file({name: tensors[name] for name in part}, folder / file)
+    files = {n: "a.safetensors" if n in names[::2] else "b.safetensors" for n in names}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": files}))
+    same(before, weights(converted(folder, name="after")))
+    for names in ({"w": "../secret.safetensors"}, {"w": 3}, []):
+        index.write_text(json.dumps({"weight_map": names}))
+        with pytest.raises(ToolkitError, match=r"must name files beside it in its weight_map"):
+            tensors_of(folder)
+
+
+def spoiled(tensors):
+    del tensors["encoder.layer.1.output.dense.bias"]
+    tensors["encoder.layer.0.attention.self.query.weight"] = torch.ones(24, 23)
+    tensors["encoder.layer.2.output.dense.bias"] = torch.ones(24)
+
+
+def test_missing_misshapen_and_extra_tensors_are_one_table_and_nothing_is_written(
+    saved, converted, capsys
+):
+    _, folder = saved("BertModel")
+    changed(folder, spoiled)
+    capsys.readouterr()
+    with pytest.raises(ToolkitError, match=r"has 3 problems \(missing .*Nothing was written"):
+        converted(folder)
+    rows = [line.split() for line in capsys.readouterr().err.splitlines()[1:]]
+    query = "encoder.layer.0.attention.self.query.weight"
+    file = "model.safetensors:"
+    assert rows == [
+        ["missing", "tensor", file, "encoder.layer.1.output.dense.bias", "-", "24"],
+        ["misshapen", "tensor", file, query, "24", "x", "23", "24", "x", "24"],
+        ["extra", "tensor", file, "encoder.layer.2.output.dense.bias", "24", "-"],
+    ]
+    assert [path.name for path in folder.parent.iterdir()] == ["hf"]
+
+
+def test_a_tensor_that_is_there_under_two_names_is_told(saved, converted, capsys):
+    _, folder = saved("BertForMaskedLM")
+    twice = {"embeddings.word_embeddings.weight": torch.ones(21, 24)}
+    changed(folder, lambda tensors: tensors.update(twice))
+    with pytest.raises(ToolkitError, match=r"has 1 problem \(extra tensor\)"):
+        converted(folder)
+    assert "embeddings.word_embeddings.weight, twice" in capsys.readouterr().err
+
+
+def test_tensors_that_must_repeat_others_and_do_not_are_told(saved, converted, capsys):
+    _, folder = saved("ElectraForMaskedLM", embedding_size=12)
+    changed(
+        folder, lambda tensors: tensors.update({"generator_lm_head.weight": torch.ones(21, 12)})
+    )
+    with pytest.raises(ToolkitError, match=r"has 1 problem \(untied tensor\)"):
+        converted(folder)
+    assert "as embeddings.word_embeddings.weight" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"hidden_act": "relu"}, "config.json: hidden_act relu gelu"),
+        ({"is_decoder": True}, "config.json: is_decoder True False"),
+        ({"position_embedding_type": "relative_key"}, "relative_key absolute"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers 1000000000 layers of"),
+        ({"hidden_size": "24"}, "config.json: hidden_size '24' int"),
+        ({"layer_norm_eps": None}, "config.json: layer_norm_eps None float"),
+        ({"vocab_size": -1}, "config.json: vocab_size -1 int"),
+        ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
+    ],
+)
+def test_settings_that_ours_lack_are_told(saved, converted, capsys, settings, told):
+    _, folder = saved("BertModel")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **settings}))
+    with pytest.raises(ToolkitError, match=r"problem.*setting.*Nothing was written"):
+        converted(folder)
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"must be a readable JSON file, but is not"),
+        ("[]", r"must hold a JSON object"),
+        ('{"model_type": "gpt2"}', r"must be one of bert, electra, convbert, but is 'gpt2'"),
+        ("{}", r"must be one of bert, electra, convbert, but is None"),
+    ],
+)
+def test_a_config_that_says_nothing_of_ours_is_refused(tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ToolkitError, match=message):
+        read(tmp_path)
+
+
+def test_what_is_no_folder_of_transformers_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match=r"SRC must be a folder .* has no config.json"):
+        read(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(ToolkitError, match=r"is a checkpoint of the toolkit; for that use --to hf"):
+        read(tmp_path)
+
+
+def test_a_folder_without_tensors_or_with_other_things_is_refused(saved):
+    _, folder = saved("BertModel")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
+        read(folder)
+    torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
+    with pytest.raises(ToolkitError, match=r"must hold tensors by name, but holds other things"):
+        read(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_a_users_mistake(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolkitError, match=r"DST must be a folder that can be written, but .*Not"):
+        write_folder(tmp_path / "file" / "there", lambda folder: None)
+
+    def full(folder):
+        (folder / "config.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ToolkitError, match=r"No space left on device\. Make room, or choose"):
+        write_folder(tmp_path / "there", full)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,122 @@
+"""With the same weights ours and theirs give the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from toolkit.checkpoints.load import SPARE, load_checkpoint, read_config, read_tensors
+from toolkit.common.registry import TASKS
+from toolkit.config.run import Chosen
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.models.interface import Inputs
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.glue.examples import LabelledBatch
+from toolkit.training.resume import finetune
+
+from .conftest import SHAPE
+
+TRUNKS = {
+    "bert": ("BertModel", {}),
+    "bert, another epsilon": ("BertModel", {"layer_norm_eps": 1e-3}),
+    "electra": ("ElectraModel", {"embedding_size": 12}),
+    "electra, as wide": ("ElectraModel", {"embedding_size": 24}),
+    "convbert": ("ConvBertModel", {"embedding_size": 12}),
+    "convbert, groups": ("ConvBertModel", {"embedding_size": 24, "num_groups": 2}),
+    "convbert, ratio": ("ConvBertModel", {"embedding_size": 12, "head_ratio": 4}),
+    "convbert, one head": ("ConvBertModel", {"embedding_size": 12, "num_attention_heads": 1}),
+}
+
+
+def batch():
+    torch.manual_seed(1)
+    tokens, segments = torch.randint(SHAPE["vocab_size"], (3, 11)), torch.randint(2, (3, 11))
+    padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
+    ours = Inputs(tokens=tokens, segments=segments, padding=padding)
+    theirs = {"input_ids": tokens, "token_type_ids": segments, "attention_mask": (~padding).long()}
+    return ours, theirs
+
+
+@pytest.mark.parametrize("case", TRUNKS)
+def test_states_equal_those_of_the_model_it_was(saved, converted, case):
+    name, settings = TRUNKS[case]
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    ours, theirs = batch()
+    with torch.no_grad():
+        want = model(**theirs).last_hidden_state
+        got = learner.encoder(ours).states
+    assert want.std() > 0.1
+    torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("BertForMaskedLM", {}),
+        ("BertForPreTraining", {"layer_norm_eps": 1e-3}),
+        ("ElectraForMaskedLM", {"embedding_size": 12}),
+        ("ConvBertForMaskedLM", {"embedding_size": 12}),
+    ],
+)
+def test_scores_of_masked_tokens_equal_those_of_the_model_it_was(saved, converted, name, settings):
+    model, folder = saved(name, **settings)
+    learner = load_checkpoint(converted(folder))
+    ours, theirs = batch()
+    with torch.no_grad():
+        found = model(**theirs)
+        want = found.prediction_logits if "PreTraining" in name else found.logits
+        states = learner.encoder(ours).states.flatten(0, 1)
+        got = learner.task.head(states, learner.encoder.words.weight).view(want.shape)
+    torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
+
+
+def test_a_classifier_s_pooler_and_weights_lie_beside_and_give_its_scores(saved, converted):
+    """What fine-tuning with BERT's pooler starts from."""
+    model, folder = saved("BertForSequenceClassification", num_labels=3)
+    ours = converted(folder)
+    spare, (inputs, theirs) = read_tensors(ours / SPARE), batch()
+    with torch.no_grad():
+        first = load_checkpoint(ours).encoder(inputs).states[:, 0]
+        pooled = F.linear(first, spare["task.pooler.weight"], spare["task.pooler.bias"]).tanh()
+        weight, bias = (spare[f"hugging_face.classifier.{part}"] for part in ("weight", "bias"))
+        got, want = F.linear(pooled, weight, bias), model(**theirs).logits
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
+    model, folder = saved("ElectraForPreTraining", embedding_size=12)
+    ours = converted(folder)
+    run, sizes = read_config(ours)
+    learner = build_learner(run.arch, Chosen("rtd", TASKS["rtd"].config), sizes).eval()
+    told = []
+    finetune(str(ours), learner, Codec.load(ours), told.append)
+    inputs, theirs = batch()
+    with torch.no_grad():
+        got = learner.task.head(learner.encoder(inputs).states.flatten(0, 1))
+        want = model(**theirs).logits
+    kept = ~inputs.padding
+    torch.testing.assert_close(got.view(want.shape)[kept], want[kept], atol=1e-5, rtol=1e-5)
+    assert "checkpoint has none: task.generator" in told[1] and "unknown" not in "".join(told)
+
+
+@pytest.mark.parametrize("labels", [3, 1])
+def test_fine_tuning_starts_from_the_scores_of_their_classifier(saved, converted, labels):
+    """The pooler is taken over; its classifier, new in fine-tuning, is copied here."""
+    model, folder = saved("BertForSequenceClassification", num_labels=labels)
+    ours = converted(folder)
+    run, sizes = read_config(ours)
+    task, sizes = Chosen("glue", TASKS["glue"].config), replace(sizes, labels=labels)
+    learner = build_learner(run.arch, task, sizes).eval()
+    finetune(str(ours), learner, Codec.load(ours), lambda text: None)
+    learner.task.head.output.load_state_dict(model.classifier.state_dict())
+    inputs, theirs = batch()
+    rows, length = inputs.tokens.shape
+    targets = torch.zeros(rows, dtype=torch.float32 if labels == 1 else torch.long)
+    given = LabelledBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
+    with torch.no_grad():
+        [prediction], want = learner(given).values(), model(**theirs).logits
+    torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)

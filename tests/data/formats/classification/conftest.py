@@ -1,0 +1,47 @@
+"""Little tables in the layout of GLUE, and data folders made of them."""
+
+import pytest
+
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+
+PAIRS = "index\tsentence1\tsentence2\tlabel\n"
+RTE = {
+    "train.tsv": PAIRS
+    + "0\tthe cat sat\ta cat sat\tentailment\n1\tdogs run\tcats run\tnot_entailment\n" * 4,
+    "dev.tsv": PAIRS + "0\tcats run\ta cat\tentailment\n1\tdogs\tcats\tnot_entailment\n",
+    "test.tsv": "index\tsentence1\tsentence2\n1\tcats sat\tcats\n0\tdogs sat\tthe dogs\n",
+}
+STS = {
+    "train.tsv": "sentence1\tsentence2\tscore\n"
+    + "the cat sat\ta cat sat\t3.800\ndogs run\tcats\t0\n" * 4
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes tables as they are, and gives their folder."""
+
+    def write(tables=RTE):
+        found = tmp_path / f"tables{len(list(tmp_path.iterdir()))}"
+        found.mkdir()
+        for name, text in tables.items():
+            (found / name).write_text(text, encoding="utf-8", newline="")
+        return found
+
+    return write
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """Preprocesses the tables of a folder and opens the result."""
+
+    def make(tables=RTE, name="data", **options):
+        found = written(tables)
+        given = {"format": "glue", "glue_task": "RTE", "trainpref": str(found), "vocab_size": 30}
+        target = str(tmp_path / name)
+        preprocess(PreprocessConfig(**{**given, "destdir": target, "overwrite": True, **options}))
+        return DataFolder.open(target)
+
+    return make

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.classification.glue_tasks import TASKS
+from toolkit.data.formats.classification.tsv import read_table
+
+HEADER = "sentence\tlabel\n"
+MOST = 500_000
+
+
+@pytest.fixture
+def read(tmp_path):
+    def call(text, task="SST-2", most=MOST):
+        path = tmp_path / "table.tsv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_table(path, TASKS[task], most)
+
+    return call
+
+
+def texts(table):
+    return [row.texts for row in table.rows]
+
+
+def test_quotes_are_text(read):
+    table = read(HEADER + 'an "unbalanced one\t1\n"and another\t0\n')
+    assert texts(table) == [('an "unbalanced one',), ('"and another',)]
+    assert [row.label for row in table.rows] == ["1", "0"] and not table.problems
+
+
+def test_a_byte_order_mark_and_crlf_are_no_part_of_names_and_answers(read):
+    table = read(b"\xef\xbb\xbf" + (HEADER + "well\t1\n").replace("\n", "\r\n").encode())
+    assert [(row.line, row.texts, row.label) for row in table.rows] == [(2, ("well",), "1")]
+
+
+def test_only_line_feeds_end_a_row(read):
+    assert texts(read(HEADER + "one\u2028two\x85three\x0cfour\t1\n")) == [
+        ("one\u2028two\x85three\x0cfour",)
+    ]
+
+
+def test_a_last_line_without_an_end_and_blank_ones_behind_it_are_no_matter(read):
+    assert texts(read(HEADER + "a\t0\nb\t1")) == texts(read(HEADER + "a\t0\nb\t1\n\n \n"))
+
+
+def test_rows_that_are_none_are_named_by_line(read):
+    table = read(HEADER + "good\t1\nbad\n\ngood\t2\nmore\t0\tthings\ngood\t\nlast\t0\n")
+    assert texts(table) == [("good",), ("last",)]
+    assert [row.number for row in table.rows] == [0, 6], "places in the file"
+    wrong = "a row must have 2 columns, as the first line, but has"
+    assert [str(problem).split("table.tsv:")[1] for problem in table.problems] == [
+        f"3: {wrong} 1.",
+        f"4: {wrong} 1.",
+        "5: the answer must be one of 0, 1, but is '2'.",
+        f"6: {wrong} 3.",
+        "7: the row must have an answer, but it is empty.",
+    ]
+
+
+def test_a_very_long_row_is_a_row(read):
+    assert len(texts(read(HEADER + "word " * 40_000 + "\t1\n"))[0][0]) == 199_999
+
+
+def test_a_row_beyond_the_limit_is_refused(read):
+    with pytest.raises(ToolkitError, match=r"table.tsv:2: a row must have at most 9 bytes, but"):
+        read(HEADER + "word word\t1\n", most=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", r"must hold rows, but is empty"),
+        (HEADER, r"must hold rows, but has only its header"),
+        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' among"),
+        (HEADER.encode() + b"caf\xe9\t1\n", r":2: the file must be UTF-8, but has byte 0xe9"),
+        (HEADER + "a\0b\t1\n", r":2: the file must be text, but has a NUL byte"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(read, text, message):
+    with pytest.raises(ToolkitError, match=message):
+        read(text)
+
+
+def test_cola_has_names_in_its_test_file_alone(read):
+    table = read("gj04\t1\t\tIt works.\ngj04\t0\t*\tWorks it.\n", "CoLA")
+    assert [(row.line, row.number, row.texts, row.label) for row in table.rows] == [
+        (1, 0, ("It works.",), "1"),
+        (2, 1, ("Works it.",), "0"),
+    ]
+    [row] = read("index\tsentence\n7\tIt works.\n", "CoLA").rows
+    assert row.number == 7 and row.label is None
+
+
+@pytest.mark.parametrize("more", ["", "\tlabel2\tlabel3\tlabel4\tlabel5"])
+def test_mnli_has_its_columns_by_name_not_by_place(read, more):
+    head = f"index\tsentence1\tsentence2\tlabel1{more}\tgold_label"
+    body = "\t".join(["0", "a", "b", *["neutral"] * (1 + more.count("\t")), "entailment"])
+    [row] = read(f"{head}\n{body}\n", "MNLI").rows
+    assert row.texts == ("a", "b") and row.label == "entailment"
+
+
+@pytest.mark.parametrize("score", ["5.001", "-1", "nan", "inf", "five", ""])
+def test_a_score_is_a_number_in_its_range(read, score):
+    table = read(f"sentence1\tsentence2\tscore\na\tb\t{score}\na\tb\t4.75\n", "STS-B")
+    assert [row.label for row in table.rows] == ["4.75"]
+    assert f"the answer must be a number from 0 to 5, but is {score!r}." in str(table.problems[0])
+
+
+def test_the_index_of_a_row_to_be_answered_is_a_number(read):
+    table = read("index\tsentence\n0\ta\nx\tb\n")
+    assert "the index must be a whole number, but is 'x'." in str(table.problems[0])
+
+
+COUNTS = {
+    "CoLA": {"train": 8551, "dev": 1043, "test": 1063},
+    "SST-2": {"train": 67349, "dev": 872, "test": 1821},
+    "MRPC": {"train": 3668, "dev": 408, "test": 1725},
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "QNLI": {"train": 8999, "dev": 5463, "test": 5463},
+    "MNLI": {"train": 8999, "dev_matched": 1000},
+    "QQP": {"train": 19999, "dev": 3497},
+}
+"""As published, or as the data beside the project says; QQP's first row has five columns."""
+PLACES = {"CoLA": 1, "SST-2": 1, "MRPC": 0, "QNLI": -1, "MNLI": -1, "QQP": -1}
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", COUNTS)
+def test_real_files_have_their_own_rows_and_answers(name, real_data):
+    folder = real_data / "glue_data" / name
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    for split, count in COUNTS[name].items():
+        path = folder / f"{split}.tsv"
+        table = read_table(path, TASKS[name], MOST)
+        assert len(table.rows) == count
+        wrong = [2] if (name, split) == ("QQP", "train") else []
+        assert [problem.line for problem in table.problems] == wrong
+        if table.labelled and name in PLACES:
+            lines = path.read_bytes().decode("utf-8-sig").split("\n")
+            cells = [line.rstrip("\r").split("\t")[PLACES[name]] for line in lines if line]
+            answers = Counter(cell for cell in cells if cell in TASKS[name].classes)
+            assert Counter(row.label for row in table.rows) == answers

@@ -1,0 +1,71 @@
+"""Little questions in the layouts of SQuAD, RACE and SWAG, and data folders made of them."""
+
+import json
+
+import pytest
+
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+
+TEXT = "The Caf\u00e9 was founded in 1905 by Anna  Bell. Its cook,\nJos\u00e9, came later."
+
+
+def asked(number, question, *answers, text=TEXT, **more):
+    found = [{"text": answer, "answer_start": text.find(answer)} for answer in answers]
+    return {"id": f"q{number}", "question": question, "answers": found, **more}
+
+
+def squad(*questions, context=TEXT, version="1.1"):
+    paragraph = {"context": context, "qas": list(questions)}
+    return {"version": version, "data": [{"title": "A town", "paragraphs": [paragraph]}]}
+
+
+FOUNDER = asked(1, "Who founded it?", "Anna  Bell", "Anna")
+YEAR = asked(2, "When was it founded?", "1905")
+COOK = asked(3, "Who cooks?", "Jos\u00e9")
+SQUAD = squad(FOUNDER, YEAR, COOK)
+NOTHING = asked(4, "Who painted it?", is_impossible=True)
+
+RACE = {
+    "article": "Tom has a red kite.\nHe flies it on Sundays.",
+    "questions": ["What does Tom have?", "Tom flies on _ .", "Who is Tom?"],
+    "options": [["a kite", "a dog"], ["Sundays", "Mondays"], ["a boy", "a cook"]],
+    "answers": ["A", "A", "B"],
+}
+SWAG = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,label\n"
+    '0,v,1,"A cat, sits. It",A cat sits.,It,gold,sleeps.,"sings, loud.",flies.,0\n'
+    "1,v,2,A dog. He,A dog.,He,gold,barks.,reads.,counts.,2\n"
+)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes what is given, objects as JSON, and gives the path."""
+
+    def write(name, held, encoding="utf-8"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = held if isinstance(held, str | bytes) else json.dumps(held)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """Preprocesses questions of one format for all splits and opens the result."""
+
+    def make(train, valid=None, test=None, *, form="squad", name="data", **options):
+        given = {}
+        for split, held in (("train", train), ("valid", valid), ("test", test)):
+            if held is not None:
+                ending = "csv" if form == "swag" else "json" if form == "squad" else "txt"
+                given[f"{split}pref"] = str(written(f"{name}-{split}.{ending}", held))
+        given |= {"destdir": str(tmp_path / name), "overwrite": True, "workers": 1}
+        preprocess(PreprocessConfig(**{"format": form, "tokenizer": "words", **given, **options}))
+        return DataFolder.open(tmp_path / name)
+
+    return make

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.formats.qa.files import reading_files
+
+
+def names(form, **given):
+    config = PreprocessConfig(format=form, **{k: str(v) for k, v in given.items()})
+    return {split: [p.name for p in paths] for split, paths in reading_files(config).items()}
+
+
+def test_a_folder_brings_the_files_of_all_splits(written, tmp_path):
+    for name in ("squad/train-v2.0.json", "squad/dev-v2.0.json", "swag/train.csv", "swag/val.csv"):
+        written(name, "x")
+    found = names("squad", trainpref=tmp_path / "squad")
+    assert found == {"train": ["train-v2.0.json"], "valid": ["dev-v2.0.json"]}
+    assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]
+
+
+def test_the_parts_of_race_are_folders(written, tmp_path):
+    for name in ("train/high/1.txt", "dev/middle/2.txt"):
+        written(f"RACE/{name}", "x")
+    assert names("race", trainpref=tmp_path / "RACE") == {"train": ["train"], "valid": ["dev"]}
+    one = names("race", validpref=f"{tmp_path / 'RACE/dev'},{tmp_path / 'RACE/train/high'}")
+    assert one == {"valid": ["dev", "high"]}
+
+
+def test_folders_that_are_not_there_are_told(tmp_path):
+    with pytest.raises(ToolkitError, match=r"trainpref must name folders of passages, but .*nowh"):
+        names("race", trainpref=tmp_path / "nowhere")
+    with pytest.raises(ToolkitError, match=r"trainpref must name existing files, but .*nowhere"):
+        names("squad", trainpref=tmp_path / "nowhere")

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.formats.qa.files import reading_files
+from toolkit.data.formats.qa.preprocess import read_source
+from toolkit.data.formats.qa.split import SquadSplit
+
+from .conftest import FOUNDER, RACE, SQUAD, SWAG, asked, squad
+
+WRONG = {"id": "q9", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
+BARE = {"id": "q9", "question": "Who?", "answers": []}
+
+
+def test_workers_write_what_one_process_writes(folder, monkeypatch):
+    monkeypatch.setattr("toolkit.data.formats.qa.preprocess.MANY", 1)
+    held = squad(FOUNDER)
+    text = "It was founded in 1905 by Jos\u00e9."
+    more = [asked(7, "When?", "1905", text=text), asked(8, "Who?", "Jos\u00e9", text=text)]
+    held["data"] += squad(*more, context=text)["data"]
+    one, two = folder(held), folder(held, name="two", workers=2)
+    for name in ("tokens", "text", "span", "record", "back"):
+        files = [(it.path / f"train.{name}.bin").read_bytes() for it in (one, two)]
+        assert files[0] == files[1]
+
+
+def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, capsys):
+    with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --malf"):
+        folder(squad(FOUNDER, WRONG))
+    data = folder(squad(FOUNDER, WRONG), malformed="skip", json=str(tmp_path / "told"))
+    assert data.split("train").items == 1
+    assert "left out" in (shown := capsys.readouterr().out) and "id q9: an answer" in shown
+    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    [left] = [event for event in events if event["event"] == "left_out"]
+    assert left["where"].endswith("id q9") and left["split"] == "train"
+
+
+def test_a_wrong_place_does_not_take_a_question_out_of_validation(folder, capsys):
+    data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), malformed="skip")
+    assert SquadSplit(data, "valid").spans[1].tolist() == [-2, -2]
+    assert "judged by its text" in capsys.readouterr().out
+
+
+def test_questions_to_be_answered_need_no_answers_but_all_stay(folder):
+    data = folder(squad(FOUNDER), test=squad(BARE))
+    assert not any(record["known"] for record in SquadSplit(data, "test").records)
+    with pytest.raises(ToolkitError, match=r"question 2: a question must have .* Correct it\.$"):
+        folder(squad(FOUNDER), test=squad(BARE, {"id": "x"}), malformed="skip")
+
+
+@pytest.mark.parametrize(("form", "held"), [("squad", squad(BARE)), ("swag", SWAG[:-2] + "\n")])
+def test_validation_must_have_answers(folder, form, held):
+    good = {"squad": SQUAD, "swag": SWAG}[form]
+    with pytest.raises(ToolkitError, match="an answer"):
+        folder(good, held, form=form)
+
+
+def test_a_file_of_which_nothing_is_left_is_refused(folder):
+    """Nor is it said that what is wrong could be left out."""
+    for malformed in ("error", "skip"):
+        with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
+            folder(squad(WRONG), malformed=malformed)
+
+
+def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
+    folder(SQUAD, json=str(tmp_path / "told"))
+    assert "2 of 4 (50.00%)" in (shown := capsys.readouterr().out)
+    assert re.search(r"not found as it is: \S+\.json:article 1 .A town., paragraph 1", shown)
+    assert "question 3, id q3: 'Jos\u00e9' is read as 'Jos\u00e9,', since it ends inside" in shown
+    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert [e["wanted"] for e in events if e["event"] == "miss"] == ["Anna  Bell", "Jos\u00e9"]
+    assert next(e for e in events if e["event"] == "split")["recovered"] == 2
+
+
+def test_another_vocabulary_can_be_given(folder):
+    first = folder(SQUAD)
+    second = folder(RACE, form="race", name="two", tokenizer=None, codec_from=str(first.path))
+    assert second.codec.fingerprint == first.codec.fingerprint and second.kind == "choices"
+
+
+def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folder):
+    folder(SQUAD, lowercase=True)
+    data = folder(squad(FOUNDER), tokenizer=None, vocab_size=60)
+    split = SquadSplit(data, "train")
+    ids = split.questions.take(np.array([0]), split.questions.lengths[:1]).ids
+    assert ids.tolist() == data.codec.encode("Who founded it?")
+
+
+def test_pieces_are_learnt_from_passages_and_questions(folder):
+    data = folder(squad(*SQUAD["data"][0]["paragraphs"][0]["qas"]), tokenizer=None, vocab_size=60)
+    split = SquadSplit(data, "train")
+    assert data.codec.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("form", "given", "counts"),
+    [
+        ("squad", {"train": "squad/v1.1/train-v1.1.json", "valid": "squad/v1.1/dev-v1.1.json"},
+         {"train": (11877, 0, 0, 11877), "valid": (4961, 0, 0, 17778)}),
+        ("squad", {"train": "squad/v2.0/train-v2.0.json", "valid": "squad/v2.0/dev-v2.0.json",
+                   "test": "squad/v2.0/test-v2.0-noanswers.json"},
+         {"train": (5147, 348, 0, 4799), "valid": (3782, 2014, 0, 6585),
+          "test": (5915, 0, 5915, 0)}),
+        ("race", {"train": "RACE"}, {"train": (9478, 0, 0, 0), "valid": (1752, 0, 0, 0)}),
+        ("swag", {"train": "swag_like/codah/full_data.tsv",
+                  "valid": "swag_like/turkish_next_event/val.csv"},
+         {"train": (2776, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
+        ("swag", {"train": "swag_like/codah_as_swag"},
+         {"train": (1665, 0, 0, 0), "valid": (556, 0, 0, 0)}),
+        ("swag", {"train": "tiny_fixtures/swag/full",
+                  "valid": "swag_like/turkish_goal_inference/val.csv"},
+         {"train": (4, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
+    ],
+)  # fmt: skip
+def test_real_files_have_as_many_questions_as_are_published(real_data, form, given, counts):
+    options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
+    config = PreprocessConfig(format=form, **options)
+    for split, [path] in reading_files(config).items():
+        source = read_source(path, split, config)
+        asked = [it for passage in source.passages for it in passage.asked]
+        chosen = [it for passage in source.passages for it in passage.choices]
+        unknown = [not it.known for it in asked] + [it.answer is None for it in chosen]
+        found = (sum(it.none for it in asked), sum(unknown), sum(len(it.answers) for it in asked))
+        assert (len(asked) + len(chosen), *found) == counts[split] and not source.problems

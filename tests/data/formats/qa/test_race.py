@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.qa.race import asked, read_race
+
+from .conftest import RACE
+
+
+@pytest.fixture
+def race(written, tmp_path):
+    """Reads a folder of these files."""
+
+    def read(files, wanted=True, most=500000):
+        for name, held in files.items():
+            written(f"RACE/{name}", held)
+        return read_race(tmp_path / "RACE", most, wanted=wanted)
+
+    return read
+
+
+def test_passages_come_in_the_order_of_their_numbers_with_their_part(race):
+    found = race({"high/10.txt": RACE, "high/9.txt": RACE, "middle/1.txt": RACE})
+    choices = [choice for passage in found.passages for choice in passage.choices]
+    assert [c.name for c in choices[::3]] == ["high/9.txt 1", "high/10.txt 1", "middle/1.txt 1"]
+    assert {c.group for c in choices} == {"high", "middle"}
+    assert [c.answer for c in choices[:3]] == [0, 0, 1] and not found.problems
+
+
+def test_packed_passages_are_read_in_the_order_of_their_numbers(race):
+    packed = gzip.compress(json.dumps(RACE).encode())
+    found = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
+    names = [passage.choices[0].name for passage in found.passages]
+    assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not found.notes
+
+
+def test_an_option_stands_in_the_blank_or_behind_the_question():
+    assert asked("Tom flies on _ .", "Sundays") == "Tom flies on Sundays ."
+    assert asked("Who is Tom?", " a boy ") == "Who is Tom? a boy"
+    assert asked("_ is to _ as", "x; y") == "_ is to _ as x; y"
+
+
+def test_files_that_systems_leave_are_passed_over_and_told(race):
+    found = race({"1.txt": RACE, ".DS_Store": b"\0\1", "._1.txt": b"\0", "note.md": "x"})
+    assert len(found.passages) == 1
+    assert found.notes == ["3 files passed over, .DS_Store, ._1.txt, note.md"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answers": ["A", "E", "B"]}, r"2.txt:question 2: the answer must be one of A, B, but is"),
+        ({"answers": ["A", None, "B"]}, r"2.txt:question 2: the answer must be one of A, B"),
+        ({"options": [["a", "b"], ["c", "d", "e"], ["f", "g"]]},
+         r"2.txt:question 2: a question must have 2 options as the others, but has 3"),
+        ({"options": [["a", "b"], ["c", " "], ["f", "g"]]}, r"every option must be text"),
+        ({"options": [["a", "b"], ["c"], ["f", "g"]]}, r"have two options or more"),
+        ({"questions": ["x", 3, "y"]}, r"2.txt:question 2: a question must be text and have two"),
+    ],
+)  # fmt: skip
+def test_a_wrong_question_is_told_and_the_others_stay(race, change, message):
+    found = race({"1.txt": RACE, "2.txt": {**RACE, **change}})
+    [problem] = found.problems
+    assert [len(p.choices) for p in found.passages] == [3, 2]
+    with pytest.raises(ToolkitError, match=message):
+        raise ToolkitError(str(problem))
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (json.dumps(RACE)[:99], "2.txt:1: the file must be JSON to its end, but ends too early"),
+        ({**RACE, "article": " "}, "2.txt:1: a passage must have an article and questions"),
+        ({**RACE, "answers": ["A"]}, "as questions, but are 3 questions, 3 options, 1 answers"),
+        ([], "2.txt:1: a passage must have an article and questions"),
+    ],
+)
+def test_a_wrong_file_is_told_and_the_others_stay(race, held, message):
+    found = race({"1.txt": RACE, "2.txt": held})
+    assert len(found.passages) == 1 and message in str(found.problems[0])
+
+
+def test_three_options_everywhere_are_as_good_as_four(race):
+    three = {**RACE, "options": [["a", "b", "c"]] * 3, "answers": ["A", "B", "C"]}
+    assert not race({"1.txt": three, "2.txt": three}).problems
+
+
+def test_answers_may_be_absent_where_they_are_not_wanted(race):
+    held = {name: RACE[name] for name in ("article", "questions", "options")}
+    found = race({"1.txt": held}, wanted=False)
+    assert [c.answer for c in found.passages[0].choices] == [None] * 3
+    assert len(race({"1.txt": held}).problems) == 3
+
+
+def test_half_a_character_in_an_article_is_read(race):
+    assert race({"1.txt": {**RACE, "article": "half \ud800"}}).passages[0].text == "half \ud800"
+
+
+def test_a_folder_without_passages_and_a_long_article_are_refused(race, tmp_path):
+    with pytest.raises(ToolkitError, match=r"must hold passages, files that end in .txt, but hol"):
+        race({"x.json": RACE})
+    with pytest.raises(ToolkitError, match=r"an article must have at most 20 bytes, but has 43"):
+        race({"1.txt": RACE}, most=20)

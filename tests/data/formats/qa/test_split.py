@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.qa.split import ChoiceSplit, SquadSplit
+from toolkit.data.storage.data_folder import DataFolder
+
+from .conftest import NOTHING, RACE, SQUAD, SWAG, TEXT, YEAR, squad
+
+
+def test_questions_come_back_with_their_passages(folder):
+    split = SquadSplit(folder(SQUAD, SQUAD), "valid")
+    assert len(split) == 3 and split.passage_of.tolist() == [0, 0, 0]
+    read = split.read(2)
+    assert read.text == TEXT and read is split.read(1)
+    assert [r["id"] for r in split.records] == ["q1", "q2", "q3"]
+    first, last = split.spans[1]
+    assert TEXT[read.begins[first] : read.ends[last]] == "1905"
+
+
+def test_folders_are_read_one_after_the_other(folder):
+    one = folder(SQUAD)
+    two = folder(squad(YEAR), name="two", tokenizer=None, codec_from=str(one.path))
+    split = SquadSplit(DataFolder.open(one.path, two.path), "train")
+    assert split.passage_of.tolist() == [0, 0, 0, 3] and split.read(3).text == TEXT
+
+
+def test_whether_answers_may_be_none_is_said_by_the_file(folder):
+    assert not SquadSplit(folder(SQUAD), "train").none_allowed
+    split = SquadSplit(folder(squad(YEAR, NOTHING), name="two"), "train")
+    assert split.none_allowed and split.spans[1].tolist() == [-1, -1]
+
+
+def test_options_of_different_number_come_back(folder):
+    split = ChoiceSplit(folder(SWAG, form="swag"), "train")
+    assert split.option_counts.tolist() == [3, 3] and split.answers.tolist() == [0, 2]
+    assert split.option_lengths.tolist() == [2, 3, 2, 2, 2, 2]
+    race = ChoiceSplit(folder(RACE, form="race", name="two"), "train")
+    assert race.passage_of.tolist() == [0, 0, 0]
+    taken = race.options.take(np.array([1]), np.array([race.options.lengths[1]])).ids
+    said = "Tom flies on Sundays . Tom flies on Mondays ."
+    assert race.folder.codec.decode(taken.tolist()) == said
+
+
+def test_data_of_another_kind_is_refused(folder):
+    found = folder(SQUAD)
+    with pytest.raises(ToolkitError, match=r"task multiple_choice must have a folder of questions"):
+        ChoiceSplit(found, "train")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.qa.squad import read_squad
+
+from .conftest import COOK, FOUNDER, NOTHING, SQUAD, TEXT, YEAR, asked, squad
+
+
+@pytest.fixture
+def read(written):
+    def call(held, judged=False, wanted=True, most=500000):
+        return read_squad(written("x.json", held), most, judged=judged, wanted=wanted)
+
+    return call
+
+
+def test_questions_come_with_their_passage_and_answers(read):
+    found = read(SQUAD)
+    [passage] = found.passages
+    assert passage.text == TEXT and [it.name for it in passage.asked] == ["q1", "q2", "q3"]
+    assert [answer.text for answer in passage.asked[0].answers] == ["Anna  Bell", "Anna"]
+    assert not found.problems and not found.none_allowed
+
+
+@pytest.mark.parametrize("text", [f"\ufeff{json.dumps(SQUAD)}\r\n", json.dumps(SQUAD, indent=1)])
+def test_a_byte_order_mark_and_line_ends_are_no_matter(read, text):
+    assert len(read(text).passages[0].asked) == 3
+
+
+def test_questions_without_an_answer_are_those_that_say_so(read):
+    found = read(squad(YEAR, NOTHING, version="v2.0"))
+    assert found.none_allowed and [it.none for it in found.passages[0].asked] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]},
+         r"paragraph 1, question 2, id q2: an answer .* at 3 stands ' Caf', not 'Bell'; it stands"),
+        ({"id": "q2", "question": "?", "answers": [{"text": "Rome", "answer_start": 0}]},
+         r"stands nowhere in the context"),
+        ({"id": "q2", "question": "?", "answers": [{"text": " ", "answer_start": 3}]}, "is blank"),
+        ({"id": "q2", "question": "?", "answers": []}, "must have an answer, or say that there is"),
+        ({"id": "q2", "question": "?", "answers": [{"text": "x"}]}, "'text' and 'answer_start'"),
+        ({"id": "q2", "question": "?", "answers": {}, "is_impossible": 1}, "must be a list and"),
+        ({"id": "q2", "answers": []}, r"question 2: a question must have 'id' and 'question', but"),
+        ({**YEAR, "is_impossible": True}, r"without an answer must have none, but has"),
+        ({**YEAR, "id": "q1"}, r"id q1: an id must be of one question, but is that of article 1 '"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_learnt_from_is_told_with_its_place(read, wrong, message):
+    found = read(squad(FOUNDER, wrong))
+    [problem] = found.problems
+    assert [it.name for it in found.passages[0].asked] == ["q1"] and not problem.kept
+    with pytest.raises(ToolkitError, match=message):
+        raise ToolkitError(str(problem))
+
+
+def test_what_is_only_judged_stays_with_its_texts(read):
+    wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
+    found = read(squad(FOUNDER, wrong), judged=True)
+    assert [it.name for it in found.passages[0].asked] == ["q1", "q2"]
+    assert found.problems[0].kept and found.passages[0].asked[1].answers[0].begin == -1
+
+
+def test_a_blank_context_is_told_with_its_questions(read):
+    held = squad(YEAR, COOK, context=" \n")
+    held["data"][0]["paragraphs"].append({"context": TEXT, "qas": [FOUNDER]})
+    found = read(held)
+    assert "the context must hold text, but is blank, and 2 questions are" in str(found.problems[0])
+    assert [it.name for p in found.passages for it in p.asked] == ["q1"]
+    assert found.problems[0].lost == 2
+    kept = read(held, judged=True)
+    assert len(kept.problems) == 1
+    assert [it.name for p in kept.passages for it in p.asked] == ["q2", "q3", "q1"]
+
+
+def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
+    held = squad(YEAR)
+    held["data"][0]["paragraphs"].append({"context": "More.", "qas": []})
+    assert read(held).notes == ["1 paragraphs without questions"]
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (
+            json.dumps(SQUAD)[:200],
+            r"x.json:1: the file must be JSON to its end, but ends too early",
+        ),
+        (json.dumps(SQUAD, indent=1)[:300], r"x.json:1\d: the file must .* it was cut off behind"),
+        ('{"data": [}', r"x.json:1: the file must be JSON to its end, but is none .* at column 11"),
+        ("", r"x.json:1: the file must hold JSON, but is empty"),
+        ("[" * 100000, r"nests things without end"),
+        ([1], r"x.json:1: the file must be an object with a list 'data', .* but is of type list"),
+        ({"rows": 1}, r"but is an object with 'rows'"),
+        ({"data": [{"title": "x"}]}, r"x.json:article 1: an article must have a list 'paragraphs'"),
+        ({"data": []}, r"must hold questions, but has none"),
+        ("\udcff".encode("utf-8", "surrogateescape"), r"must be UTF-8, but has byte 0xff"),
+    ],
+)
+def test_files_that_are_none_of_squad_are_refused(read, held, message):
+    with pytest.raises(ToolkitError, match=message):
+        read(held)
+
+
+def test_a_paragraph_without_context_and_a_huge_one_are_told(read):
+    held = squad(YEAR)
+    held["data"][0]["paragraphs"].append({"qas": [COOK]})
+    assert "a paragraph must have 'context' and 'qas', but is an object with 'qas'" in str(
+        read(held).problems[0]
+    )
+    with pytest.raises(ToolkitError, match=r"a context must have at most 50 bytes, but has 73"):
+        read(SQUAD, most=50)
+
+
+def test_half_a_character_and_nul_in_a_context_are_read(read):
+    text = "half \ud800, none \0, end"
+    found = read(squad(asked(1, "Last?", "end", text=text), context=text))
+    assert found.passages[0].text == text and not found.problems
+
+
+def test_a_context_of_sixty_thousand_characters_is_read(read):
+    text = "word " * 12000 + "end"
+    found = read(squad(asked(1, "Last?", "end", text=text), context=text))
+    assert found.passages[0].asked[0].answers[0].begin == 60000

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.qa.swag import read_swag
+
+from .conftest import SWAG
+
+FULL = (
+    "video-id,startphrase,gold-ending,distractor-0,distractor-1,sent1,sent2\n"
+    "v,A cat. It,sleeps.,flies.,sings.,A cat.,It\n"
+    "v,A dog. He,barks.,reads.,,A dog.,He\n"
+)
+HEAD, FIRST, SECOND = SWAG.splitlines(keepends=True)
+
+
+@pytest.fixture
+def read(written):
+    def call(text, name="x.csv", wanted=True, most=500000):
+        return read_swag(written(name, text), most, wanted=wanted)
+
+    return call
+
+
+@pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", "\r\n")])
+def test_rows_are_texts_that_go_on_in_several_ways(read, change):
+    first, second = read(change(SWAG)).passages
+    assert first.text == "A cat sits."
+    [choice] = first.choices
+    assert choice.options == ("It sleeps.", "It sings, loud.", "It flies.") and choice.answer == 0
+    assert second.choices[0].answer == 2 and second.choices[0].name == "1"
+
+
+def test_the_full_layout_has_the_right_ending_in_all_places(read):
+    [one], [two] = (passage.choices for passage in read(FULL).passages)
+    assert one.options == ("It sleeps.", "It flies.", "It sings.") and one.answer == 0
+    assert two.options == ("He reads.", "He barks.") and two.answer == 1
+
+
+def test_a_further_column_is_no_matter(read):
+    text = "".join(f"7,{line}" for line in SWAG.splitlines(keepends=True))
+    assert [p.text for p in read(text).passages] == ["A cat sits.", "A dog."]
+
+
+def test_a_table_of_codah_has_no_names(read):
+    rows = 'o\tI am "hungry\teats.\tsings.\t1\nn\tIt\ta\tb\t0\n'
+    first, second = read(rows, "x.tsv").passages
+    assert first.text == 'I am "hungry' and first.choices[0].answer == 1
+    assert [p.choices[0].group for p in (first, second)] == ["o", "n"]
+
+
+def test_labels_may_be_absent_where_they_are_not_wanted(read):
+    bare = "".join(line.rpartition(",")[0] + "\n" for line in SWAG.splitlines())
+    assert [p.choices[0].answer for p in read(bare, wanted=False).passages] == [None, None]
+    problems = read(bare).problems
+    assert len(problems) == 2 and ":2: the row must have an answer in a col" in str(problems[0])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (FIRST.replace(",0\n", ",3\n"), "x.csv:3: the label must be a number from 0 to 2, but is"),
+        (FIRST.replace(",0\n", ",-1\n"), "from 0 to 2, but is '-1'"),
+        (FIRST.replace(",0\n", ",\n"), "x.csv:3: the row must have an answer in a column label"),
+        (FIRST.replace("sleeps.", ""), "x.csv:3: every ending must be text, but one is blank"),
+        ("1,2\n", "x.csv:3: a row must have 11 columns, as the first line, but has 2"),
+    ],
+)
+def test_a_wrong_row_is_told_by_its_line_and_the_others_stay(read, row, message):
+    found = read(HEAD + FIRST + row + SECOND)
+    assert len(found.passages) == 2 and message in str(found.problems[0])
+    assert [p.choices[0].name for p in found.passages] == ["0", "2"], "rows of the file"
+
+
+def test_a_row_that_is_left_out_changes_no_other_one(read):
+    head, first, second = FULL.splitlines(keepends=True)
+    whole, rest = (read(head + row + second).passages[-1] for row in (first, "v,A\n"))
+    assert rest == whole
+
+
+def test_a_row_over_several_lines_is_told_by_its_first(read):
+    long = FIRST.replace('"sings, loud."', '"sings,\nloud."')
+    found = read(HEAD + long + FIRST.replace(",0\n", ",9\n"))
+    assert found.passages[0].choices[0].options[1] == "It sings,\nloud."
+    assert str(found.problems[0]).split(": ")[0].endswith("x.csv:4")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + FIRST.replace('loud."', "loud."), r"x.csv:2: a row must be written as in csv"),
+        (HEAD + FIRST.replace("A cat sits.", 'A "cat" sits.').replace("It,gold", '"It"s,gold'),
+         r"x.csv:2: .* Quotation marks inside a field in quotes must be doubled"),
+        ("a,b\n1,2\n", r"x.csv:1: the first line must name the col.* names 'a', 'b'"),
+        (HEAD, r"x.csv:1: the file must hold rows, but has none"),
+        (HEAD + FIRST.replace("A cat sits.", "cat " * 50000), r"x.csv:2: a row must have at most"),
+    ],
+)  # fmt: skip
+def test_files_that_are_none_are_refused(read, text, message):
+    with pytest.raises(ToolkitError, match=message):
+        read(text, most=100000)
+
+
+def test_a_row_of_two_hundred_thousand_characters_is_read(read):
+    text = HEAD + FIRST.replace("A cat sits.", "cat " * 50000) + SECOND.replace("reads", "a\u2028b")
+    assert len(read(text).passages[0].text) == 199999

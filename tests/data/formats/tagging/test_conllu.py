@@ -1,0 +1,103 @@
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.tagging.conllu import Wanted, read_conll_u, with_feature
+
+UPOS = Wanted("upos")
+TEXT = (
+    "# sent_id = 1\n"
+    "1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tvamos\tir\tVERB\tV\tNumber=Plur|Person=1\t0\troot\t_\t_\n"
+    "2\tnos\tnosotros\tPRON\tP\tNumber=Plur\t1\tobj\t_\t_\n"
+    "2.1\tya\tya\tADV\tA\t_\t_\t_\t1:advmod\t_\n"
+    "3\ta b\ta b\tX\tF\t_\t1\tdep\t_\tGloss=x  y\n"
+    "\n"
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def sentences(text, wanted=UPOS):
+        path = tmp_path / "a.conllu"
+        path.write_text(text, encoding="utf-8", newline="")
+        return list(read_conll_u(path, wanted))
+
+    return sentences
+
+
+def test_syntactic_words_are_read_without_ranges_and_empty_nodes(read):
+    [sentence] = read(TEXT)
+    assert sentence.words == ["vamos", "nos", "a b"]
+    assert sentence.tags == ["VERB", "PRON", "X"]
+    assert sentence.lines == [3, 4, 6]
+
+
+def test_empty_nodes_are_read_where_they_are_wanted(read):
+    [sentence] = read(TEXT, Wanted("upos", empty_nodes=True))
+    assert sentence.words == ["vamos", "nos", "ya", "a b"]
+
+
+@pytest.mark.parametrize(("tag", "tags"), [("xpos", ["V", "P", "F"]), ("Person", ["1", "_", "_"])])
+def test_other_columns_and_features_may_be_the_tag(read, tag, tags):
+    assert read(TEXT, Wanted(tag))[0].tags == tags
+
+
+@pytest.mark.parametrize("tag", ["upos", "xpos"])
+def test_the_fields_of_the_tags_are_where_they_stand_in_the_bytes(read, tag):
+    for sentence in read(TEXT + "\n" + TEXT, Wanted(tag)):
+        found = [sentence.source[begin:end].decode() for begin, end in sentence.fields]
+        assert found == sentence.tags
+
+
+def test_the_bytes_of_the_sentences_are_the_file(read):
+    text = "\n" + TEXT + "\n\n" + TEXT + "\n"
+    assert b"".join(sentence.source for sentence in read(text)).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("\tPRON\t", "\t", r"a.conllu:4: a word must have 10 columns .* but there are 9"),
+        ("\tPRON\t", "\tPRON\t\t", r"a.conllu:4: .* 10 columns .* but there are 11"),
+        ("1\tvamos\tir\tVERB\tV\tNumber=Plur|Person=1\t0\troot\t_\t_", "1 a b c d e f g h i",
+         r"a.conllu:3: .* these are separated by spaces"),
+        ("\tVERB\t", "\t_\t", r"a.conllu:3: a word must have a UPOS tag, but 'vamos' has _"),
+        ("\tnos\t", "\t\t", r"a.conllu:4: a word must not be empty, but this one is. Fill in FORM"),
+        ("2\tnos\t", "1\tnos\t", r"a.conllu:4: .* must be 2, but is 1. A blank line is missing"),
+        ("2\tnos\t", "5\tnos\t", r"a.conllu:4: .* must be 2, but is 5. A line is missing"),
+        ("2\tnos\t", "two\tnos\t", r"a.conllu:4: a word must be CoNLL-U, but is not: .*'two'"),
+        ("\ta b\t", "\ta  b\t", r"a.conllu:6: a column must not have two spaces in a row"),
+        ("x  y\n\n", "x  y\n", r"a.conllu:6: a blank line must follow the last sentence"),
+        ("x  y\n\n", "x  y", r"a.conllu:6: a blank line must follow the last sentence"),
+        ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: comments must belong to a sentence"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_told_by_file_and_line(read, old, new, complaint):
+    assert old in TEXT
+    with pytest.raises(ToolkitError, match=complaint):
+        read(TEXT.replace(old, new, 1))
+
+
+def test_a_missing_xpos_tag_is_told_with_the_right_article(read):
+    with pytest.raises(ToolkitError, match=r":3: a word must have an XPOS tag, but 'vamos' has _"):
+        read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), Wanted("xpos"))
+
+
+def test_text_without_tags_is_read_where_that_is_wanted(read):
+    [sentence] = read(TEXT.replace("VERB", "_"), Wanted("upos", untagged=True))
+    assert sentence.tags == ["_", "PRON", "X"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "filled"),
+    [
+        ("Case=Nom|Number=Sing", "Sing", "Case=Nom|Number=Sing"),
+        ("Case=Nom|Number=Sing", "Plur", "Case=Nom|Number=Plur"),
+        ("Number=Sing", "_", "_"),
+        ("_", "Plur", "Number=Plur"),
+        ("aspect=Imp|Tense=Past", "Dual", "aspect=Imp|Number=Dual|Tense=Past"),
+        ("_", "_", "_"),
+    ],
+)
+def test_a_feature_is_set_among_the_others_in_the_order_of_their_names(field, value, filled):
+    assert with_feature(field, "Number", value) == filled

@@ -1,0 +1,169 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolkit.cli.preprocess import main
+from toolkit.commands.describe_data import describe
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.formats.tagging.split import TaggedSplit
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+
+
+def test_the_folder_holds_the_words_and_tags_of_every_split(folder):
+    found = folder()
+    split = TaggedSplit(found, "valid")
+    words = [split.words[t] for t in split.types]
+    assert words == ["I", "bark", ".", "the", "cat", "barks", "."]
+    assert split.lengths.tolist() == [3, 4]
+    assert [split.tables.tags[t] for t in split.tags[:3]] == ["PRON", "VERB", "PUNCT"]
+
+
+def test_counts_of_unknown_and_ambiguous_words_stand_in_meta_json(folder):
+    found = json.loads((folder().path / "meta.json").read_text())["splits"]["valid"]
+    assert (found["words"], found["oov"], found["ambiguous"]) == (7, 1, 1)  # cat; bark
+
+
+GOOD = "1\tI\t_\tPRON\t_\t_\t0\t_\t_\t_\n"
+BAD = [  # a test part, and what is said of it
+    (GOOD.replace("_\t0", "0") + "\n", "test.conllu:1: a word must have 10 columns"),
+    (GOOD.replace("\t", " ") + "\n", "test.conllu:1: .* these are separated by spaces"),
+    (GOOD.replace("PRON", "_") + "\n", "test.conllu:1: a word must have a UPOS tag, but 'I' has _"),
+    (GOOD + GOOD + "\n", "test.conllu:2: .* A blank line is missing before it"),
+    (GOOD, "test.conllu:1: a blank line must follow the last sentence"),
+    ("\ufeff" + GOOD + "\n", "test.conllu:1: .* begins with a byte order mark"),
+    (GOOD.replace("\n", "\r\n") + "\r\n", "test.conllu:1: lines must end in LF alone"),
+    ((GOOD.replace("I", "\u00e9") + "\n").encode("latin1"), "test.conllu:1: .* must be UTF-8"),
+    (GOOD.replace("PRON", "INTJ") + "\n", "test.conllu:1: a tag must come in the training part, but"
+     " 'INTJ' does not. Give --unseen-tags wrong"),
+    ("", "test.conllu:1: the file must hold sentences, but is empty"),
+]  # fmt: skip
+
+
+def ends(capsys, options, complaint):
+    """Whether the command ends with code 2 and one line that says this."""
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    code, err = main(words), capsys.readouterr().err
+    return code == 2 and err.count("\n") == 1 and re.search(complaint, err) is not None
+
+
+@pytest.mark.parametrize(("text", "complaint"), BAD)
+def test_bad_input_is_told_by_file_and_line_with_exit_code_2(treebank, capsys, text, complaint):
+    options = treebank()
+    data = text.encode() if isinstance(text, str) else text
+    Path(options["testpref"]).write_bytes(data)
+    assert ends(capsys, options, complaint)
+
+
+def test_brackets_that_do_not_close_are_told_with_exit_code_2(tmp_path, capsys):
+    (tmp_path / "a.mrg").write_text("\n( (S (X a))\n")
+    options = {"format": "ptb", "trainpref": str(tmp_path / "a.mrg"), "destdir": "nowhere"}
+    assert ends(capsys, options, "a.mrg:2: brackets must be balanced, but 1 of this tree")
+
+
+def test_a_treebank_without_training_part_is_told_with_exit_code_2(treebank, capsys):
+    assert ends(capsys, treebank(train=None), "must be learnt from a training part, but there is n")
+
+
+def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
+    found = folder({"valid": sentences("I oh/INTJ .")}, unseen_tags="wrong")
+    assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
+
+
+def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
+    found = folder({"test": sentences("I/_ bark/_ .")}, unseen_tags="wrong")
+    assert TaggedSplit(found, "test").tags.tolist() == [-2, -2, 0]
+
+
+def test_a_word_without_the_feature_that_all_of_training_has_is_an_unseen_tag(folder, sentences):
+    bare = sentences("the dog")
+    texts = {"train": bare.replace("_\t_\t0", "_\tNumber=Sing\t0"), "valid": bare, "test": None}
+    with pytest.raises(ToolkitError, match="must come in the training part, but '_' does not"):
+        folder(texts, tag="Number")
+    split = TaggedSplit(folder(texts, tag="Number", unseen_tags="wrong"), "valid")
+    assert split.tags.tolist() == [-1, -1]
+
+
+def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
+    (tmp_path / "train").write_text("the DET\ndog NOUN\n\n")
+    (tmp_path / "test").write_text("the _\ndog NOUN\n\n")
+    files = {"trainpref": str(tmp_path / "train"), "testpref": str(tmp_path / "test")}
+    options = {"format": "columns", "destdir": str(tmp_path / "data"), **files}
+    with pytest.raises(ToolkitError, match="test:1: a word must have a tag, but 'the' has _"):
+        preprocess(PreprocessConfig(**options))
+    preprocess(PreprocessConfig(**options, unseen_tags="wrong", vocabulary_from="all"))
+    split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
+    assert (split.tags.tolist(), len(split.tables.tags)) == ([-2, 0], 2)
+
+
+@pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_share": 0.1}])
+def test_tables_that_are_given_are_not_learnt_otherwise(folder, tmp_path, option):
+    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    with pytest.raises(ToolkitError, match="vocabulary_from and type_share must be those of codec"):
+        folder(**given, **option)
+
+
+def test_a_tag_that_given_tables_lack_is_told_without_what_would_not_help(
+    folder, sentences, tmp_path
+):
+    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    with pytest.raises(ToolkitError, match=r"to keep the word and count it as an error\.$"):
+        folder({"valid": sentences("I oh/INTJ .")}, **given)
+
+
+def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):
+    options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
+    with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):
+        preprocess(PreprocessConfig(**options, max_item_tokens=200))
+    preprocess(PreprocessConfig(**options))
+    split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
+    assert split.lengths.tolist() == [2, 290]
+
+
+def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_path):
+    first = folder()
+    again = folder(codec_from=str(first.path), destdir=str(tmp_path / "again"))
+    assert again.codec.fingerprint == first.codec.fingerprint
+    both = DataFolder.open(first.path, again.path)
+    split = TaggedSplit(both, "valid")
+    assert split.types.tolist() == TaggedSplit(first, "valid").types.tolist() * 2
+
+
+def test_labels_of_another_column_are_refused(folder, treebank):
+    first = folder()
+    options = treebank() | {"codec_from": str(first.path), "tag": "xpos", "overwrite": True}
+    options |= {"unseen_tags": "wrong", "trainpref": ""}
+    with pytest.raises(ToolkitError, match="is of upos and the text of xpos"):
+        preprocess(PreprocessConfig(**options))
+
+
+def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):
+    first = folder()
+    other = folder({"train": sentences("the dog/X barks .", "bark I"), "valid": None}, destdir=str(
+        tmp_path / "other"), unseen_tags="wrong", codec_from=None)  # fmt: skip
+    with pytest.raises(ToolkitError, match="must agree on their"):
+        TaggedSplit(DataFolder.open(first.path, other.path), "train")
+
+
+def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
+    (tmp_path / "a.vec").write_text("2 3\ndog 1 2 3\nnone 0 0 0\n")
+    found = folder(word_vectors=str(tmp_path / "a.vec"))
+    table = found.word_vectors
+    row = found.codec.tables.index["dog"] + 2
+    assert table.shape == (len(found.vocabulary), 3) and table[row].tolist() == [1, 2, 3]
+    assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
+
+
+def test_known_words_are_those_of_the_paper_where_it_is_asked(folder):
+    found = folder(vocabulary_from="all", type_share=0.5)
+    assert found.codec.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
+
+
+def test_sentences_may_be_looked_at_with_their_tags(folder):
+    found = describe(str(folder().path), examples=2)
+    assert found.facts["tokenizer"] == "dictionary with tags"
+    assert found.items["valid 1"] == "the/DET cat/NOUN barks/VERB ./PUNCT"

@@ -1,0 +1,127 @@
+import lzma
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.formats.tagging.split import TaggedSplit, whole
+from toolkit.data.formats.tagging.write_predictions import filled_files, write_filled
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+
+TREEBANKS = 16
+
+
+def own_tags(split):
+    return [split.tables.tags[tag] for tag in split.tags]
+
+
+def test_a_file_with_its_own_tags_is_the_same_byte_for_byte(folder, tmp_path):
+    split = TaggedSplit(folder(), "valid")
+    write_filled(split, own_tags(split), tmp_path / "out.conllu")
+    assert (tmp_path / "out.conllu").read_bytes() == (tmp_path / "valid.conllu").read_bytes()
+
+
+def test_other_tags_change_their_column_and_nothing_else(folder, tmp_path):
+    split = TaggedSplit(folder(), "valid")
+    [(name, data)] = filled_files(split, ["ANYTHING", "Ü", *own_tags(split)[2:]])
+    lines, before = data.decode().split("\n"), (tmp_path / "valid.conllu").read_text().split("\n")
+    changed = [(a, b) for a, b in zip(before, lines, strict=True) if a != b]
+    assert name == "valid.conllu"
+    assert changed == [
+        (a, a.replace(old, new))
+        for a, old, new in zip(before[1:3], ("PRON", "VERB"), ("ANYTHING", "Ü"), strict=True)
+    ]
+
+
+def test_a_feature_is_filled_in_among_the_others(folder, sentences):
+    text = sentences("the dog").replace("NOUN\t_\t_", "NOUN\t_\tCase=Nom|Number=Sing")
+    split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="Number"), "valid")
+    [(_, data)] = filled_files(split, ["Sing", "_"])
+    assert b"DET\t_\tNumber=Sing\t" in data and b"NOUN\t_\tCase=Nom\t" in data
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "text", "filled"),
+    [
+        ("columns", "a.txt", "a\tY|1\nb\tY\n", "a\tY\nb\tY\n"),
+        ("columns", "a.txt", "\na\tX\nb\tY\n\nc\tX", "\na\tY\nb\tY\n\nc\tY"),
+        ("ptb", "a.mrg", "( (S (X a) (-NONE- *) (Y|X b)))\n", "( (S (Y a) (-NONE- *) (Y|X b)))\n"),
+        ("ptb", "a.pos", "[ a/X b/Y ]\n", "[ a/Y b/Y ]\n"),
+    ],
+)
+def test_files_of_every_format_are_filled(tmp_path, format, name, text, filled):
+    (tmp_path / name).write_text(text)
+    destdir = str(tmp_path / "data")
+    preprocess(PreprocessConfig(format=format, trainpref=str(tmp_path / name), destdir=destdir))
+    split = TaggedSplit(DataFolder.open(destdir), "train")
+    write_filled(split, ["Y"] * len(split.types), tmp_path / "out")
+    assert (tmp_path / "out").read_text() == filled
+
+
+def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
+    for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
+        (tmp_path / name).write_text(f"( (S (X {name})))\n\n")
+    files = f"{tmp_path}/wsj_0002.mrg,{tmp_path}/wsj_0001.mrg"
+    destdir = str(tmp_path / "data")
+    preprocess(PreprocessConfig(format="ptb", trainpref=files, destdir=destdir))
+    split = TaggedSplit(DataFolder.open(destdir), "train")
+    write_filled(split, ["X", "X"], tmp_path / "out")
+    for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_tag_that_begins_as_the_predicted_one_is_replaced_all_the_same(folder, sentences):
+    text = sentences("the dog").replace("NOUN\t_", "NOUN\tN|soort|ev").replace("DET\t_", "DET\tN")
+    split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="xpos"), "valid")
+    [(_, data)] = filled_files(split, ["N", "N"])
+    assert data.decode() == text.replace("N|soort|ev", "N")
+
+
+def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name} X\n\n")
+    files, destdir = ",".join(str(tmp_path / name) for name in "abc"), str(tmp_path / "data")
+    preprocess(PreprocessConfig(format="columns", trainpref=files, destdir=destdir))
+    split, read = TaggedSplit(DataFolder.open(destdir), "train"), []
+    monkeypatch.setattr(
+        "toolkit.data.formats.tagging.write_predictions.whole",
+        lambda column: read.append(column) or whole(column),
+    )
+    assert filled_files(split, ["X", "Y", "Z"]) == [
+        ("a", b"a X\n\n"), ("b", b"b Y\n\n"), ("c", b"c Z\n\n")
+    ]  # fmt: skip
+    assert len(read) == 2
+
+
+def test_a_place_that_takes_no_files_is_told(folder, tmp_path):
+    split = TaggedSplit(folder(), "valid")
+    with pytest.raises(ToolkitError, match="predictions must go where files can be written"):
+        write_filled(split, own_tags(split), tmp_path / "none" / "out.conllu")
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+@pytest.mark.parametrize("place", range(TREEBANKS))
+def test_a_treebank_comes_back_byte_for_byte_and_with_its_column_alone_changed(
+    real_data, tmp_path, place
+):
+    folders = [
+        p for kind in ("ud", "ud_v1", "ud_other_release") for p in (real_data / kind).glob("UD_*")
+    ]
+    found = sorted(sorted(folders)[place].glob("*.conllu*"))
+    files = [path for path in found if "-train" not in path.name]  # which take minutes
+    assert files, "a treebank has files"
+    for path in files:
+        destdir = str(tmp_path / path.stem)
+        preprocess(PreprocessConfig(format="conllu", trainpref=str(path), destdir=destdir))
+        split = TaggedSplit(DataFolder.open(destdir), "train")
+        data = path.read_bytes()
+        data = lzma.decompress(data) if path.suffix == ".xz" else data
+        assert filled_files(split, own_tags(split))[0][1] == data
+        [(_, other)] = filled_files(split, ["?"] * len(split.types))
+        rows = [line.split(b"\t") for line in other.split(b"\n")]
+        again = [[*row[:3], b"", *row[4:]] if row[0].isdigit() else row for row in rows]
+        before = [line.split(b"\t") for line in data.split(b"\n")]
+        assert again == [[*r[:3], b"", *r[4:]] if r[0].isdigit() else r for r in before]
+        assert {row[3] for row in rows if row[0].isdigit()} == {b"?"}

@@ -1,0 +1,98 @@
+import re
+import time
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.batching import Planner
+
+
+def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data"):
+    return Planner(
+        np.array(lengths, np.int64),
+        max_tokens=max_tokens,
+        batch_size=batch_size,
+        seed=seed,
+        fingerprint=fingerprint,
+    )
+
+
+@pytest.fixture
+def lengths():
+    return np.random.default_rng(0).integers(1, 129, 3001)
+
+
+def batches(plan):
+    return [plan.batch(place).tolist() for place in range(len(plan))]
+
+
+BOUNDS = [(1000, None), (None, 32), (1000, 16), (None, None), (128, None), (10**9, 10**9)]
+
+
+@pytest.mark.parametrize("max_tokens, batch_size", BOUNDS)
+def test_every_example_is_in_exactly_one_batch_of_every_epoch(lengths, max_tokens, batch_size):
+    found = planner(lengths, max_tokens, batch_size)
+    for plan in (found.epoch(1), found.epoch(2), found.in_order()):
+        assert sorted(i for batch in batches(plan) for i in batch) == list(range(3001))
+
+
+@pytest.mark.parametrize("max_tokens, batch_size", BOUNDS)
+def test_padded_tokens_and_examples_are_bounded(lengths, max_tokens, batch_size):
+    for batch in batches(planner(lengths, max_tokens, batch_size).epoch(3)):
+        assert len(batch) <= (batch_size or (32 if max_tokens is None else 10**9))
+        assert len(batch) * lengths[batch].max() <= (max_tokens or 10**9)
+
+
+def test_batches_are_filled_and_padding_is_little(lengths):
+    found = batches(planner(lengths, 1000).epoch(1))
+    padded = sum(len(batch) * lengths[batch].max() for batch in found)
+    assert padded / len(found) > 900
+    assert lengths.sum() / padded > 0.95
+
+
+def test_every_epoch_has_as_many_batches_of_other_composition_and_order(lengths):
+    found = planner(lengths, 1000)
+    first, second = batches(found.epoch(1)), batches(found.epoch(2))
+    assert len(first) == len(second) == len(found)
+    assert first != second
+    assert not {frozenset(b) for b in first if len(b) > 2} & {frozenset(b) for b in second}
+
+
+def test_examples_of_one_length_are_shuffled_thoroughly():
+    ids = planner([128] * 4000, batch_size=40).epoch(1).ids
+    assert np.corrcoef(np.arange(4000), ids)[0, 1] == pytest.approx(0, abs=0.05)
+    assert (np.diff(ids) == 1).sum() < 10
+
+
+def test_the_plan_depends_on_seed_epoch_and_data(lengths):
+    want = batches(planner(lengths, 1000).epoch(1))
+    assert batches(planner(lengths, 1000).epoch(1)) == want
+    assert batches(planner(lengths, 1000, seed=2).epoch(1)) != want
+    assert batches(planner(lengths, 1000, fingerprint="other").epoch(1)) != want
+
+
+def test_without_bounds_a_batch_has_32_examples():
+    assert [len(batch) for batch in batches(planner([5] * 70).in_order())] == [32, 32, 6]
+
+
+def test_an_example_longer_than_max_tokens_is_named():
+    message = (
+        "max_tokens must be at least the length of the longest example, but is 10 and example 1 "
+        "has 11 tokens. Raise --max-tokens, or lower --tokens-per-sample."
+    )
+    with pytest.raises(ToolkitError, match=re.escape(message)):
+        planner([3, 11], max_tokens=10)
+
+
+def test_no_examples_are_an_error():
+    with pytest.raises(ToolkitError, match="there must be examples to make batches of"):
+        planner([])
+
+
+@pytest.mark.slow
+def test_five_million_examples_are_planned_within_seconds():
+    lengths = np.random.default_rng(0).integers(1, 513, 5_000_000)
+    begin = time.process_time()
+    planner(lengths, max_tokens=16384).epoch(1)
+    assert time.process_time() - begin < 5

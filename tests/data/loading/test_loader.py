@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.loader import Loader, first_place
+
+
+class Echo:
+    """Examples that say who was asked for, and in which epoch."""
+
+    def __init__(self, count=101, fail=None):
+        self.lengths = np.random.default_rng(0).integers(1, 50, count)
+        self.fingerprint = f"echo {count}"
+        self.fail = fail
+
+    def collate(self, ids, epoch):
+        if self.fail is not None and self.fail in ids:
+            raise ToolkitError("item 7 is damaged.")
+        return ids.tolist(), epoch, torch.tensor(ids)
+
+
+def loader(examples=None, **options):
+    defaults = {"max_tokens": 200, "batch_size": None, "seed": 1}
+    return Loader(examples or Echo(), **{**defaults, **options})
+
+
+def served(updates):
+    return [[ids for ids, *_ in update] for update in updates]
+
+
+def global_order(epoch=1, **options):
+    return [update[0] for update in served(loader(**options).updates(epoch))]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_examples_of_an_evaluations_batch_can_be_had_once_more(ranks):
+    for rank in range(ranks):
+        some = loader(rank=rank, ranks=ranks)
+        for number, (ids, *_) in enumerate(some.evaluation()):
+            assert some.evaluated(number).tolist() == ids
+            assert some.collated(some.evaluated(number))[:2] == (ids, None)
+
+
+@pytest.mark.parametrize("ranks, update_freq", [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
+def test_an_update_takes_consecutive_micro_batches_whatever_the_ranks(ranks, update_freq):
+    order, together = global_order(), ranks * update_freq
+    found = [
+        served(loader(rank=rank, ranks=ranks).updates(1, update_freq=update_freq))
+        for rank in range(ranks)
+    ]
+    for number, begin in enumerate(range(0, len(order), together)):
+        mine = [found[rank][number] for rank in range(ranks)]
+        assert len({len(batches) for batches in mine}) == 1
+        # a round of ranks after the other, idle ones (without ids) at the end
+        in_turn = [ids for round_ in zip(*mine, strict=True) for ids in round_ if ids]
+        assert in_turn == order[begin : begin + together]
+
+
+@pytest.mark.parametrize("start", [1, 4, 7])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_resumed_epoch_goes_on_behind_the_consumed_micro_batches(start, ranks):
+    order = global_order()
+    found = [
+        served(loader(rank=rank, ranks=ranks).updates(1, start=start)) for rank in range(ranks)
+    ]
+    rest = [ids for update in zip(*found, strict=True) for (ids,) in update if ids]
+    assert sorted(rest) == sorted(order[start:])
+    for rank in range(ranks):
+        mine = [ids for (ids,) in found[rank] if ids]
+        assert mine == [b for i, b in enumerate(order) if i >= start and i % ranks == rank]
+
+
+def test_skipped_micro_batches_are_not_read():
+    examples, order = Echo(), global_order()
+    examples.fail = order[0][0]
+    found = served(loader(examples).updates(1, start=1))
+    assert [ids for (ids,) in found] == order[1:]
+
+
+def test_a_finished_epoch_has_no_updates_left():
+    assert list(loader().updates(1, start=loader().micro_batches(1))) == []
+
+
+def test_the_number_of_micro_batches_is_known():
+    assert loader().micro_batches(3) == len(global_order(3))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_an_evaluation_sees_every_example_once_over_all_ranks(ranks):
+    found = [list(loader(rank=rank, ranks=ranks).evaluation()) for rank in range(ranks)]
+    ids = [i for batches in found for ids, *_ in batches for i in ids]
+    assert sorted(ids) == list(range(101))
+    assert len({len(batches) for batches in found}) == 1
+    assert {epoch for batches in found for _, epoch, _ in batches} == {None}
+
+
+def test_workers_change_nothing():
+    alone, helped = loader(), loader(workers=2)
+    for epoch, start in ((1, 0), (2, 3), (1, 0)):
+        want = served(alone.updates(epoch, start=start, update_freq=2))
+        assert served(helped.updates(epoch, start=start, update_freq=2)) == want
+    assert [b[0] for b in helped.evaluation()] == [b[0] for b in alone.evaluation()]
+    helped.close()
+
+
+def test_a_pass_that_was_left_early_does_not_leak_into_the_next():
+    helped = loader(workers=2)
+    for _ in zip(range(3), helped.updates(1), strict=False):
+        pass
+    assert served(helped.updates(2)) == served(loader().updates(2))
+    helped.close()
+    assert served(helped.updates(3)) == served(loader().updates(3))
+    helped.close()
+
+
+def test_waiting_is_measured():
+    waiting = loader()
+    list(waiting.updates(1))
+    assert 0 < waiting.waited_seconds < 5
+
+
+def test_the_fingerprint_tells_whether_the_micro_batches_are_the_same():
+    want = loader().fingerprint
+    assert loader(workers=1, ranks=2).fingerprint == want
+    others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
+    assert want not in {loader(**other).fingerprint for other in others}
+
+
+def test_the_micro_batches_that_a_rank_takes_can_be_told_wherever_it_begins():
+    whole = loader()
+    for start in range(4):
+        for rank in range(3):
+            own = loader(rank=rank, ranks=3)
+            first, *_ = served(own.updates(1, start=start, update_freq=2))
+            numbers = range(first_place(start, rank, 3), start + 6, 3)
+            assert first == [whole.ids(1, number).tolist() for number in numbers]
+
+
+def test_the_plan_of_an_epoch_is_made_once_however_often_it_is_asked_for(monkeypatch):
+    own, made = loader(), []
+    epoch = own._planner.epoch
+    monkeypatch.setattr(own._planner, "epoch", lambda n: made.append(n) or epoch(n))
+    for number in (1, 1, 2, 2):
+        own.ids(number, 0)
+    assert made == [1, 2]

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.data.samples.language_model_blocks import Stream
+from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.storage.columns import Column
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+END, PAD = 2, 0
+WORDS = Vocabulary([f"w{i}" for i in range(60)], pad=PAD, cls=1, sep=END, mask=3, unk=4)
+ITEMS = [[[5, 6], [7], [8, 9, 10]], [[11, 12, 13, 14], [15]], [[16, 17, 18], [19]]]
+"""Parts, their items, and the tokens of these; documents begin at 5, 8 and 16."""
+BEGINS = [[True, False, True], [False, False], [True, False]]
+
+
+@pytest.fixture
+def column(tmp_path):
+    parts = []
+    for number, (items, begins) in enumerate(zip(ITEMS, BEGINS, strict=True)):
+        writer = ColumnWriter(tmp_path / f"p{number}", "<u2")
+        lengths = np.array([len(item) for item in items])
+        writer.add(np.concatenate(items), lengths, np.array(begins))
+        writer.finish()
+        parts.append(CheckedPart(tmp_path / f"p{number}", "train", "tokens"))
+    return Column("tokens", parts)
+
+
+def test_a_part_without_text_ends_nothing(column, tmp_path):
+    ColumnWriter(tmp_path / "none", "<u2").finish()
+    nothing = CheckedPart(tmp_path / "none", "train", "tokens")
+
+    def symbols(parts):
+        whole, how = Column("tokens", parts), {"samples": "blocks", "ends": "documents"}
+        stream = Stream(whole, WORDS, **how, tokens_per_sample=99)
+        return stream.rows(np.arange(len(stream.lengths))).symbols.tolist()
+
+    first, *others = column.parts
+    assert symbols([nothing, first, nothing, *others, nothing]) == symbols(column.parts)
+
+
+@pytest.fixture
+def told(column):
+    """Samples as (symbol before the first, symbols)."""
+
+    def tell(samples, ends, tokens):
+        stream = Stream(column, WORDS, samples=samples, ends=ends, tokens_per_sample=tokens)
+        found = stream.rows(np.arange(len(stream.lengths)))
+        assert found.inside.sum(1).tolist() == stream.lengths.tolist()
+        assert (found.symbols[~found.inside] == PAD).all()
+        for previous, symbols, inside in zip(*found, strict=True):
+            np.testing.assert_array_equal(previous[1:][inside[1:]], symbols[:-1][inside[1:]])
+        rows = zip(*found, strict=True)
+        return [(int(p[0]), s[inside].tolist()) for p, s, inside in rows]
+
+    return tell
+
+
+def test_blocks_go_through_a_part_with_an_end_behind_each_item(told):
+    assert told("blocks", "items", 4) == [
+        (END, [5, 6, END, 7]),
+        (7, [END, 8, 9, 10]),
+        (10, [END]),
+        (END, [11, 12, 13, 14]),
+        (14, [END, 15, END]),
+        (END, [16, 17, 18, END]),
+        (END, [19, END]),
+    ]
+
+
+def test_an_end_may_stand_behind_documents_alone(told):
+    assert told("blocks", "documents", 9) == [
+        (END, [5, 6, 7, END, 8, 9, 10]),  # the second part goes on with the document
+        (END, [11, 12, 13, 14, 15, END]),
+        (END, [16, 17, 18, 19, END]),
+    ]
+
+
+def test_documents_are_not_crossed(told):
+    assert told("documents", "items", 9) == [
+        (END, [5, 6, END, 7, END]),
+        (END, [8, 9, 10, END]),
+        (END, [11, 12, 13, 14, END, 15, END]),
+        (END, [16, 17, 18, END, 19, END]),
+    ]
+
+
+def test_items_stand_alone_and_long_ones_are_cut(told):
+    assert told("items", "items", 3) == [
+        *((END, [5, 6, END]), (END, [7, END]), (END, [8, 9, 10]), (10, [END])),
+        *((END, [11, 12, 13]), (13, [14, END]), (END, [15, END])),
+        *((END, [16, 17, 18]), (18, [END]), (END, [19, END])),
+    ]
+
+
+@pytest.mark.parametrize("samples", ["blocks", "documents", "items"])
+def test_every_symbol_is_told_once(told, samples):
+    every = [token for part in ITEMS for item in part for token in [*item, END]]
+    for tokens in (1, 2, 5, 100):
+        assert [t for _, symbols in told(samples, "items", tokens) for t in symbols] == every

@@ -1,0 +1,252 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from toolkit.data.samples.masking import LAWS, SPANS, Masking, Noise, span_law, span_lengths
+from toolkit.data.samples.text_samples import Sentences
+from toolkit.data.tokenizers.vocabulary import append_special
+
+CLS, SEP, PAD, MASK = 1000, 1001, 1002, 1003
+ROWS, LENGTH = 400, 64
+EVERY_LAW = pytest.mark.parametrize("law", LAWS)
+
+
+@pytest.fixture(scope="module")
+def words():
+    """1000 pieces, every third goes on with a word."""
+    return append_special([("" if i % 3 == 0 else "▁") + str(i) for i in range(1000)], unk=0)
+
+
+def masking(words, law, **options):
+    rates = {"rate": 0.15, "mask_token_rate": 0.8, "random_token_rate": 0.1}
+    spans = {"span_max": 3, "span_p": 0.2, "tokens_per_sample": LENGTH}
+    return Masking(law=law, vocabulary=words, **{**rates, **spans, **options})
+
+
+def sentences(lengths, width=None, seed=0):
+    """[CLS] a [SEP] b [SEP] of random tokens, b from the middle on."""
+    lengths = np.array(lengths, np.int64)
+    width = width or int(lengths.max())
+    tokens = np.random.default_rng(seed).integers(0, 1000, (len(lengths), 4 * LENGTH))[:, :width]
+    places, ends = np.arange(width)[None], lengths[:, None]
+    tokens[:, 0] = CLS
+    tokens[(places == ends // 2) | (places == ends - 1)] = SEP
+    tokens[places >= ends] = PAD
+    return Sentences(tokens, lengths, tokens < 1000)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return sentences([LENGTH] * ROWS)
+
+
+def noise(rows=ROWS, seed=1, epoch=1):
+    return Noise(seed, epoch, np.arange(rows))
+
+
+def chosen_rows(found, rows=ROWS):
+    order = np.lexsort((found.places, found.rows))
+    return np.split(found.places[order], np.searchsorted(found.rows[order], np.arange(1, rows)))
+
+
+# -- what holds for every law
+
+
+@EVERY_LAW
+def test_only_tokens_of_the_text_are_chosen_and_the_others_stay_as_they_are(words, batch, law):
+    shown, found = masking(words, law).hide(batch, noise())
+    assert batch.candidates[found.rows, found.places].all()
+    changed = shown != batch.tokens
+    changed[found.rows, found.places] = False
+    assert not changed.any()
+
+
+@EVERY_LAW
+def test_masks_do_not_depend_on_batch_neighbours_or_padding(words, law):
+    lengths = [10, 64, 33, 50]
+    alone = sentences(lengths)
+    among = sentences(lengths, width=90)
+    order = np.array([2, 0, 3, 1])
+    shuffled = Sentences(among.tokens[order], among.lengths[order], among.candidates[order])
+    hide = masking(words, law).hide
+    want, found = hide(alone, noise(4))
+    got, again = hide(shuffled, Noise(1, 1, order))
+    assert (got[np.argsort(order)][:, :64] == want).all()
+    rows = [p.tolist() for p in chosen_rows(found, 4)]
+    assert [p.tolist() for p in chosen_rows(again._replace(rows=order[again.rows]), 4)] == rows
+
+
+@EVERY_LAW
+def test_seed_epoch_and_evaluation_differ_but_repeat(words, batch, law):
+    hide = masking(words, law).hide
+    kinds = [(1, 1), (2, 1), (1, 2), (1, None)]
+    found = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
+    again = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
+    assert all((a == b).all() for a, b in zip(found, again, strict=True))
+    assert len({shown.tobytes() for shown in found}) == 4
+
+
+@EVERY_LAW
+def test_sentences_without_text_choose_nothing(words, law):
+    empty = sentences([2, 2, 2])
+    shown, found = masking(words, law).hide(empty, noise(3))
+    assert len(found.rows) == 0
+    assert (shown == empty.tokens).all()
+
+
+@EVERY_LAW
+def test_one_word_among_empty_sentences_is_found(words, law):
+    _, found = masking(words, law, rate=0.99).hide(sentences([2, 4, 2]), noise(3))
+    assert set(found.rows.tolist()) == {1}
+
+
+# -- the laws themselves
+
+
+def test_bernoulli_chooses_every_token_on_its_own(words, batch):
+    _, found = masking(words, "bernoulli").hide(batch, noise())
+    candidates = int(batch.candidates[0].sum())
+    counts = np.bincount(found.rows, minlength=ROWS)
+    seen = np.bincount(counts, minlength=candidates + 1)[3:17]
+    law = stats.binom(candidates, 0.15).pmf(np.arange(3, 17)) * ROWS
+    assert stats.chisquare(seen, law * seen.sum() / law.sum()).pvalue > 1e-3
+    places = np.bincount(found.places, minlength=LENGTH)[batch.candidates[0]]
+    assert stats.chisquare(places).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("rate, count", [(0.15, 9), (0.16, 10), (0.5, 30), (0.001, 1)])
+def test_exact_chooses_the_rounded_share_and_all_places_alike(words, batch, rate, count):
+    _, found = masking(words, "exact", rate=rate).hide(batch, noise())
+    assert (np.bincount(found.rows) == count).all()  # of 61 candidates
+    places = np.bincount(found.places, minlength=LENGTH)[batch.candidates[0]]
+    assert stats.chisquare(places).pvalue > 1e-3
+
+
+def groups(words, batch, row):
+    """The words of a sentence, as lists of places."""
+    found = []
+    for place in np.flatnonzero(batch.candidates[row]).tolist():
+        begins = words.starts_word[batch.tokens[row, place]]
+        if begins or not batch.candidates[row, place - 1]:
+            found.append([])
+        found[-1].append(place)
+    return found
+
+
+def test_whole_word_takes_words_whole_and_fills_the_budget_where_they_fit(words, batch):
+    _, found = masking(words, "whole_word").hide(batch, noise())
+    counts = []
+    for row, places in enumerate(chosen_rows(found)):
+        left = [group for group in groups(words, batch, row) if not set(group) <= set(places)]
+        assert not {place for group in left for place in group} & set(places.tolist())
+        assert all(len(group) > 9 - len(places) for group in left)
+        counts.append(len(places))
+    assert max(counts) == 9
+
+
+def test_span_law_is_the_truncated_renormalised_geometric():
+    assert span_law(0.2, 3).round(4).tolist() == [0.4098, 0.3279, 0.2623]
+    six = [0.2711, 0.2168, 0.1735, 0.1388, 0.1110, 0.0888]
+    assert span_law(0.2, 6) == pytest.approx(six, abs=1e-4)
+    assert span_law(0.2, 10) @ np.arange(1, 11) == pytest.approx(3.797, abs=1e-3)
+
+
+def runs(places):
+    return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+
+
+def test_drawn_span_lengths_follow_the_law():
+    lengths = span_lengths(noise().grid(7, 50).ravel(), 0.2, 6)
+    assert stats.chisquare(np.bincount(lengths)[1:], span_law(0.2, 6) * len(lengths)).pvalue > 1e-3
+
+
+def test_span_equals_a_loop_over_its_definition(words, batch):
+    law = masking(words, "span")
+    _, found = law.hide(batch, noise())
+    for row, places in enumerate(chosen_rows(found)):
+        assert places.tolist() == spans_by_loop(words, batch, row, law)
+
+
+def spans_by_loop(words, batch, row, law):
+    """SpanBERT's procedure for one sentence, with the same random numbers."""
+    candidates = np.flatnonzero(batch.candidates[row]).tolist()
+    groups_of = groups(words, batch, row)
+    number = {place: i for i, group in enumerate(groups_of) for place in group}
+    budget, taken, attempt = int(np.ceil(law.rate * len(candidates))), set(), 0
+    edges = np.cumsum(span_law(law.span_p, law.span_max))
+    while len(taken) < budget:
+        size, which = np.modf(noise().grid(SPANS, attempt + 1)[row, -1] * len(candidates))
+        place, attempt = candidates[int(which)], attempt + 1
+        if place in taken:
+            continue
+        length = 1 + int((size >= edges[:-1]).sum())
+        run = [p for group in groups_of[number[place] :][:length] for p in group]
+        for p in run:
+            if len(taken) == budget or SEP in batch.tokens[row, place:p]:
+                break
+            taken.add(p)
+    return sorted(taken)
+
+
+def test_spans_never_cross_a_special_symbol_and_share_one_decision(words, batch):
+    shown, found = masking(words, "span", rate=0.3).hide(batch, noise())
+    kinds = []
+    for row, places in enumerate(chosen_rows(found)):
+        for run in runs(places):
+            seen, true = shown[row, run], batch.tokens[row, run]
+            kinds.append(
+                "mask" if (seen == MASK).all() else "same" if (seen == true).all() else "random"
+            )
+            assert kinds[-1] != "random" or (seen == MASK).sum() < 2  # one may be drawn
+    counts = [kinds.count(kind) for kind in ("mask", "random", "same")]
+    assert stats.chisquare(counts, np.array([0.8, 0.1, 0.1]) * len(kinds)).pvalue > 1e-3
+
+
+def test_electra_draws_with_replacement_up_to_its_bound(words):
+    batch = sentences([64] * 300 + [20] * 100)
+    _, found = masking(words, "electra").hide(batch, noise())
+    counts = np.bincount(found.rows)
+    assert set(counts[:300].tolist()) == {9}  # int(0.155 x 64), below round(0.15 x 64) = 10
+    assert set(counts[300:].tolist()) == {3}  # round(0.15 x 20)
+    twice = len(found.rows) - len(set(zip(found.rows.tolist(), found.places.tolist(), strict=True)))
+    expected = 300 * 36 / 61 + 100 * 3 / 17  # pairs of draws over candidates
+    assert twice == pytest.approx(expected, rel=0.25)
+
+
+def test_electra_hides_85_percent_and_a_place_drawn_twice_if_either_draw_says_so(words, batch):
+    options = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
+    shown, found = masking(words, "electra", **options).hide(batch, noise())
+    hidden = shown[found.rows, found.places] == MASK
+    alone = np.bincount(found.rows * LENGTH + found.places)[found.rows * LENGTH + found.places] == 1
+    counts = [hidden[alone].sum(), (~hidden[alone]).sum()]
+    assert stats.chisquare(counts, np.array([0.85, 0.15]) * alone.sum()).pvalue > 1e-3
+    assert hidden[~alone].mean() == pytest.approx(1 - 0.15**2, abs=0.03)
+
+
+# -- what is shown
+
+
+def test_shown_tokens_follow_80_10_10(words, batch):
+    shown, found = masking(words, "bernoulli").hide(batch, noise())
+    seen, true = shown[found.rows, found.places], batch.tokens[found.rows, found.places]
+    counts = [(seen == MASK).sum(), ((seen != MASK) & (seen != true)).sum(), (seen == true).sum()]
+    law = np.array([0.8 + 0.1 / 1004, 0.1 - 0.2 / 1004, 0.1 + 0.1 / 1004])
+    assert stats.chisquare(counts, law * len(seen)).pvalue > 1e-3
+    drawn = seen[(seen != MASK) & (seen != true) & (seen < 1000)]
+    assert stats.chisquare(np.bincount(drawn // 100)).pvalue > 1e-3
+
+
+def test_random_tokens_are_uniform_over_all_ids_special_ones_too(words, batch):
+    options = {"rate": 0.9, "mask_token_rate": 0.0, "random_token_rate": 1.0}
+    shown, found = masking(words, "bernoulli", **options).hide(batch, noise())
+    counts = np.bincount(shown[found.rows, found.places], minlength=1004)
+    assert stats.chisquare(counts).pvalue > 1e-3
+    assert counts[[CLS, SEP, PAD, MASK]].min() > 0
+
+
+def test_every_place_decides_anew(words):
+    """Neighbouring places and samples share no randomness: no correlation of their draws."""
+    grid = Noise(1, 1, np.arange(300)).grid(1, 300)
+    for other in (grid[1:, :], grid[:, 1:], Noise(1, 1, np.arange(300)).grid(2, 300)):
+        mine = grid[: other.shape[0], : other.shape[1]]
+        assert np.corrcoef(mine.ravel(), other.ravel())[0, 1] == pytest.approx(0, abs=0.015)

@@ -1,0 +1,115 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from toolkit.data.samples.masking import Noise, span_law, span_lengths
+from toolkit.data.samples.position_masking import PositionMasking
+from toolkit.data.samples.text_samples import Sentences
+
+LENGTH = 64
+RATE = 0.15
+
+
+def masking(**options):
+    paper = {
+        "tokens_per_sample": LENGTH,
+        "rate": RATE,
+        "span_max": 6,
+        "span_p": 0.2,
+        "hidden_rate": 0.8,
+        "shuffled_rate": 0.1,
+    }
+    return PositionMasking(**{**paper, "random_below": None, **options})
+
+
+def sentences(lengths):
+    """[CLS] a [SEP], padded to the longest."""
+    lengths = np.array(lengths, np.int64)
+    places = np.tile(np.arange(lengths.max()), (len(lengths), 1))
+    inside = (places > 0) & (places < lengths[:, None] - 1)
+    return Sentences(np.where(inside, 5, 0), lengths, inside)
+
+
+def noise(rows, seed=1):
+    return Noise(seed, 1, np.arange(rows))
+
+
+def runs(found):
+    """(row, places) of every merged run."""
+    cut = np.flatnonzero((np.diff(found.decisions) != 0) | (np.diff(found.rows) != 0)) + 1
+    pieces = np.split(found.places, cut)
+    return list(zip(found.rows[np.concatenate([[0], cut])], pieces, strict=True))
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Over 200,000 runs: how each is shown."""
+    rows = 90_000
+    shown, found = masking().hide(sentences([LENGTH] * rows), noise(rows))
+    return [(places, shown[row, places]) for row, places in runs(found)]
+
+
+@pytest.mark.parametrize(("longest", "shares"), [(3, (0.4098, 0.3279, 0.2623)), (6, (0.2711,))])
+def test_lengths_follow_the_truncated_geometric_law(longest, shares):
+    law = span_law(0.2, longest)
+    assert law[: len(shares)] == pytest.approx(shares, abs=5e-5)
+    lengths = span_lengths(np.random.default_rng(0).random(200_000), 0.2, longest)
+    counts = np.bincount(lengths, minlength=longest + 1)[1:]
+    assert stats.chisquare(counts, 200_000 * law).pvalue > 0.001
+
+
+def test_runs_are_hidden_shuffled_or_kept_as_the_shares_say(many):
+    kinds = [
+        0 if (shown == -1).all() else 1 if (shown != places).any() else 2
+        for places, shown in many
+        if len(places) > 1
+    ]
+    assert len(many) > 200_000
+    expected = len(kinds) * np.array([0.8, 0.1, 0.1])
+    assert stats.chisquare(np.bincount(kinds), expected).pvalue > 0.001
+
+
+def test_a_shuffled_run_of_three_has_any_order_but_its_own(many):
+    counts = dict.fromkeys(permutations(range(3)), 0)
+    for places, shown in many:
+        if len(places) == 3 and (shown >= 0).all() and (shown != places).any():
+            counts[tuple((shown - places[0]).tolist())] += 1
+    _, *others = counts.values()
+    assert stats.chisquare(others).pvalue > 0.001 and min(others) > 100
+
+
+@pytest.mark.parametrize(("below", "highest"), [(None, LENGTH), (512, 512)])
+def test_a_shuffled_run_of_one_gets_any_position(below, highest):
+    rows = 20_000
+    every = masking(hidden_rate=0.0, shuffled_rate=1.0, span_max=1, random_below=below)
+    shown, found = every.hide(sentences([LENGTH] * rows), noise(rows))
+    drawn = np.concatenate([shown[row, places] for row, places in runs(found) if len(places) == 1])
+    counts = np.bincount(drawn, minlength=highest)
+    assert len(counts) == highest and stats.chisquare(counts).pvalue > 0.001
+
+
+def test_a_sentence_has_its_budget_and_keeps_all_other_positions():
+    lengths = [64, 3, 20, 5, 9]
+    given = sentences(lengths)
+    shown, found = masking().hide(given, noise(5))
+    budget = np.ceil(RATE * given.candidates.sum(1))
+    assert np.bincount(found.rows, minlength=5).tolist() == budget.tolist()
+    assert given.candidates[found.rows, found.places].all()
+    others = np.ones(shown.shape, bool)
+    others[found.rows, found.places] = False
+    assert (shown == np.arange(64))[others].all()
+
+
+def test_a_row_does_not_depend_on_the_batch_around_it():
+    together, _ = masking().hide(sentences([30, 64, 17]), noise(3))
+    alone, _ = masking().hide(sentences([17]), Noise(1, 1, np.array([2])))
+    assert (together[2, :17] == alone[0]).all()
+
+
+def test_another_seed_or_epoch_hides_other_positions():
+    given = sentences([LENGTH] * 8)
+    first, _ = masking().hide(given, noise(8))
+    for other in (Noise(2, 1, np.arange(8)), Noise(1, 2, np.arange(8))):
+        assert (masking().hide(given, other)[0] != first).any(1).all()

@@ -1,0 +1,94 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from toolkit.data.samples.text_samples import TextSamples
+
+CLS, SEP, PAD = 10, 11, 12
+
+
+def stated(column, vocabulary, samples, tokens=16):
+    """Every sentence without padding, one by one and as one batch: both must agree."""
+    found = TextSamples(column, vocabulary, samples=samples, tokens_per_sample=tokens)
+    ids = np.arange(len(found.lengths))
+    batch = found.sentences(ids)
+    rows = [row[:n].tolist() for row, n in zip(batch.tokens, batch.lengths, strict=True)]
+    assert rows == [found.sentences(ids[i : i + 1]).tokens[0].tolist() for i in ids]
+    assert (batch.tokens[np.arange(batch.tokens.shape[1]) >= batch.lengths[:, None]] == PAD).all()
+    special = np.isin(batch.tokens, [CLS, SEP, PAD])
+    assert (batch.candidates == ~special).all()
+    return rows
+
+
+@pytest.fixture
+def random_column(column):
+    draw = np.random.default_rng(5)
+
+    def items(count):
+        return [draw.integers(0, 10, draw.integers(1, 9)).tolist() for _ in range(count)]
+
+    return column((items(21), [0, 4, 13]), (items(8), [3]), (items(1), [0]))
+
+
+def all_items(part):
+    return [ids.tolist() for ids in np.split(part.values, part.offsets[1:-1])]
+
+
+def test_pairs_equal_chang_s_loop(random_column, vocabulary):
+    want = []
+    for part in random_column.parts:
+        items = all_items(part)
+        for first, second in zip(items[::2], items[1::2], strict=False):
+            want.append([CLS, *first, SEP, *second, SEP][:16])
+    assert stated(random_column, vocabulary, "pairs") == want
+
+
+def test_pairs_lose_their_tail_and_the_last_sep_with_it(column, vocabulary):
+    rows = stated(column(([[1] * 3, [2] * 3], [0])), vocabulary, "pairs", tokens=8)
+    assert rows == [[CLS, 1, 1, 1, SEP, 2, 2, 2]]
+    rows = stated(column(([[1] * 9, [2] * 3], [0])), vocabulary, "pairs", tokens=8)
+    assert rows == [[CLS, 1, 1, 1, 1, 1, 1, 1]]
+
+
+def chopped(values, size):
+    return [[CLS, *values[i : i + size], SEP] for i in range(0, len(values), size)]
+
+
+def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabulary):
+    want = [row for part in random_column.parts for row in chopped(part.values.tolist(), 14)]
+    assert stated(random_column, vocabulary, "blocks") == want
+
+
+def test_blocks_of_documents_start_anew_with_each(random_column, vocabulary):
+    want = []
+    for part in random_column.parts:
+        begins = sorted({0, *part.document_items.tolist(), part.header.items})
+        items = all_items(part)
+        for begin, end in pairwise(begins):
+            want += chopped([token for item in items[begin:end] for token in item], 14)
+    assert stated(random_column, vocabulary, "documents") == want
+
+
+@pytest.mark.parametrize("samples", ["blocks", "documents"])
+def test_every_token_of_the_column_is_in_exactly_one_block(random_column, vocabulary, samples):
+    rows = stated(random_column, vocabulary, samples)
+    tokens = [token for row in rows for token in row[1:-1]]
+    assert tokens == [t for part in random_column.parts for t in part.values.tolist()]
+
+
+def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
+    found = TextSamples(random_column, vocabulary, samples="pairs", tokens_per_sample=16)
+    read = found.sentences(np.arange(len(found.lengths))).lengths
+    assert found.lengths.tolist() == read.tolist()
+
+
+def test_what_is_cut_off_is_said(column, vocabulary):
+    items = column(([[1] * 3, [2] * 3, [1] * 9, [2] * 3], [0]))
+
+    def remark(samples, tokens):
+        found = TextSamples(items, vocabulary, samples=samples, tokens_per_sample=tokens)
+        return found.remark
+
+    assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones
+    assert (remark("pairs", 15), remark("blocks", 8), remark("documents", 8)) == ("", "", "")

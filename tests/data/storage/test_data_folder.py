@@ -1,0 +1,54 @@
+import shutil
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import DataFolder
+
+TEXT = "the old house.\nthe river\nunder the red house\n"
+
+
+@pytest.fixture
+def folder(make_folder):
+    return make_folder(TEXT).path
+
+
+def refusal(*paths):
+    with pytest.raises(ToolkitError) as caught:
+        DataFolder.open(*paths)
+    return str(caught.value)
+
+
+def test_a_folder_knows_its_kind_splits_and_items(folder):
+    found = DataFolder.open(folder)
+    assert (found.kind, found.splits, found.split("train").items) == ("text", ["train"], 3)
+
+
+def test_the_fingerprint_is_that_of_the_content_not_of_the_place(folder, tmp_path, make_folder):
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    assert DataFolder.open(moved).fingerprint == DataFolder.open(folder).fingerprint
+    other = make_folder(TEXT.replace("old", "red"), "other")
+    assert other.fingerprint != DataFolder.open(folder).fingerprint
+
+
+def test_an_unknown_split_is_answered_with_the_known_ones(folder):
+    with pytest.raises(ToolkitError, match=r"no split of \S+ is called 'valid'. Known: train."):
+        DataFolder.open(folder).split("valid")
+
+
+def test_a_column_that_this_kind_of_data_lacks_is_named(folder):
+    with pytest.raises(ToolkitError, match="must have a column 'tags', but has only tokens"):
+        DataFolder.open(folder).split("train").column("tags")
+
+
+def test_folders_of_one_vocabulary_are_read_as_one(folder, make_folder):
+    other = make_folder("the small river\n", "other")
+    both = DataFolder.open(folder, other.path)
+    column = both.split("train").column("tokens")
+    assert (column.items, len(column.parts)) == (4, 2)
+    assert both.fingerprint not in (DataFolder.open(folder).fingerprint, other.fingerprint)
+
+
+def test_folders_of_two_vocabularies_are_refused(folder, make_folder, tmp_path, random_prose):
+    other = make_folder(random_prose(99), "other", sentencepiece_model=None, vocab_size=40)
+    assert "data folders must agree on their vocabulary" in refusal(folder, other.path)

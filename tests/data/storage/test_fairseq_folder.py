@@ -1,0 +1,126 @@
+import json
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tests.helpers.fairseq_files import write_folder
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.cli import inspect, train, validate
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.preprocess import preprocess
+from toolkit.data.samples.text_samples import TextSamples
+from toolkit.data.storage.data_folder import DataFolder
+
+WORDS = ["the", "cat", "sat", "on", "mat"]
+LINES = ["the cat sat", "on the mat", "", "the dog sat"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_folder(tmp_path / "data-bin", WORDS, {"train": LINES, "valid": LINES[:2]})
+
+
+def refusal(folder):
+    with pytest.raises(ToolkitError) as caught:
+        DataFolder.open(folder)
+    return str(caught.value)
+
+
+def test_a_folder_of_fairseq_opens_as_it_is(folder):
+    found = DataFolder.open(folder)
+    assert (found.kind, found.splits) == ("text", ["train", "valid"])
+    column = found.split("train").column("tokens")
+    assert (column.items, column.documents, column.elements) == (3, 2, 9)
+    assert len(found.vocabulary) == 4 + 5 + 1
+    (part,) = column.parts
+    assert found.codec.decode(part.values[:3].tolist()) == "the cat sat"
+
+
+def test_further_files_of_training_are_one_split_in_order_of_number(folder):
+    for number in (10, 2, 1):
+        write_folder(folder, WORDS, {f"train{number}": LINES, f"valid{number}": LINES})
+    found = DataFolder.open(folder)
+    assert found.splits == ["train", "valid", "valid1", "valid10", "valid2"]
+    names = [part.files[0].name for part in found.split("train").column("tokens").parts]
+    assert names == ["train.bin", "train1.bin", "train2.bin", "train10.bin"]
+
+
+def test_the_fingerprint_is_that_of_the_content_not_of_the_place(folder, tmp_path):
+    same = write_folder(tmp_path / "same", WORDS, {"train": LINES, "valid": LINES[:2]})
+    other = write_folder(tmp_path / "other", WORDS, {"train": LINES[::-1], "valid": LINES[:2]})
+    prints = [DataFolder.open(f).fingerprint for f in (folder, same, other)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_parallel_data_is_refused_for_now(folder):
+    for ending in ("bin", "idx"):
+        (folder / f"train.{ending}").rename(folder / f"train.en-de.en.{ending}")
+    assert "holds train.en-de.en.idx: parallel data cannot be read yet" in refusal(folder)
+
+
+def test_a_folder_without_a_dictionary_is_refused(folder):
+    (folder / "dict.txt").unlink()
+    assert "must hold fairseq's dict.txt beside its .idx files" in refusal(folder)
+
+
+def test_folders_of_two_dictionaries_are_refused(folder, tmp_path):
+    other = write_folder(tmp_path / "other", WORDS[::-1], {"train": LINES})
+    with pytest.raises(ToolkitError, match="data folders must agree on their vocabulary"):
+        DataFolder.open(folder, other)
+
+
+@pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
+def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
+    draw = np.random.default_rng(0)
+    lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(200)]
+    theirs = write_folder(tmp_path / "theirs", WORDS, {"train": lines})
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
+    options = {"srcdict": str(theirs / "dict.txt"), "destdir": str(tmp_path / "ours")}
+    preprocess(PreprocessConfig(trainpref=str(tmp_path / "text.txt"), workers=1, **options))
+    found = []
+    for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
+        column = folder.split("train").column("tokens")
+        read = TextSamples(column, folder.vocabulary, samples=samples, tokens_per_sample=16)
+        sentences = read.sentences(np.arange(len(read.lengths)))
+        found.append([part.tolist() for part in sentences[:3]])
+        found[-1].append(column.parts[0].document_items.tolist())
+    assert found[0] == found[1]
+
+
+def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path, capsys):
+    draw = np.random.default_rng(0)
+    lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(60)]
+    folder = str(write_folder(tmp_path / "bin", WORDS, {"train": lines, "valid": lines[:20]}))
+    run = str(tmp_path / "run")
+    sizes = ["--arch.layers", "1", "--arch.width", "16", "--arch.heads", "2"]
+    words = [folder, "--arch", "bert_tiny", *sizes, "--task", "mlm", "--save-dir", run]
+    words += ["--num-workers", "0", "--max-epoch", "3", "--task.samples", "documents"]
+    assert train.main(words) == 0
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    documents = len([text for text in "\n".join(lines[:20]).split("\n\n") if text.strip()])
+    assert found["valid"]["valid"]["examples"] == documents
+    assert validate.main([folder, "--path", run, "--num-workers", "0"]) == 0
+    assert f"{found['valid']['valid']['loss']:.4f}" in capsys.readouterr().out
+    assert inspect.main([folder, run, "--verify", "--examples", "1"]) == 0
+    assert len(load_checkpoint(run).fill_mask("the [MASK] sat")) == 1
+
+
+def test_a_hundred_million_items_open_without_being_read(tmp_path):
+    items, length = 10**8, 20
+    (tmp_path / "dict.txt").write_text("the 1\n")
+    with (tmp_path / "train.bin").open("wb") as file:
+        file.truncate(2 * length * items)  # a hole: nothing of it is on the disk
+    with (tmp_path / "train.idx").open("wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, 8, items))
+        file.seek(26 + 4 * (items - 1))
+        file.write(struct.pack("<i", length))
+        file.seek(26 + 12 * items - 8)
+        file.write(struct.pack("<q", 2 * length * (items - 1)))
+    tracemalloc.start()
+    column = DataFolder.open(tmp_path).split("train").column("tokens")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert column.parts[0].index.items == items

@@ -1,0 +1,100 @@
+import json
+import shutil
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.meta import digest
+
+TEXT = "the old house.\nthe river\nunder the red house\n"
+
+
+@pytest.fixture
+def folder(make_folder):
+    return make_folder(TEXT).path
+
+
+def refusal(*paths):
+    with pytest.raises(ToolkitError) as caught:
+        DataFolder.open(*paths)
+    return str(caught.value)
+
+
+def rewrite(folder, **changes):
+    meta = {**json.loads((folder / "meta.json").read_text()), **changes}
+    (folder / "meta.json").write_text(json.dumps({**meta, "digest": digest(meta)}))
+
+
+def test_a_missing_folder_and_one_without_meta_are_told_apart(tmp_path):
+    assert "but there is none. Run toolkit-preprocess first" in refusal(tmp_path / "nowhere")
+    assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(tmp_path)
+    assert refusal().startswith("a data folder must be given")
+
+
+def test_a_folder_that_has_lost_its_meta_is_not_taken_for_fairseqs(folder):
+    (folder / "meta.json").unlink()
+    assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", ["", "{", "\xff"])
+def test_an_unreadable_meta_is_refused(folder, content):
+    (folder / "meta.json").write_bytes(content.encode("latin1"))
+    assert "must be readable JSON, but is not" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"format": "of another program"}'])
+def test_a_foreign_meta_is_refused(folder, content):
+    (folder / "meta.json").write_text(content)
+    assert "must be written by toolkit-preprocess, but is another file" in refusal(folder)
+
+
+def test_an_edited_meta_is_refused(folder):
+    meta = (folder / "meta.json").read_text()
+    (folder / "meta.json").write_text(meta.replace('"items": 3', '"items": 2'))
+    assert "must match its own digest, but was damaged or edited" in refusal(folder)
+
+
+def test_a_later_format_is_told(folder):
+    rewrite(folder, version=2)
+    assert "was written by format 2, this toolkit reads 1" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["dict.txt", "codec.json", "sentencepiece.model"])
+def test_a_damaged_or_missing_codec_file_is_named(folder, name):
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    assert f"{folder / name} must match its digest in meta.json" in refusal(folder)
+    (folder / name).unlink()
+    assert f"{folder / name} must be readable, but is not" in refusal(folder)
+
+
+@pytest.mark.parametrize("ending", ["bin", "idx"])
+def test_a_missing_or_truncated_column_is_named(folder, ending):
+    file = folder / f"train.tokens.0.{ending}"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert f"{file} must have" in refusal(folder)
+    file.unlink()
+    assert f"{file} must be readable, but is not" in refusal(folder)
+
+
+def test_columns_of_another_run_are_refused(folder, make_folder):
+    other = make_folder(TEXT.replace("old", "red"), "other").path
+    for ending in ("bin", "idx"):
+        shutil.copy(other / f"train.tokens.0.{ending}", folder)
+    assert "must be those that meta.json lists, but their" in refusal(folder)
+
+
+def test_columns_of_another_vocabulary_are_refused(folder):
+    meta = json.loads((folder / "meta.json").read_text())
+    rewrite(folder, vocabulary={**meta["vocabulary"], "fingerprint": "ab" * 32})
+    assert "must be written with the vocabulary beside it" in refusal(folder)
+
+
+def test_paths_in_meta_cannot_leave_the_folder(folder):
+    meta = json.loads((folder / "meta.json").read_text())
+    part = meta["splits"]["train"]["columns"]["tokens"]["parts"][0]
+    part["stem"] = "../../elsewhere/train.tokens.0"
+    rewrite(folder, splits=meta["splits"])
+    assert DataFolder.open(folder).split("train").items == 3

@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.tokenizer import Codec
+
+tokenizers = pytest.importorskip("tokenizers")
+
+from toolkit.data.tokenizers.huggingface import GivenTokenizer  # noqa: E402
+
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "\u2581the",
+    "\u2581",
+    "s",
+    "the",
+    "\u2581a",
+]
+ROLES = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
+
+
+def description(pieces=PIECES):
+    scores = [(piece, -float(i)) for i, piece in enumerate(pieces)]
+    found = tokenizers.Tokenizer(tokenizers.models.Unigram(scores, 1))
+    found.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    found.decoder = tokenizers.decoders.Metaspace()
+    found.add_special_tokens(pieces[:5])
+    return found.to_str()
+
+
+@pytest.fixture
+def codec():
+    return GivenTokenizer(description(), ROLES)
+
+
+def test_text_becomes_the_ids_that_the_description_gives(codec):
+    ids, lengths = codec.encode_lines(["the a", "", "the"])
+    assert ids.tolist() == [5, 9, 5] and lengths.tolist() == [2, 0, 1]
+    assert codec.decode([2, 5, 9, 3]) == "[CLS] the a [SEP]"
+
+
+def test_text_never_pads_masks_or_ends_a_sentence(codec):
+    for name in ("[PAD]", "[MASK]", "[SEP]", "[CLS]"):
+        assert not set(codec.encode(f"the {name} the{name}")) & {0, 2, 3, 4}
+    assert codec.encode_marked("the [MASK] a") == [5, 4, 9]
+
+
+def test_a_word_that_goes_on_has_no_mark_at_its_first_piece(codec):
+    assert codec.continue_word("the") == [8] and codec.continue_word("s") == [7]
+    assert codec.continue_word("a") == [9]  # there is no piece a without a mark
+    assert codec.continue_word("") == []
+
+
+def test_ids_above_the_model_s_rows_are_unknown_and_rows_without_symbol_have_a_name():
+    fewer = GivenTokenizer(description(), ROLES, rows=9)
+    assert fewer.encode("the a") == [5, 1] and len(fewer.vocabulary) == 9
+    more = GivenTokenizer(description(), ROLES, rows=12)
+    assert more.vocabulary.symbols[10:] == ["[no symbol 10]", "[no symbol 11]"]
+    assert more.encode("the a") == [5, 9]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "starts", "shown"),
+    [
+        (["\u2581the", "s"], [True, False], ["the", "-s"]),
+        (["\u0120the", "s"], [True, False], ["the", "-s"]),
+        (["the", "##s"], [True, False], ["the", "-s"]),
+        (["the", "s"], [True, True], ["the", "s"]),
+    ],
+)
+def test_where_words_begin_is_seen_from_the_marks(pieces, starts, shown):
+    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    assert vocabulary.starts_word[5:].tolist() == starts
+    assert [vocabulary.readable(symbol) for symbol in pieces] == shown
+
+
+def test_a_mark_that_one_piece_of_many_begins_with_is_a_letter():
+    pieces = ["\u2581\u2582", *(f"{mark}{n}" for mark in ("a", "##") for n in range(10))]
+    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
+
+
+@pytest.mark.parametrize("letter", ["\u2581", "\u0120"])
+def test_a_letter_that_is_another_kind_s_mark_changes_nothing(letter):
+    pieces = [letter, "a", "b", "##a", "##b"]
+    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    assert vocabulary.starts_word[5:].tolist() == [True] * 3 + [False] * 2
+
+
+def test_it_is_saved_and_loaded_as_it_was(codec, tmp_path):
+    codec.save(tmp_path)
+    back = Codec.load(tmp_path)
+    assert back.kind == "tokenizer" and back.vocabulary.symbols == codec.vocabulary.symbols
+    assert back.encode("the a s") == codec.encode("the a s")
+
+
+def test_files_that_do_not_belong_together_are_refused(codec, tmp_path):
+    codec.save(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(description([*PIECES[:-1], "\u2581b"]), "utf-8")
+    with pytest.raises(ToolkitError, match=r"must list the symbols of tokenizer.json beside it"):
+        Codec.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": 3}))
+    with pytest.raises(
+        ToolkitError, match=r"must describe a tokenizer, but the package tokenizers"
+    ):
+        Codec.load(tmp_path)

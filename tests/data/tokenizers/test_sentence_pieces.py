@@ -1,0 +1,140 @@
+import io
+import json
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.sentencepiece import SentencePieces
+from toolkit.data.tokenizers.tokenizer import Codec
+
+TEXTS = [
+    "the Café was, indeed: old.",
+    "  two   spaces ",
+    "",
+    "tab\there \u6771\u4eac x",
+    "a b\u00a0c \u00b4d \ufb01n",
+]
+
+
+def trained(text, **options):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_writer=model, minloglevel=2, hard_vocab_limit=False,
+        **{"vocab_size": 60, **options},
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def whole(codec, text):
+    return sentencepiece.SentencePieceProcessor(model_proto=codec.model).encode(text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(codec, text):
+    assert codec._word_by_word
+    assert codec.encode(text) == whole(codec, text)
+
+
+def test_many_texts_have_the_pieces_that_few_have(codec):
+    many = [f"{text} {n}" for text in TEXTS for n in range(9)]
+    assert codec._segment(many) == [whole(codec, codec.plain(text)) for text in many]
+    assert codec._segment(many[:3]) == codec._segment(many)[:3]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"split_by_whitespace": False}, {"add_dummy_prefix": False}, {"model_type": "bpe"},
+     {"remove_extra_whitespaces": False}, {"treat_whitespace_as_suffix": True}],
+)  # fmt: skip
+def test_a_model_of_another_kind_is_read_as_sentencepiece_reads_it(options):
+    lines = ["the cat sat on the mat", "on the mat the cat sat", "the dog  sat"] * 9
+    other = SentencePieces(trained(lines, vocab_size=40, **options), lowercase=False)
+    assert other._word_by_word == (options == {"model_type": "bpe"})
+    for line in [*lines[:3], " on  the mat "]:
+        assert other.encode(line) == whole(other, line)
+
+
+def test_lines_come_back_to_back_with_their_lengths(codec):
+    ids, lengths = codec.encode_lines(TEXTS)
+    parts = np.split(ids, np.cumsum(lengths)[:-1])
+    assert [part.tolist() for part in parts] == [codec.encode(text) for text in TEXTS]
+    assert codec.encode_lines([])[0].tolist() == []
+
+
+def test_a_full_cache_starts_anew(codec, monkeypatch):
+    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.CACHED_WORDS", 3)
+    small = SentencePieces(codec.model, lowercase=False)
+    assert [small.encode(text) for text in TEXTS * 2] == [codec.encode(t) for t in TEXTS * 2]
+
+
+def test_lower_case_drops_accents_as_albert_does(codec):
+    lower = SentencePieces(codec.model, lowercase=True)
+    assert lower.encode("Café RIVER ﬁve Ǻ") == codec.encode("cafe river five a")
+
+
+def test_commas_behind_digits_are_cut_off_as_albert_does():
+    lines = ["it is 1999, he said", "9, 99, 1999,", "in 1999, or 9, ok"] * 30
+    model = trained(lines, vocab_size=45)
+    plain, split = (
+        SentencePieces(model, lowercase=False, split_digit_commas=s) for s in (False, True)
+    )
+    symbols = plain.vocabulary.symbols
+    assert any(s[-1] == "," and s[-2:-1].isdigit() for s in symbols)
+    for text in ("in 1999, he", "9,", "99,9, 9,9"):
+        found = [symbols[i] for i in split.encode(text)]
+        assert not any(s[-1] == "," and s[-2:-1].isdigit() for s in found)
+        assert split.decode(split.encode(text)) == plain.decode(plain.encode(text)) == text
+
+
+def test_text_survives_encoding_and_decoding(codec):
+    text = "the small house was under 1,234 Café."
+    assert codec.decode(codec.encode(text)) == text
+
+
+def test_special_symbols_are_read_and_shown_by_name_only_where_asked(codec):
+    ids = codec.encode_marked("the [MASK] house[SEP]")
+    words = codec.vocabulary
+    the, house = codec.encode("the"), codec.encode("house")
+    assert ids == [*the, words.mask, *house, words.sep]
+    assert codec.decode(ids) == "the [MASK] house [SEP]"
+    assert words.mask not in codec.encode("the [MASK] house")
+
+
+def test_a_saved_codec_loads_equal(codec, tmp_path):
+    codec.save(tmp_path)
+    again = Codec.load(tmp_path)
+    assert again.vocabulary.fingerprint == codec.vocabulary.fingerprint
+    assert again.encode(TEXTS[0]) == codec.encode(TEXTS[0])
+
+
+def test_symbols_that_are_not_those_of_the_model_are_refused(codec, tmp_path):
+    codec.save(tmp_path)
+    symbols = tmp_path / "dict.txt"
+    symbols.write_text(symbols.read_text().replace("[MASK]", "[MUSK]"))
+    with pytest.raises(
+        ToolkitError, match=r"must list the pieces of sentencepiece.model beside it"
+    ):
+        Codec.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"lowercase": True})])
+def test_unreadable_settings_are_refused(codec, tmp_path, content):
+    codec.save(tmp_path)
+    (tmp_path / "codec.json").write_text(content)
+    with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, codec.json"):
+        Codec.load(tmp_path)
+
+
+def test_a_damaged_model_is_refused():
+    with pytest.raises(ToolkitError, match="must be readable by sentencepiece, but is not"):
+        SentencePieces(b"not a model", lowercase=False)
+
+
+def test_text_that_goes_on_with_a_word_begins_none(codec):
+    symbols = codec.vocabulary.symbols
+    for text in ("s the", ".", "er", "", "the"):
+        ids = codec.continue_word(text)
+        assert not ids or not symbols[ids[0]].startswith("▁") or symbols[ids[0]][1:] not in symbols
+        assert codec.decode([*codec.encode("a"), *ids]) in ("a" + text, "a " + text)

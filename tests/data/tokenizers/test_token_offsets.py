@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.data.formats.classification.tokenizer import LabelledCodec, Labels
+from toolkit.data.preprocessing.train_tokenizer import train
+from toolkit.data.tokenizers.huggingface import GivenTokenizer
+from toolkit.data.tokenizers.normalize import lower_without_accents
+from toolkit.data.tokenizers.sentencepiece import SentencePieces
+from toolkit.data.tokenizers.token_offsets import Origins, tidied
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieces
+
+LINES = [
+    "The small  Caf\u00e9 was, indeed: 1,234 times \u201cold\u201d near it.",
+    "",
+    " cafe\u0301\tHOUSE \u00bd \ufb01ne \u0130t ",
+    "\u4e2d\u6587 a\u00a8b \u03a3\u039f\u03a6\u039f\u03a3",
+]
+PIECES = [*SPECIAL.values(), "the", "small", "cafe", "caf\u00e9", "wa", "##s", ",", "house"]
+
+
+def byte_level():
+    package = pytest.importorskip("tokenizers")
+    trained = package.ByteLevelBPETokenizer(add_prefix_space=False)
+    trained.train_from_iterator(LINES * 3, vocab_size=300, special_tokens=["<s>", "<pad>", "</s>"])
+    trained.add_special_tokens(["<unk>", "<mask>"])
+    roles = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    ids = {role: trained.token_to_id(name) for role, name in roles.items()}
+    return GivenTokenizer(trained.to_str(), ids)
+
+
+def crossing():
+    """SentencePiece whose pieces reach over spaces."""
+    import io
+
+    import sentencepiece
+
+    model, text = io.BytesIO(), ["the old house", "the old river"] * 50
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text),
+        model_writer=model,
+        vocab_size=40,
+        split_by_whitespace=False,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return SentencePieces(model.getvalue(), lowercase=True)
+
+
+@pytest.fixture(
+    params=["pieces", "lower", "cut", "words", "lower words", "wordpiece", "cased", "bytes", "over"]
+)
+def any_codec(request, codec):
+    labels = Labels(task="tsv", classes=["a", "b"], figures=["accuracy"], pairs=False, bounds=[])
+    made = {
+        "pieces": lambda: LabelledCodec(codec, labels),
+        "lower": lambda: SentencePieces(codec.model, lowercase=True),
+        "cut": lambda: SentencePieces(codec.model, lowercase=False, split_digit_commas=True),
+        "words": lambda: Dictionary.build({"The": 2, "old": 1}, size=9),
+        "lower words": lambda: Dictionary.build({"the": 2}, size=9, lowercase=True),
+        "wordpiece": lambda: WordPieces.of(PIECES, lowercase=True),
+        "cased": lambda: WordPieces.of(PIECES, lowercase=False),
+        "bytes": byte_level,
+        "over": crossing,
+    }
+    return made[request.param]()
+
+
+def test_located_tokens_are_those_of_encoding(any_codec: Codec):
+    found, (ids, lengths) = any_codec.locate_lines(LINES), any_codec.encode_lines(LINES)
+    assert np.array_equal(found.ids, ids) and np.array_equal(found.lengths, lengths)
+
+
+def test_tokens_cover_every_letter_of_their_line_in_order(any_codec: Codec):
+    found = any_codec.locate_lines(LINES)
+    ends = np.cumsum(found.lengths)
+    for line, begin, end in zip(LINES, ends - found.lengths, ends, strict=True):
+        begins, stops = found.begins[begin:end], found.ends[begin:end]
+        assert (begins <= stops).all() and (np.diff(begins) >= 0).all()
+        covered = {p for b, e in zip(begins, stops, strict=True) for p in range(b, e)}
+        assert covered >= {p for p, c in enumerate(line) if c.isalnum()}
+        edges = [*begins[begins < stops], *(stops[begins < stops] - 1)]
+        assert not any(line[edge].isspace() for edge in edges)
+
+
+def test_lines_do_not_change_each_others_places(any_codec: Codec):
+    together = any_codec.locate_lines(LINES)
+    alone = [any_codec.locate_lines([line]) for line in LINES]
+    assert np.array_equal(together.begins, np.concatenate([a.begins for a in alone]))
+    assert len(any_codec.locate_lines([]).ids) == 0
+
+
+def test_words_are_found_in_the_text_as_it_was_given(codec):
+    lower = WordPieces.of(PIECES, lowercase=True)
+    line = "THE Caf\u00e9, cafe\u0301 was"
+    found = lower.locate_lines([line])
+    words = [line[b:e] for b, e in zip(found.begins, found.ends, strict=True)]
+    assert words == ["THE", "Caf\u00e9", ",", "cafe\u0301", "wa", "s"]
+
+
+def test_pieces_cut_at_a_comma_share_its_place():
+    from toolkit.config.commands.preprocess import PreprocessConfig
+
+    text = ["7, 8, 9, and 7,"] * 60
+    config = PreprocessConfig(trainpref="x", vocab_size=20, character_coverage=1.0)
+    codec = SentencePieces(train(text, config), lowercase=False, split_digit_commas=True)
+    assert codec._apart, "the model has such pieces"
+    found = codec.locate_lines(["and 9, 7,"])
+    words = ["and 9, 7,"[b:e] for b, e in zip(found.begins, found.ends, strict=True) if e > b]
+    assert "".join(words) == "and9,7," and "9" in words and "," in words
+
+
+def test_letters_are_traced_back_through_lower_casing():
+    text = "\u00bd\u0130 e\u0301\ufb01\ud55c"
+    plain, back = lower_without_accents(text), Origins(text)
+    assert [text[slice(*back((i, i + 1)))] for i in range(3)] == ["\u00bd"] * 3
+    place = plain.index("e")
+    assert text[slice(*back((place, place + 1)))] == "e\u0301"
+    assert back((len(plain), len(plain))) == (len(text), len(text))
+    assert back((0, len(plain))) == (0, len(text))
+
+
+def test_spaces_at_the_edges_are_no_part_of_a_token():
+    assert tidied(" ab ", (0, 4)) == (1, 3) and tidied("  ", (0, 2)) == (2, 2)
+    assert tidied("e\u0301x", (0, 1)) == (0, 2)

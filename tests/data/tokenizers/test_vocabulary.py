@@ -1,0 +1,74 @@
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.vocabulary import (
+    Vocabulary,
+    append_special,
+    first_marked,
+    read_symbols,
+    rest_marked,
+    whole_words,
+    write_symbols,
+)
+
+
+def test_special_symbols_follow_the_pieces_as_in_chang_et_al(vocabulary):
+    assert vocabulary.symbols[10:] == ["[CLS]", "[SEP]", "<pad>", "[MASK]"]
+    assert len(vocabulary) == 14
+    assert (vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask) == (10, 11, 12, 13)
+    assert sorted(vocabulary.special) == [10, 11, 12, 13]
+
+
+def test_the_fingerprint_depends_on_symbols_order_and_roles():
+    def fingerprint(symbols, **changed):
+        roles = {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "unk": 0, **changed}
+        return Vocabulary(symbols, **roles).fingerprint
+
+    found = {
+        fingerprint("abcd"),
+        fingerprint("abdc"),
+        fingerprint("abcde"),
+        fingerprint("abcd", pad=1),
+    }
+    assert len(found) == 4
+    assert fingerprint("abcd") == fingerprint("abcd")
+
+
+def test_a_role_outside_the_symbols_is_refused():
+    with pytest.raises(ToolkitError, match=r"the id of mask must lie in 0 .. 1, but is 2"):
+        Vocabulary("ab", pad=0, cls=0, sep=0, mask=2, unk=0)
+
+
+def test_pieces_that_take_a_special_name_are_refused():
+    with pytest.raises(ToolkitError, match=r"must not hold \[MASK\] itself"):
+        append_special(["<unk>", "[MASK]"], unk=0)
+
+
+def test_word_starts_are_the_pieces_with_the_mark(vocabulary):
+    assert vocabulary.starts_word[:4].tolist() == [False, True, False, True]
+    assert not vocabulary.starts_word[10:].any()
+
+
+def test_the_column_type_is_the_narrowest_that_holds_every_id(vocabulary):
+    assert vocabulary.dtype == "<u2"
+    assert append_special([str(i) for i in range(70000)], unk=0).dtype == "<i4"
+
+
+@pytest.mark.parametrize("symbol", ["a", "\n", "\\n", "\\", "\r\n", "\\\\n", "\u2028", "", " "])
+def test_any_symbol_survives_the_symbols_file(symbol):
+    assert read_symbols(write_symbols(["x", symbol, "y"])) == ["x", symbol, "y"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "symbols", "shown"),
+    [
+        (first_marked, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
+        (rest_marked, ["cat", "##s", "."], ["cat", "-s", "."]),
+        (whole_words, ["cat", "##s", "."], ["cat", "##s", "."]),
+    ],
+)
+def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation(
+    begins, symbols, shown
+):
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, begins=begins)
+    assert [vocabulary.readable(symbol) for symbol in symbols] == shown

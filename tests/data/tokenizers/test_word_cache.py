@@ -1,0 +1,41 @@
+from toolkit.data.tokenizers.word_cache import WordCache
+
+
+def letters(words):
+    return [[ord(letter) for letter in word] for word in words]
+
+
+def test_lines_have_the_ids_of_their_words_one_after_the_other():
+    ids, lengths = WordCache(letters).encode_lines(["ab c", "", " c  ab"])
+    assert "".join(map(chr, ids)) == "abccab"
+    assert lengths.tolist() == [3, 0, 3]
+
+
+def test_every_word_is_segmented_once():
+    asked = []
+
+    def segment(words):
+        asked.extend(words)
+        return letters(words)
+
+    cache = WordCache(segment)
+    cache.encode_lines(["a b a", "b"])
+    cache.encode_lines(["b c"])
+    assert asked == ["a", "b", "c"]
+    cache = WordCache(letters)
+    cache.encode_lines(["a b"])
+    cache._segment = None  # nothing is new: the tokenizer, which may start a thread, is left alone
+    assert cache.encode_lines(["b a"])[0].tolist() == [ord("b"), ord("a")]
+
+
+def test_no_lines_have_no_ids():
+    ids, lengths = WordCache(letters).encode_lines([])
+    assert (len(ids), len(lengths)) == (0, 0)
+
+
+def test_a_full_cache_starts_anew(monkeypatch):
+    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.CACHED_WORDS", 3)
+    cache = WordCache(letters)
+    for _ in range(3):
+        ids, _ = cache.encode_lines(["ab cd ef gh ij"])
+        assert "".join(map(chr, ids)) == "abcdefghij"

@@ -1,0 +1,131 @@
+import sys
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.wordpiece import WordPieces, train_word_pieces
+
+pytest.importorskip("tokenizers")
+UNUSED = [f"[unused{i}]" for i in range(99)]
+BERT = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # the first lines of BERT's files
+PIECES = ["the", "river", "rive", "##r", "##s", "caf", "##e", ".", "中", "##ing", "ing", "r"]
+TEXTS = [
+    "The Café, by the RIVERS... it's 1,234 naïve-ish e\u0301t\u00e9!",
+    "\u6771\u4eac is Tokyo; \u4e2d\u6587abc \u0416\u0443\u043a \u0130stanbul \u1e9e \u03a3\u03a3",
+    "tab\there\u00a0nbsp\u200bzero\u00adsoft\ufffdbad\u2028line   \x07bell",
+    "a" * 101 + " short " + "\u0301 \ufb01ne \u00bd \ud55c\uad6d\uc5b4 \U0001f600\U0001f44d\u200d",
+]
+
+
+@pytest.fixture
+def vocab_file(text_file):
+    return text_file("\n".join([*BERT, *PIECES]) + "\n", "vocab.txt")
+
+
+@pytest.fixture(params=[True, False], ids=["uncased", "cased"])
+def trained(request, random_prose):
+    config = PreprocessConfig(
+        trainpref="x", vocab_size=250, lowercase=request.param, character_coverage=1.0
+    )
+    symbols = train_word_pieces([*TEXTS * 3, *random_prose(200).split("\n")], config)
+    return WordPieces.of(symbols, lowercase=request.param)
+
+
+def hf(codec, folder):
+    transformers = pytest.importorskip("transformers")
+    path = folder / "vocab.txt"
+    path.write_text("".join(f"{symbol}\n" for symbol in codec.vocabulary.symbols))
+    # Before version 5 another, slower one has this name, which composes accents of cased text.
+    kind = getattr(transformers, "BertTokenizerFast", transformers.BertTokenizer)
+    return kind(str(path), do_lower_case=codec.lowercase)
+
+
+def test_roles_are_where_the_file_has_them(vocab_file):
+    roles = WordPieces.read(vocab_file, lowercase=True).vocabulary.roles
+    assert roles == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
+
+
+def test_ids_are_those_of_transformers(trained, tmp_path):
+    other = hf(trained, tmp_path)
+    for text in TEXTS:
+        assert trained.encode(text) == other.encode(text, add_special_tokens=False)
+
+
+@pytest.mark.realdata
+def test_ids_of_real_text_are_those_of_transformers(trained, tmp_path, real_data):
+    other = hf(trained, tmp_path)
+    files = sorted((real_data / "text").rglob("*.txt"))
+    lines = [line for file in files for line in file.read_text("utf-8-sig").split("\n")[:60]]
+    assert len(lines) > 400
+    ids, lengths = trained.encode_lines(lines)
+    want = [other.encode(line, add_special_tokens=False) for line in lines]
+    assert lengths.tolist() == [len(found) for found in want]
+    assert ids.tolist() == [i for found in want for i in found]
+
+
+def test_the_longest_piece_that_fits_comes_first(vocab_file):
+    codec = WordPieces.read(vocab_file, lowercase=True)
+    symbols = codec.vocabulary.symbols
+    found = [symbols[i] for i in codec.encode("The RIVERS café. 中中 zebra")]
+    assert found == ["the", "river", "##s", "caf", "##e", ".", "中", "中", "[UNK]"]
+    assert codec.decode(codec.encode("the rivers cafe .")) == "the rivers cafe."
+
+
+def test_words_begin_where_no_mark_is(vocab_file):
+    vocabulary = WordPieces.read(vocab_file, lowercase=True).vocabulary
+    starts = dict(zip(vocabulary.symbols, vocabulary.starts_word.tolist(), strict=True))
+    assert starts["the"] and starts["."] and starts["[UNK]"]
+    assert not (starts["##s"] or starts["[MASK]"] or starts["[PAD]"])
+
+
+def test_special_symbols_stand_for_themselves_only_where_asked(vocab_file):
+    codec = WordPieces.read(vocab_file, lowercase=True)
+    the = codec.encode("the")
+    assert codec.encode_marked("the [MASK] the[SEP]") == [*the, 103, *the, 102]
+    assert 103 not in codec.encode("the [MASK]")
+    assert codec.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
+
+
+def test_text_that_goes_on_with_a_word_has_the_marks(vocab_file):
+    codec = WordPieces.read(vocab_file, lowercase=True)
+    symbols = codec.vocabulary.symbols
+
+    def continued(text):
+        return [symbols[i] for i in codec.continue_word(text)]
+
+    assert continued("s the") == ["##s", "the"]
+    assert continued("ings.") == ["##ing", "##s", "."]
+    assert continued(". the") == [".", "the"]
+    assert continued("中") == ["中"]
+    assert continued("zz") == ["[UNK]"]
+    assert continued("") == []
+
+
+def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
+    trained.save(tmp_path)
+    again = Codec.load(tmp_path)
+    assert isinstance(again, WordPieces)
+    assert again.vocabulary.fingerprint == trained.vocabulary.fingerprint
+    assert [again.encode(text) for text in TEXTS] == [trained.encode(text) for text in TEXTS]
+    assert again.vocabulary.starts_word.tolist() == trained.vocabulary.starts_word.tolist()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([*BERT, "a", "a"], "vocab.txt:106 must be a piece of its own, but is that of line 105"),
+        ([*BERT, "", "a"], "vocab.txt:105 must be a piece of its own, but is blank"),
+        (["a", "[PAD]", "[UNK]"], r"but \[CLS\], \[SEP\], \[MASK\] is missing"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused(text_file, lines, message):
+    with pytest.raises(ToolkitError, match=message):
+        WordPieces.read(text_file("\r\n".join(lines), "vocab.txt"), lowercase=False)
+
+
+def test_without_the_package_the_line_says_how_to_install_it(vocab_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ToolkitError, match=r"pip install 'toolkit-seq\[wordpiece\]'"):
+        WordPieces.read(vocab_file, lowercase=False)

@@ -1,0 +1,230 @@
+"""Sharded training against DDP and one process; sharded tensors against whole ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from toolkit import build_model
+from toolkit.criteria import Criterion
+from toolkit.distributed import World, without_exchange
+from toolkit.distributed.fsdp import local, norm, own_rows, rows_like, shard, whole
+from toolkit.models.interface import Inputs
+from toolkit.optim.precision import Precision
+from toolkit.tasks.batch import MaskedBatch
+from toolkit.training.callbacks.non_finite import diagnosis
+from toolkit.training.callbacks.throughput import operations
+from toolkit.training.trainer import Trainer
+
+
+def micro_batches(count=6):
+    """Of unequal size and weight, with padding."""
+    random = torch.Generator().manual_seed(3)
+    found = []
+    for sentences, length in [(3, 9), (2, 12), (4, 6), (1, 5), (2, 9), (3, 7)][:count]:
+        tokens = torch.randint(5, 50, (sentences, length), generator=random)
+        padding = torch.zeros(sentences, length, dtype=torch.bool)
+        padding[-1, length - 2 :] = True
+        places = torch.arange(1, sentences * length - 2, 4)
+        weights = {"mlm": float(len(places))}
+        found.append(
+            MaskedBatch(
+                Inputs(tokens, padding=padding),
+                places,
+                tokens.flatten()[places],
+                weights,
+                sentences,
+                sentences * length,
+            )
+        )
+    return found
+
+
+class Summed(Criterion):
+    def forward(self, predictions):
+        return {
+            name: nn.functional.cross_entropy(p.logits.float(), p.targets, reduction="sum")
+            for name, p in predictions.items()
+        }
+
+
+def make_trainer(world, sharding, arch, precision="fp32"):
+    torch.manual_seed(1)
+    learner = build_model(arch, vocabulary_size=50, task="mlm", width=32, heads=2)
+    if sharding:
+        compute = {"bf16": torch.bfloat16}.get(precision)
+        shard(learner, learner.encoder.layers, world, compute)
+    return Trainer(
+        learner,
+        Summed(),
+        torch.optim.AdamW(learner.parameters(), lr=0.01, eps=1e-3, fused=True),
+        lambda n: 1.0,
+        world=world,
+        precision=Precision(precision, torch.device("cpu")),
+        clip_norm=1.0,
+    )
+
+
+def trained(world, sharding, arch, *, updates=4, precision="fp32"):
+    """All parameters after some updates of six micro-batches, dropout on; and the norms."""
+    trainer = make_trainer(world, sharding, arch, precision)
+    mine = micro_batches()[world.rank :: world.size]
+    outcomes = [trainer.step(mine, 6 * updates).outcome for _ in range(updates)]
+    parameters = torch.cat([whole(p.detach()).flatten() for p in trainer.learner.parameters()])
+    return parameters, [float(outcome.norm) for outcome in outcomes]
+
+
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
+def test_two_sharded_ranks_equal_ddp_and_one_process(ranks, arch):
+    def both(world):
+        (sharded, norms), (ddp, _) = (trained(world, how, arch) for how in (True, False))
+        return sharded.tolist(), ddp.tolist(), norms
+
+    alone, wanted = trained(World(), False, arch)
+    for sharded, ddp, norms in ranks(both):
+        torch.testing.assert_close(torch.tensor(sharded), alone, atol=1e-6, rtol=0)
+        torch.testing.assert_close(torch.tensor(sharded), torch.tensor(ddp), atol=1e-6, rtol=0)
+        assert norms == pytest.approx(wanted, rel=1e-5)
+
+
+def test_only_the_last_micro_batch_exchanges_gradients(ranks):
+    def gradients(world):
+        learner = nn.Sequential(nn.Linear(2, 3))
+        nn.init.zeros_(learner[0].weight)
+        shard(learner, learner, world)
+        with without_exchange(learner):
+            learner(torch.ones(1, 2)).sum().backward()
+        before = [p.grad for p in learner.parameters()]
+        learner(torch.full((1, 2), 2.0 + 2 * world.rank)).sum().backward()
+        return before, whole(learner[0].weight.grad).tolist()
+
+    assert ranks(gradients) == [([None, None], [[4.0, 4.0]] * 3)] * 2  # 1 + (2 + 4) / 2
+
+
+def test_bf16_gathers_in_bf16_and_learns_what_ddp_does(ranks):
+    def both(world):
+        how = {"arch": "composite_bert_tiny", "precision": "bf16", "updates": 2}
+        return [trained(world, sharding, **how)[1] for sharding in (True, False)]
+
+    for sharded, ddp in ranks(both):
+        assert sharded == pytest.approx(ddp, rel=0.02)
+
+
+def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks):
+    def step(world):
+        trainer = make_trainer(world, True, "bert_tiny")
+        learner, sums = trainer.learner, trainer.criterion.forward
+        if world.rank == 1:
+            trainer.criterion.forward = lambda p: {k: v + torch.inf for k, v in sums(p).items()}
+        before = [local(p.detach()).clone() for p in learner.parameters()]
+        skipped = float(trainer.step([micro_batches()[world.rank]], 2).outcome.skipped)
+        return skipped, all(map(torch.equal, before, map(local, learner.parameters())))
+
+    assert ranks(step) == [(1.0, True)] * 2
+
+
+class Tied(nn.Module):
+    """Two layers that share a matrix, and tables of fewer rows than ranks."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3)])
+        self.layers[1].weight = self.layers[0].weight
+        self.one_row, self.three_rows = nn.Parameter(torch.ones(1, 2)), nn.Embedding(3, 3)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x @ self.three_rows.weight.T * self.one_row.sum()
+
+
+def test_layers_that_share_parameters_are_gathered_with_the_rest(ranks):
+    def grouped(world):
+        torch.manual_seed(0)
+        learner = Tied()
+        shard(learner, learner.layers, world)
+        learner(torch.ones(2, 3)).sum().backward()
+        return [isinstance(layer, torch.distributed.fsdp.FSDPModule) for layer in learner.layers]
+
+    assert ranks(grouped) == [[False, False, True]] * 2
+
+
+def test_rows_are_taken_apart_and_put_together_whatever_their_number(ranks):
+    def there_and_back(world):
+        torch.manual_seed(0)
+        learner = Tied()
+        tables = {name: p.detach().clone() for name, p in learner.named_parameters()}
+        shard(learner, learner.layers, world)
+        return [
+            torch.equal(local(p), tables[name][own_rows(p)])
+            and torch.equal(whole(rows_like(p, tables[name][own_rows(p)])), tables[name])
+            for name, p in learner.named_parameters()
+        ]
+
+    for found in ranks(there_and_back, 3):
+        assert len(found) == 7 and all(found)
+
+
+def test_the_norm_is_that_of_all_rows_even_where_squares_leave_fp32(ranks):
+    def norms(world):
+        learner = nn.Linear(2, 3)
+        nn.init.constant_(learner.weight, 8e18)
+        shard(learner, [], world)
+        return float(norm([learner.weight]))
+
+    assert ranks(norms) == pytest.approx([6**0.5 * 8e18] * 2)
+
+
+def test_parameters_stay_sharded_after_a_pass_without_gradients(ranks):
+    def kept(world):
+        learner = Tied()
+        shard(learner, learner.layers, world)
+        with torch.no_grad():
+            learner(torch.ones(2, 3))
+        return all(isinstance(p, torch.distributed.tensor.DTensor) for p in learner.parameters())
+
+    assert ranks(kept) == [True, True]
+
+
+def test_one_process_without_torchrun_has_nobody_to_share_with():
+    learner = nn.Linear(2, 2)
+    assert shard(learner, [], World()) is learner
+    assert own_rows(learner.weight) is ... and whole(learner.weight) is learner.weight
+
+
+@pytest.mark.parametrize("at", ["parameter", "forward", "backward"])
+def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
+    def diagnose(world):
+        trainer = make_trainer(world, True, "bert_tiny")
+        output = trainer.learner.encoder.layers[1].attention.output
+        if world.rank == 1 and at == "parameter":
+            local(output.weight.detach()).fill_(torch.nan)
+        if world.rank == 1 and at == "forward":
+            output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
+        if world.rank == 1 and at == "backward":
+            output.register_forward_hook(lambda module, inputs, outputs: Overflow.apply(outputs))
+        return diagnosis(trainer.gradient, micro_batches()[:2], {"mlm": 10.0})
+
+    first, second = ranks(diagnose)
+    assert first == second and "encoder.layers.1." in first and "rank 1" in first
+
+
+def test_operations_of_sharded_layers_are_counted_like_others(ranks):
+    def counted(world):
+        learner = make_trainer(world, world.size > 1, "bert_tiny").learner
+        return operations(learner, micro_batches()[0], torch.device("cpu"))
+
+    assert ranks(counted) == [counted(World())] * 2
+
+
+class Overflow(torch.autograd.Function):
+    """The identity, whose gradient is infinite."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient + torch.inf

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.metrics.auc import BINS, WIDEST, area, histogram, largest_error
+
+
+def counts(scores, answers):
+    scores = torch.as_tensor(scores)
+    yes = torch.as_tensor(answers).bool()
+    return histogram(scores, yes).numpy(), histogram(scores, ~yes).numpy()
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.7, 3.0])
+def test_the_area_is_that_of_scikit_learn_within_the_error_that_is_told(apart):
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(0)
+    answers = random.random(5000) < 0.1
+    scores = random.normal(size=5000) - 3 + apart * answers
+    positives, negatives = counts(scores, answers)
+    wanted, error = metrics.roc_auc_score(answers, scores), largest_error(positives, negatives)
+    assert error < 1e-3
+    assert abs(area(positives, negatives) - wanted) < error / 10
+
+
+def test_scores_that_are_equal_count_half():
+    assert area(*counts([0.0, 0.0, 1.0], [1, 0, 1])) == 0.75
+
+
+def test_scores_beyond_the_widest_are_the_outermost():
+    positives, negatives = counts([1e9, WIDEST, -torch.inf, torch.nan], [1, 1, 0, 0])
+    assert positives[BINS - 1] == 2 and negatives[0] == negatives[BINS // 2] == 1
+    assert area(positives, negatives) == 1.0
+
+
+def test_there_is_no_area_without_both_kinds():
+    assert area(*counts([1.0, 2.0], [1, 1])) is None
+    assert area(*counts([], [])) is None
+
+
+def test_histograms_add_up_over_batches():
+    scores, answers = torch.randn(64), torch.arange(64) % 3 == 0
+    whole = counts(scores, answers)
+    parts = [counts(scores[some], answers[some]) for some in (slice(0, 10), slice(10, 64))]
+    for kind in (0, 1):
+        assert np.array_equal(whole[kind], parts[0][kind] + parts[1][kind])

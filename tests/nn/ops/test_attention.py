@@ -1,0 +1,104 @@
+"""The fast paths against the plain mechanism."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from toolkit.nn.ops import attention
+from toolkit.nn.ops.attention import attend, batched_products, hide_keys, products_are_faster
+from toolkit.nn.ops.dropout import keep, masked, rounded
+
+B, H, S, K = 2, 3, 5, 4
+SCALE, RATE = 0.5, 0.4
+
+
+def inputs(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(B, H, S, K, dtype=dtype, requires_grad=True) for _ in range(3))
+    return q, k, v, torch.randn(B, H, S, S, dtype=dtype, requires_grad=True)
+
+
+def plain(q, k, v, bias, padding, rate):
+    """The mechanism's own operations, one after another."""
+    weights = hide_keys(SCALE * (q @ k.mT) + bias, padding).softmax(-1)
+    if rate:
+        kept = keep(weights.shape, rate) != 0
+        weights = weights * kept / (1 - rounded(rate))
+    return weights @ v
+
+
+PADDING = torch.tensor([[False] * S, [False] * 3 + [True] * 2])
+
+
+@pytest.mark.parametrize("rate", [0.0, RATE])
+@pytest.mark.parametrize("padding", [None, PADDING])
+def test_batched_products_equal_the_plain_mechanism_and_its_gradients(rate, padding):
+    parts = inputs()
+    results = []
+    for path in (plain, lambda *a: attend(*a[:-1], scale=SCALE, dropout=a[-1])):
+        torch.manual_seed(1)
+        context = path(*parts, padding, rate)
+        results.append([context, *torch.autograd.grad(context.sin().sum(), parts)])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-10)
+
+
+def test_batched_products_pass_the_check_against_finite_differences():
+    def context(*parts):
+        torch.manual_seed(1)
+        return attend(*parts, PADDING, scale=SCALE, dropout=RATE)
+
+    assert torch.autograd.gradcheck(context, inputs())
+
+
+def test_a_bias_shared_by_the_batch_gets_the_sum_of_the_gradients():
+    q, k, v, bias = inputs()
+    shared = bias[:1].detach().requires_grad_()
+    attend(q, k, v, shared, None, scale=SCALE, dropout=0.0).sin().sum().backward()
+    wide = shared.detach().expand(B, H, S, S).clone().requires_grad_()
+    attend(q, k, v, wide, None, scale=SCALE, dropout=0.0).sin().sum().backward()
+    torch.testing.assert_close(shared.grad, wide.grad.sum(0, keepdim=True))
+
+
+def test_bf16_stays_within_its_rounding_of_fp32():
+    exact = inputs(torch.float32)
+    rough = [part.detach().bfloat16().requires_grad_() for part in exact]
+    results = []
+    for parts in (exact, rough):
+        torch.manual_seed(1)
+        context = attend(*parts, PADDING, scale=SCALE, dropout=RATE)
+        results.append([context, *torch.autograd.grad(context.float().square().sum(), parts)])
+    for want, got in zip(*results, strict=True):
+        torch.testing.assert_close(got.float(), want, atol=0.05 * want.abs().max().item(), rtol=0)
+
+
+@pytest.mark.parametrize("keys", [5, 32])
+def test_softmax_of_bf16_is_that_of_fp32_rounded(keys):
+    scores = torch.randn(2, 3, 4, keys).bfloat16()
+    want = scores.float().softmax(-1).bfloat16()
+    torch.testing.assert_close(attention.softmax(scores), want)
+
+
+@pytest.mark.parametrize("padding", [None, PADDING])
+@pytest.mark.parametrize("biased", [False, True])
+def test_torchs_own_attention_equals_the_products(monkeypatch, padding, biased):
+    q, k, v, bias = (part.detach() for part in inputs())
+    parts = q, k, v, bias if biased else None, padding
+    want = batched_products(*parts, scale=SCALE, dropout=0.0)
+    monkeypatch.setattr(attention, "products_are_faster", lambda *_: False)
+    torch.testing.assert_close(attend(*parts, scale=SCALE, dropout=0.0), want)
+
+
+def test_only_inference_without_a_bias_in_single_precision_leaves_the_products():
+    q, _, _, bias = inputs(torch.float32)
+    assert products_are_faster(q, None, 0.0)
+    with torch.no_grad():
+        assert not products_are_faster(q, None, 0.0)
+        assert products_are_faster(q, bias, 0.0) and products_are_faster(q.bfloat16(), None, 0.0)
+
+
+def test_masked_keeps_numbers_and_drops_infinities():
+    x = torch.tensor([1.5, float("inf"), -2.0])
+    kept = torch.tensor([-1, 0, -1], dtype=torch.int16)
+    assert masked(x, kept).tolist() == [1.5, 0.0, -2.0]

@@ -1,0 +1,36 @@
+"""The Triton kernels against the products that run everywhere.
+
+With TRITON_INTERPRET=1 and Triton installed they run on a CPU, too: slowly, and checked all the
+same.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from toolkit.nn.ops.banded_convolution import _Narrow
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+SHAPES = [(1, 1, 4), (5, 9, 6), (33, 9, 64), (70, 17, 54)]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not INTERPRETED and not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize(("length", "taps", "width"), SHAPES)
+def test_triton_kernels_equal_the_plain_products_forwards_and_backwards(length, taps, width):
+    pytest.importorskip("triton")
+    from toolkit.nn.ops.banded_convolution_triton import narrow_on_gpu
+
+    torch.manual_seed(0)
+    kernels = torch.randn(2, 3, length, taps, device=DEVICE, requires_grad=True)
+    v = torch.randn(2, 3, length, width, device=DEVICE, requires_grad=True)
+    gradient = torch.randn_like(v)
+    got, want = narrow_on_gpu(kernels, v), _Narrow.apply(kernels, v)
+    torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+    one = torch.autograd.grad(got, (kernels, v), gradient)
+    other = torch.autograd.grad(want, (kernels, v), gradient)
+    torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)

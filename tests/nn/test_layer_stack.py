@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.models.interface import Inputs
+from toolkit.nn.layer_stack import Layers
+
+
+def gradients(arch, recomputed, precision=torch.float32):
+    """Of an encoder with dropout on, padding and explicit chosen places, after two passes."""
+    torch.manual_seed(1)
+    encoder = build_model(arch, vocabulary_size=50, width=32, heads=2)
+    encoder.layers.recomputed = recomputed
+    tokens = torch.randint(50, (3, 9))
+    padding = torch.zeros(3, 9, dtype=torch.bool)
+    padding[1, 6:] = True
+    torch.manual_seed(2)
+    for _ in range(2):
+        with torch.autocast("cpu", precision, enabled=precision != torch.float32):
+            states = encoder(Inputs(tokens, padding=padding), torch.tensor([0, 4, 10])).states
+        states.float().square().sum().backward()
+    return {name: p.grad for name, p in encoder.named_parameters()}
+
+
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_recomputed_layers_have_exactly_the_same_gradients_with_dropout_on(arch, precision):
+    plain, again = gradients(arch, False, precision), gradients(arch, True, precision)
+    assert all(torch.equal(plain[name], again[name]) for name in plain)
+
+
+def test_recomputed_layers_run_twice_in_training_and_once_without_gradients():
+    class Counted(torch.nn.Linear):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return super().forward(x).tanh()
+
+    layers = Layers([Counted(2, 2)])
+    layers.recomputed = True
+    layers.call(layers[0], torch.ones(1, 2, requires_grad=True)).sum().backward()
+    assert layers[0].calls == 2
+    with torch.no_grad():
+        layers.call(layers[0], torch.ones(1, 2))
+    assert layers[0].calls == 3
+
+
+def test_the_names_of_a_stacks_parameters_are_those_of_a_list():
+    layers = Layers([torch.nn.Linear(2, 2)])
+    assert list(layers.state_dict()) == ["0.weight", "0.bias"]

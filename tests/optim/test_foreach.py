@@ -1,0 +1,99 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.distributed.tensor import DTensor
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import OPTIMIZERS
+from toolkit.distributed.fsdp import own_rows, rows_like, shard, whole
+from toolkit.optim.foreach import Listwise, numbers, those
+from toolkit.optim.update import update
+from toolkit.tasks.build import build_model
+
+
+class Recorder(Listwise):
+    """Takes down what moves together."""
+
+    def __init__(self, groups):
+        super().__init__(groups, lr=1.0)
+        self.moved = []
+
+    def kind(self, p):
+        return p.dim()
+
+    def begin(self, p):
+        return {"sum": torch.zeros_like(p)}
+
+    def move(self, group, these):
+        torch._foreach_add_(those(these.states, "sum"), these.g)
+        shapes = [tuple(p.shape) for p in these.p]
+        self.moved.append((group["name"], shapes, numbers(these.states)))
+
+
+def parameter(*shape):
+    p = torch.nn.Parameter(torch.zeros(shape))
+    p.grad = torch.ones(shape)
+    return p
+
+
+def test_parameters_of_one_group_and_kind_move_together():
+    optimizer = Recorder(
+        [
+            {"params": [parameter(2), parameter(2, 3), parameter(4)], "name": "a"},
+            {"params": [parameter(5)], "name": "b"},
+        ]
+    )
+    optimizer.step()
+    assert optimizer.moved == [
+        ("a", [(2,), (4,)], [1, 1]), ("a", [(2, 3)], [1]), ("b", [(5,)], [1])
+    ]  # fmt: skip
+
+
+def test_a_parameter_without_gradient_waits_and_counts_its_own_updates():
+    early, late = parameter(2), parameter(2)
+    late.grad = None
+    optimizer = Recorder([{"params": [early, late], "name": "a"}])
+    optimizer.step()
+    assert optimizer.state[late] == {}
+    late.grad = torch.ones(2)
+    optimizer.step()
+    assert optimizer.moved[-1] == ("a", [(2,), (2,)], [2, 1])
+    assert float(optimizer.state[early]["sum"][0]) == 2
+
+
+def after_three_updates(name, options, world=None):
+    """The weights of a learner, sharded where there is a world, that was given gradients."""
+    torch.manual_seed(0)
+    size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
+    if world:
+        shard(learner, list(learner.encoder.layers), world)
+    config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
+    optimizer = OPTIMIZERS[name].build(config, list(learner.named_parameters()))
+    parameters = list(learner.parameters())
+    for number in range(3):
+        random = torch.Generator().manual_seed(number)
+        for p in parameters:
+            p.grad = rows_like(p, torch.randn(p.shape, generator=random)[own_rows(p)].clone())
+        update(optimizer, parameters, clip_norm=1.0)
+    assert world is None or all(isinstance(p, DTensor) for p in parameters)
+    return [whole(p.detach()).tolist() for p in parameters]
+
+
+@pytest.mark.slow
+def test_sharded_parameters_move_as_whole_ones_do(ranks):
+    variants = [("sgd", {"momentum": 0.9}), ("adamw", {"bias_correction": False})]
+    variants += [(name, {}) for name in ("adam", "lamb", "muon", "rmsprop")]
+
+    def moved(world):
+        with pytest.raises(ToolkitError, match=r"adafactor must have whole parameters"):
+            after_three_updates("adafactor", {}, world)
+        return [after_three_updates(*variant, world) for variant in variants]
+
+    for sharded in ranks(moved):
+        for (name, options), found in zip(variants, sharded, strict=True):
+            for one, other in zip(found, after_three_updates(name, options), strict=True):
+                torch.testing.assert_close(
+                    torch.tensor(one), torch.tensor(other), atol=1e-6, rtol=0, msg=name
+                )

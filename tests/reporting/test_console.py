@@ -1,0 +1,104 @@
+import io
+
+from rich.console import Console as Terminal
+
+from toolkit.reporting.console import Console
+
+TRAIN = {
+    "update": 100,
+    "epoch": 1,
+    "loss": 5.3214,
+    "lr": 3e-4,
+    "tokens_per_second": 43210.9,
+    "updates_per_second": 2.0,
+    "data_wait_rate": 0.01,
+}
+
+
+def written(*events, terminal=False, progress="auto"):
+    out = io.StringIO()
+    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
+    console = Console(progress, total_updates=1000, terminal=screen)
+    for event, values in events:
+        console.write(event, values)
+    console.close()
+    return out.getvalue()
+
+
+def test_without_a_terminal_a_report_is_one_plain_line_with_the_time_left():
+    line = written(("train", TRAIN))
+    assert line.count("\n") == 1
+    assert " ".join(line.split()) == (
+        "train update 100/1000 epoch 1 loss 5.321 lr 3.00e-04 "
+        "43,211 tokens/s 2.00 updates/s 7:30 left"
+    )
+
+
+def test_lines_stand_below_each_other():
+    first, second = written(
+        ("train", TRAIN), ("train", {**TRAIN, "update": 1000, "loss": 12.0})
+    ).splitlines()
+    assert first.index("lr") == second.index("lr")
+    assert first.index("updates/s") == second.index("updates/s")
+
+
+def test_a_line_is_never_broken_or_coloured():
+    line = written(("save", {"update": 5, "path": "[bold]" + "x" * 300}))
+    assert line == "save   update    5/1000  [bold]" + "x" * 300 + "\n"
+
+
+def test_a_terminal_shows_a_bar_and_a_line_for_each_validation():
+    valid = {"update": 100, "epoch": 1, "subset": "valid", "loss": 4.0, "accuracy": 0.25}
+    out = written(("train", TRAIN), ("valid", valid), ("train", TRAIN), terminal=True)
+    assert "100/1000" in out and "43,211 tokens/s" in out and "7:30 left" in out
+    assert "valid  update  100/1000  epoch   1  valid  loss 4.000   accuracy 0.250\n" in out
+    assert "train  update" not in out
+
+
+def test_lines_can_be_asked_for_on_a_terminal():
+    assert "train  update" in written(("train", TRAIN), terminal=True, progress="lines")
+
+
+def test_a_figure_that_is_missing_or_no_number_is_left_out():
+    assert written(("train", {"update": 1, "loss": None})).split() == ["train", "update", "1/1000"]
+
+
+def a_console(terminal):
+    out = io.StringIO()
+    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
+    return Console(total_updates=1000, terminal=screen), out
+
+
+def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
+    console, out = a_console(terminal=True)
+    console.write("train", TRAIN)
+    with console.work("validating valid", 900, "examples") as work:
+        work.advance(300)
+        console.bar.refresh()
+        assert [task.completed for task in console.bar.tasks] == [100, 300]
+    assert len(console.bar.tasks) == 1 and "300 of 900 examples" in out.getvalue()
+    console.close()
+
+
+def test_without_a_bar_it_has_a_line_a_minute():
+    console, out = a_console(terminal=False)
+    with console.work("validating valid", 900, "examples") as work:
+        work.now = iter([work.begun + s for s in (10, 61, 70, 121)]).__next__
+        for _ in range(4):
+            work.advance(100)
+    assert out.getvalue().splitlines() == [
+        "validating valid: 200 of 900 examples, 3 a second, 3:34 left",
+        "validating valid: 400 of 900 examples, 3 a second, 2:31 left",
+    ]
+
+
+def test_each_of_several_objectives_is_shown_and_a_single_one_is_the_loss():
+    figures = {"update": 5, "loss": 9.0, "mlm_loss": 6.0, "mpm_loss": 3.0, "mpm_accuracy": 0.25}
+    several = written(("valid", {**figures, "subset": "valid"}))
+    assert "valid  mlm 6.000  mpm 3.000  mpm accuracy 0.250  loss 9.000" in several
+    assert "mlm" not in written(("valid", {"update": 5, "loss": 6.0, "mlm_loss": 6.0}))
+
+
+def test_how_good_translations_are_is_shown_at_every_validation():
+    line = written(("valid", {"update": 5, "ppl": 8.0, "bleu": 31.126, "chrf": 58.4}))
+    assert line.split("  ")[-2:] == ["bleu 31.13", "chrf 58.40\n"]

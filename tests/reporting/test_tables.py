@@ -1,0 +1,97 @@
+import io
+import json
+import math
+
+import pytest
+from rich.console import Console as Terminal
+
+from toolkit.reporting.tables import Table
+
+TABLE = Table(
+    columns=["run", "mean_loss", "n"],
+    rows=[["a_b|c", 5.25, 3], ["lr=1%", 10.5, 2]],
+    best=0,
+    caption="loss on valid",
+)
+
+
+def test_text_is_aligned_with_the_best_row_starred():
+    assert TABLE.text().splitlines() == [
+        "loss on valid",
+        "run      mean_loss  n",
+        "a_b|c *      5.250  3",
+        "lr=1%       10.500  2",
+    ]
+
+
+def test_markdown_protects_pipes_and_marks_the_best_row():
+    assert TABLE.markdown().splitlines() == [
+        "loss on valid",
+        "",
+        "| run | mean_loss | n |",
+        "| --- | ---: | ---: |",
+        "| **a_b\\|c** | 5.250 | 3 |",
+        "| lr=1% | 10.500 | 2 |",
+    ]
+
+
+def test_latex_escapes_what_latex_would_read():
+    assert TABLE.latex().splitlines() == [
+        "% loss on valid",
+        "\\begin{tabular}{lrr}",
+        "\\toprule",
+        "run & mean\\_loss & n \\\\",
+        "\\midrule",
+        "\\textbf{a\\_b|c} & 5.250 & 3 \\\\",
+        "lr=1\\% & 10.500 & 2 \\\\",
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+
+
+def test_json_keeps_full_precision_and_what_else_is_given():
+    value = json.loads(TABLE.json(metric="loss"))
+    assert value["rows"][1] == {"run": "lr=1%", "mean_loss": 10.5, "n": 2}
+    assert (value["best"], value["metric"]) == (0, "loss")
+
+
+def test_text_that_stands_for_numbers_is_aligned_like_them():
+    table = Table(
+        columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], numbers=["tokens"]
+    )
+    assert table.text().splitlines() == ["split  tokens", "a           7", "b       1,200"]
+
+
+def test_a_missing_number_is_a_dash():
+    table = Table(columns=["x", "deviation"], rows=[["a", None], ["b", 0.0123456]])
+    assert table.text().splitlines() == ["x  deviation", "a          -", "b   0.012346"]
+
+
+def test_columns_shown_together_have_equal_decimals():
+    table = Table(
+        columns=["mean", "deviation"], rows=[[6.5, 0.0123]], together=("mean", "deviation")
+    )
+    assert table.text().splitlines()[1].split() == ["6.5000", "0.0123"]
+
+
+def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
+    drawn, plain = io.StringIO(), io.StringIO()
+    TABLE.print(Terminal(file=drawn, force_terminal=True, width=60))
+    TABLE.print(Terminal(file=plain))
+    assert "a_b|c *" in drawn.getvalue() and "\x1b[1m" in drawn.getvalue()
+    assert plain.getvalue() == TABLE.text()
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([12.5, math.nan, math.inf], ["12.500", "nan", "inf"]),
+        ([math.nan, 0.0], ["nan", "0.0"]),
+        ([1e-9, 2e-30], ["0.0000000", "0.0000000"]),
+        ([-123456.0, 0.0], ["-123456", "0"]),
+        ([None, None], ["-", "-"]),
+    ],
+)
+def test_numbers_that_have_no_size_do_not_tell_the_decimals(cells, text):
+    lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
+    assert [line.strip() for line in lines[1:]] == text

@@ -1,0 +1,106 @@
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.reporting.sinks import IDENTITY, WeightsAndBiases
+
+
+class Refusal(Exception):
+    """Stands in for wandb.Error."""
+
+
+@pytest.fixture
+def wandb(monkeypatch):
+    """A module that keeps what it is told."""
+    told = SimpleNamespace(starts=[], logs=[], metrics=[], finished=0, Error=Refusal)
+
+    def finish():
+        told.finished += 1
+
+    def init(**options):
+        told.starts.append(options)
+        return SimpleNamespace(
+            id=options["id"] or f"id{len(told.starts)}",
+            log=told.logs.append,
+            finish=finish,
+            define_metric=lambda name, **more: told.metrics.append((name, more)),
+        )
+
+    told.init, told.Settings = init, lambda **options: options
+    monkeypatch.setitem(sys.modules, "wandb", told)
+    return told
+
+
+def test_numbers_are_reported_over_the_update(wandb, tmp_path):
+    sink = WeightsAndBiases("novels", tmp_path, {"arch": {"name": "bert"}})
+    sink.write("train", {"update": 5, "loss": 2.5, "note": "text"})
+    sink.write("valid", {"update": 5, "subset": "test", "loss": 2.0})
+    sink.write("save", {"update": 5, "seconds": 1.0})
+    assert wandb.logs == [{"update": 5, "train/loss": 2.5}, {"update": 5, "valid/test/loss": 2.0}]
+    assert wandb.metrics == [("update", {}), ("*", {"step_metric": "update"})]
+    start = wandb.starts[0]
+    assert (start["project"], start["name"], start["id"]) == ("novels", tmp_path.name, None)
+    assert start["config"] == {"arch": {"name": "bert"}} and start["settings"]["console"] == "off"
+
+
+def test_a_run_that_goes_on_goes_on_there_and_says_nothing_twice(wandb, tmp_path):
+    first = WeightsAndBiases("novels", tmp_path, {})
+    records = [{"event": "train", "update": u, "loss": 1.0} for u in (2, 4, 6)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    first.close()
+    second = WeightsAndBiases("novels", tmp_path, {}, resumed_at=4)
+    for update in (6, 8):
+        second.write("train", {"update": update, "loss": 1.0})
+    assert wandb.starts[1]["id"] == "id1" and wandb.starts[1]["resume"] == "allow"
+    assert [log["update"] for log in wandb.logs] == [8]
+
+
+@pytest.mark.parametrize(("project", "resumed_at"), [("novels", 0), ("another", 4)])
+def test_a_run_from_the_start_or_of_another_project_is_a_new_one(
+    wandb, tmp_path, project, resumed_at
+):
+    WeightsAndBiases("novels", tmp_path, {})
+    WeightsAndBiases(project, tmp_path, {}, resumed_at=resumed_at)
+    assert wandb.starts[1]["id"] is None
+    assert json.loads((tmp_path / IDENTITY).read_text()) == {"project": project, "run": "id2"}
+
+
+def test_a_damaged_identity_is_a_new_run(wandb, tmp_path):
+    (tmp_path / IDENTITY).write_text("[")
+    WeightsAndBiases("novels", tmp_path, {}, resumed_at=4)
+    assert wandb.starts[0]["id"] is None
+
+
+def test_closing_twice_finishes_once(wandb, tmp_path):
+    sink = WeightsAndBiases("novels", tmp_path, {})
+    sink.close()
+    sink.close()
+    assert wandb.finished == 1
+
+
+def test_without_wandb_one_line_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(ToolkitError, match=r"needs wandb, but that is not installed. Run pip inst"):
+        WeightsAndBiases("novels", tmp_path, {})
+
+
+def test_a_refusal_of_the_service_is_a_users_matter(wandb, monkeypatch, tmp_path):
+    def init(**options):
+        raise Refusal("no API key")
+
+    monkeypatch.setattr(wandb, "init", init)
+    with pytest.raises(
+        ToolkitError, match=r"W&B says: no API key. Run wandb login, or set WANDB_M"
+    ):
+        WeightsAndBiases("novels", tmp_path, {})
+
+
+def test_an_identity_that_cannot_be_written_is_told(wandb, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ToolkitError, match=r"wandb.json must be writable, but is not: Not a direct"
+    ):
+        WeightsAndBiases("novels", tmp_path / "file", {})

@@ -1,0 +1,55 @@
+import io
+
+from rich.console import Console as Terminal
+
+from toolkit.sweep.jobs import Ended, Job
+from toolkit.sweep.progress import Watch, latest_record
+
+RECORDS = '{"event": "train", "update": 5, "loss": 2.5}\n{"event": "valid", "update": 5}\n{"ev'
+
+
+def job(folder, name):
+    return Job(name=name, command=["true"], folder=folder / name)
+
+
+def watched(folder, *, terminal):
+    """What is shown of one run that finishes and one that fails, of three altogether."""
+    out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
+    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
+    for one in jobs:
+        one.folder.mkdir()
+        (one.folder / "metrics.jsonl").write_text(RECORDS)
+    with Watch(jobs, total=3, updates=10, terminal=screen) as watch:
+        watch(jobs, {})
+        watch(jobs[1:], {"a": Ended(0, 61.0, "")})
+        watch([], {"a": Ended(0, 61.0, ""), "b": Ended(2, 5.0, "no such folder")})
+    return out.getvalue()
+
+
+def test_without_a_terminal_starts_and_ends_are_a_line_each(tmp_path):
+    assert watched(tmp_path, terminal=False).splitlines() == [
+        "1 of 3 runs were finished before",
+        f"started   a (2/3), log in {tmp_path}/a/log.txt",
+        f"started   b (3/3), log in {tmp_path}/b/log.txt",
+        "finished  a in 1:01",
+        "failed    b after 0:05: no such folder",
+    ]
+
+
+def test_a_terminal_shows_how_far_each_run_is(tmp_path):
+    shown = watched(tmp_path, terminal=True)
+    assert "5/10  loss 2.500" in shown and "started" not in shown
+    assert "failed    b after 0:05: no such folder" in shown
+
+
+def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
+    out = io.StringIO()
+    with Watch([job(tmp_path, "a")], total=1, updates=10, terminal=Terminal(file=out)) as watch:
+        watch([], {"a": Ended(143, 3.0, "save  update 5")})
+    assert out.getvalue() == "stopped   a after 0:03\n"
+
+
+def test_the_latest_record_is_found_behind_a_torn_line(tmp_path):
+    (tmp_path / "log").write_text(RECORDS)
+    assert latest_record(tmp_path / "log")["update"] == 5
+    assert latest_record(tmp_path / "missing") is None

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.tasks.glue.config import GlueConfig, suited
+
+
+@pytest.mark.parametrize(("arch", "usual"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
+def test_a_text_has_128_tokens_unless_more_are_asked_for(arch, usual):
+    assert suited(GlueConfig(), ARCHITECTURES[arch].config).tokens_per_sample == usual
+
+
+def test_without_a_table_of_positions_texts_may_be_of_any_length():
+    c, arch = GlueConfig(tokens_per_sample=9999), ARCHITECTURES["composite_bert"].config
+    assert suited(c, arch) == c
+    with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 999"):
+        suited(c, replace(arch, absolute_positions=True))
+
+
+@pytest.mark.parametrize(
+    ("task", "usual"),
+    [("glue", 128), ("squad", 384), ("multiple_choice", 512), ("pos_tagging", 512)],
+)
+def test_the_usual_length_of_a_task_holds_where_there_is_no_table(task, usual):
+    config, arch = TASKS[task].config, ARCHITECTURES["composite_bert_small"].config
+    assert TASKS[task].build.suited(config, arch).tokens_per_sample == usual
+
+
+def test_longer_texts_are_read_where_the_architecture_takes_them():
+    c = GlueConfig(tokens_per_sample=512)
+    assert suited(c, ARCHITECTURES["taco"].config) == c
+    with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 512"):
+        suited(c, ARCHITECTURES["bert"].config)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
+        ({"head_dropout": 1.0}, r"task.head_dropout must lie between 0 and 1, 1 excluded, but"),
+        ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be at least 5, or 0 for the usu"),
+    ],
+)
+def test_options_out_of_range_are_refused(wrong, message):
+    with pytest.raises(ToolkitError, match=message):
+        GlueConfig(**wrong)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.criteria import Classes, Values
+from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.distributed import World
+from toolkit.tasks.glue.config import GlueConfig
+from toolkit.tasks.glue.examples import LabelledExamples
+from toolkit.tasks.glue.predictions import GlueAnswers
+
+
+@pytest.fixture
+def answered(glue):
+    """Answers to a split of a task, given batch by batch in another order."""
+
+    def call(task, given, split="train"):
+        rows = LabelledSplit(glue(task), split)
+        examples = LabelledExamples(GlueConfig(tokens_per_sample=20), rows, training=False)
+        answers, scores = GlueAnswers(rows), torch.tensor(given, dtype=torch.float32)
+        kind = Values if rows.number else Classes
+        for ids in (np.array([3, 0]), np.setdiff1d(np.arange(len(rows)), [3, 0]), np.zeros(0, int)):
+            batch = examples.collate(ids, None)
+            found = scores[ids] if len(ids) else scores[:1]
+            answers.hear(batch, {"label": kind(found, batch.targets)})
+        answers.gather(World())
+        return answers
+
+    return call
+
+
+def test_figures_of_classes_are_those_of_all_rows(answered):
+    right = [[1.0, 0.0], [0.0, 1.0]] * 4
+    assert answered("RTE", right).figures() == {
+        "accuracy": 1.0,
+        "f1": 1.0,
+        "matthews": 1.0,
+        "score": 1.0,
+    }
+    figures = answered("RTE", [[0.0, 1.0]] * 8).figures()
+    assert figures["accuracy"] == figures["score"] == 0.5 and figures["matthews"] == 0.0
+
+
+def test_figures_of_numbers_are_those_of_all_rows(answered):
+    found = answered("STS-B", [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]).figures()
+    want = np.corrcoef([3.8, 0.0] * 4, [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0])[0, 1]
+    assert found["pearson"] == pytest.approx(want, abs=1e-12)
+    assert found["score"] == (found["pearson"] + found["spearman"]) / 2
+
+
+def test_each_class_is_told_of(answered):
+    answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0]] * 2)
+    [table] = answers.tables()
+    assert [row[0] for row in table.rows] == ["entailment", "not_entailment"]
+    assert answers.events()[-1][1]["counts"] == [[3, 1], [0, 4]]
+
+
+def test_answers_are_written_by_name(answered, tmp_path):
+    answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4).write(tmp_path / "x.tsv")
+    lines = (tmp_path / "x.tsv").read_text().splitlines()
+    assert lines[:3] == ["index\tprediction", "0\tentailment", "1\tnot_entailment"]
+
+
+def test_numbers_have_neither_tables_nor_events(answered):
+    answers = answered("STS-B", [1.0] * 8)
+    assert not answers.tables() and not answers.events()
+    assert np.isnan(answers.figures()["score"])
+
+
+def test_rows_without_known_answers_do_not_count(answered):
+    answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
+    answers.split.known[-2:] = False
+    assert answers.figures()["accuracy"] == 1.0
+    assert answers.confusion.tolist() == [[3, 0], [0, 3]]
+
+
+@pytest.mark.parametrize("task", ["RTE", "STS-B"])
+def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
+    given = [1, 0, 0, 1, 1, 0, 1, 1] if task == "RTE" else [3.2, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]
+    said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
+    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    found = GlueAnswers(LabelledSplit(glue(task), "train"))
+    found.gather(World())
+    assert found.given.tolist() == given
+
+
+def test_three_classes_have_no_f1_of_their_own(answered):
+    answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
+    answers.labels = replace(
+        answers.labels, classes=["entailment", "neutral", "contradiction"], figures=["accuracy"]
+    )
+    assert answers.figures() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}

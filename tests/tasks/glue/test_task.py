@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model, load_checkpoint
+from toolkit.commands.validate import evaluate
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.load import compose
+from toolkit.config.run import Chosen
+from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.models.interface import Sizes
+from toolkit.optim.parameter_groups import OptimizerConfig, groups
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.glue.config import GlueConfig
+from toolkit.tasks.glue.examples import LabelledExamples
+from toolkit.training.run import run
+
+ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
+
+
+def examples(folder, split="train"):
+    c = GlueConfig(tokens_per_sample=20)
+    return LabelledExamples(c, LabelledSplit(folder, split), training=False)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_an_answer_does_not_depend_on_the_rows_beside_it(glue, arch):
+    torch.manual_seed(0)
+    folder = glue()
+    sizes = {"vocabulary_size": len(folder.vocabulary), "labels": 2}
+    learner, found = build_model(arch, task="glue", **sizes).eval(), examples(folder)
+    together = learner(found.collate(np.arange(2), None))["label"].logits
+    alone = [learner(found.collate(np.array([i]), None))["label"].logits for i in range(2)]
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
+
+
+def test_the_pooled_head_has_the_weights_that_converted_models_bring():
+    learner = build_model("bert_tiny", vocabulary_size=40, labels=3, task="glue")
+    names = [name for name, _ in learner.named_parameters() if name.startswith("task.")]
+    assert sorted(names) == [
+        "task.head.output.bias",
+        "task.head.output.weight",
+        "task.pooler.bias",
+        "task.pooler.weight",
+    ]
+    width = learner.encoder.width
+    assert learner.task.pooler.weight.shape == (width, width)
+
+
+@pytest.mark.parametrize("head", ["plain", "pooled"])
+def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
+    folder = glue()
+    sizes, found = Sizes(tokens=len(folder.vocabulary), labels=2), examples(folder)
+    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    learner = build_learner(arch, Chosen("glue", GlueConfig(head=head)), sizes).eval()
+    batch, columns = found.collate(np.arange(3), None), learner.encoder.columns
+    states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
+    x = torch.cat([states[:, columns.words], states[:, columns.positions]], -1)
+    assert x.shape[1] == arch.config.word_width + arch.config.position_width
+    pooler, output = learner.task.pooler, learner.task.head.output
+    x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x
+    wanted = x @ output.weight.T + output.bias
+    torch.testing.assert_close(learner(batch)["label"].logits, wanted, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
+def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
+    learner = build_model(arch, vocabulary_size=40, labels=2, task="glue", layers=3)
+    c = OptimizerConfig(lr=1.0, layer_rate_decay=0.5)
+    rates = {n: g["lr"] for g in groups(learner.named_parameters(), c) for n, _ in g["params"]}
+    for name, rate in rates.items():
+        layer = re.search(r"^encoder\.layers\.(\d)", name)
+        inside = 0.5 ** (3 - int(layer[1])) if layer else 0.5**4
+        assert rate == (1.0 if name.startswith("task.") else inside), name
+
+
+def test_data_without_classes_is_refused():
+    with pytest.raises(ToolkitError, match=r"must know how many classes there are, but the data"):
+        build_model("bert_tiny", vocabulary_size=40, task="glue")
+
+
+def options(folder, target, **changes):
+    small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "glue"}
+    recipe = {"lr": 3e-3, "batch_size": 2, "num_workers": 0, "max_epoch": 6, "best_metric": "score"}
+    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    return compose({**small, **recipe, **where, **changes})
+
+
+def test_a_run_learns_classes_and_writes_its_answers(glue, tmp_path):
+    folder = glue()
+    changes = {"task.head": "plain", "data.valid_subset": "train,valid"}
+    result = run(options(folder, tmp_path / "run", **changes))
+    assert result.best["metric"] == "score" and result.valid["train"]["loss"] < math.log(2)
+    assert set(result.valid["valid"]) > {"accuracy", "f1", "matthews", "score", "loss"}
+    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv"), "json": str(tmp_path / "told")}
+    found = evaluate(ValidateConfig(**given, valid_subset="test", **files))
+    assert found[str(tmp_path / "run")]["test"] == {"examples": 2}
+    assert (tmp_path / "x.tsv").read_text().startswith("index\tprediction\n0\t")
+    assert json.loads((tmp_path / "told").read_text().splitlines()[-1])["examples"] == 2
+
+
+def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, capfd):
+    first = glue()
+    run(options(first, tmp_path / "first", max_epoch=1))
+    capfd.readouterr()
+    second = glue("STS-B", codec_from=str(first.path))
+    more = {"finetune_from": str(tmp_path / "first"), "data.valid_subset": "train"}
+    result = run(options(second, tmp_path / "second", **more, max_epoch=3))
+    assert {"pearson", "spearman", "score"} < set(result.valid["train"])
+    assert not {"ppl", "accuracy"} & {*result.valid["train"], *result.train}
+    told = capfd.readouterr().err
+    assert "of another shape in the checkpoint: task.head.output.weight (2, 128) for (1, 1" in told
+    assert load_checkpoint(tmp_path / "second").codec.labels.task == "STS-B"
+
+
+def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
+    folder = glue()
+    run(options(folder, tmp_path / "run", max_epoch=1))
+    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "told")}
+    with pytest.raises(ToolkitError, match=r"predictions must go where files can be written"):
+        evaluate(ValidateConfig(**given, **files))
+    assert "matthews" in capfd.readouterr().out.splitlines()[-2]
+    assert "matthews" in json.loads((tmp_path / "told").read_text().splitlines()[-1])
+
+
+def test_tables_of_classes_say_whose_they_are_where_there_are_several(glue, tmp_path, capfd):
+    folder, path = glue(), str(tmp_path / "run")
+    run(options(folder, path, max_epoch=1))
+    given = {"folders": [str(folder.path)], "path": [path], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv")}
+    for subsets, wanted in (("train,valid", [f"{path} train", f"{path} valid"]), ("valid", [])):
+        capfd.readouterr()
+        evaluate(ValidateConfig(**given, valid_subset=subsets, **({} if wanted else files)))
+        lines = capfd.readouterr().out.splitlines()
+        heads = [number for number, line in enumerate(lines) if line.startswith("class ")]
+        assert [lines[it - 1] for it in heads if it] == wanted and heads
+        assert wanted or lines[-1] == f"wrote {tmp_path / 'x.tsv'}"

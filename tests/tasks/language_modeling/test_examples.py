@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.criteria import IGNORED
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.huggingface import GivenTokenizer
+from toolkit.tasks.language_modeling.examples import BlockExamples
+
+
+@pytest.fixture
+def examples(data):
+    def make(split="valid", fixed_shapes=False, **options):
+        options = {"samples": "blocks", "ends": "items", "tokens_per_sample": 20, **options}
+        return BlockExamples(DataFolder.open(data), split, fixed_shapes=fixed_shapes, **options)
+
+    return make
+
+
+def test_only_symbols_of_the_text_are_asked_for(examples, data):
+    found, column = examples(), DataFolder.open(data).split("valid").column("tokens")
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    assert batch.weights == {"lm": float(column.elements + column.items)}
+    assert batch.tokens == len(batch.targets) == len(batch.places) == found.lengths.sum()
+    assert batch.inputs.tokens.shape[0] == batch.sentences == len(found.lengths)
+
+
+def test_words_are_counted_with_the_ends_of_items(examples, data):
+    batch = examples(tokens_per_sample=500).collate(np.zeros(1, np.int64), None)
+    folder = DataFolder.open(data)
+    column, words = folder.split("valid").column("tokens"), folder.vocabulary
+    [part] = column.parts
+    text = part.take(np.arange(part.elements)[None], np.zeros(1, int), np.array([part.elements]))
+    assert batch.words == sum("▁" in words.symbols[i] for i in text[0]) + column.items
+
+
+def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    level = tokenizers.pre_tokenizers.ByteLevel
+    bytewise = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    bytewise.pre_tokenizer = level(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    lines = ["the cat sat on the mat", "a dog runs far"] * 4
+    learning = tokenizers.trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=level.alphabet()
+    )
+    bytewise.train_from_iterator(lines, learning)
+    roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+    (tmp_path / "codec").mkdir()
+    GivenTokenizer(bytewise.to_str(), roles).save(tmp_path / "codec")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    text, codec, place = (str(tmp_path / name) for name in ("text", "codec", "bin"))
+    preprocess(PreprocessConfig(trainpref=text, codec_from=codec, destdir=place, workers=1))
+    options = {"samples": "items", "ends": "items", "tokens_per_sample": 64}
+    found = BlockExamples(DataFolder.open(place), "train", fixed_shapes=False, **options)
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    assert batch.words == sum(len(line.split()) + 1 for line in lines)
+
+
+def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
+    batch = examples().collate(np.zeros(0, np.int64), None)
+    assert batch.weights == {"lm": 0.0} and (batch.sentences, batch.tokens, batch.words) == (0,) * 3
+    assert (batch.targets == IGNORED).all()
+
+
+def test_places_may_be_filled_up_for_stable_shapes(examples):
+    batch = examples(fixed_shapes=True).collate(np.arange(1), None)
+    assert len(batch.places) == 64 and (batch.targets != IGNORED).sum() == 20
+    assert torch.equal(batch.places[:20], torch.arange(20)) and not batch.places[20:].any()
+
+
+CHANGES = ({}, {"samples": "items"}, {"ends": "documents"}, {"tokens_per_sample": 21})
+
+
+def test_the_vocabulary_is_left_as_it_is(examples, data):
+    folder = DataFolder.open(data)
+    BlockExamples(
+        folder, "valid", samples="blocks", ends="items", tokens_per_sample=20, fixed_shapes=False
+    )
+    assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
+
+
+def test_options_change_the_fingerprint(examples):
+    prints = {examples(**o).fingerprint for o in CHANGES}
+    assert len(prints) == len(CHANGES)

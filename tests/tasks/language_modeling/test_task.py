@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.models.transformer_lm import TransformerLMConfig
+from toolkit.optim.precision import Precision
+from toolkit.tasks.language_modeling.task import LanguageModeling, LanguageModelingConfig
+from toolkit.training.evaluation import figures, ratios
+
+
+@pytest.fixture
+def examples(data):
+    config = LanguageModelingConfig(tokens_per_sample=12)
+    options = {"seed": 1, "training": False, "fixed_shapes": False}
+    return LanguageModeling.examples(config, DataFolder.open(data), "valid", **options)
+
+
+@pytest.fixture
+def learner(data):
+    torch.manual_seed(1)
+    size = len(DataFolder.open(data).vocabulary)
+    shape = {"layers": 1, "width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0}
+    made = build_model(
+        "transformer_lm_tiny", vocabulary_size=size, task="language_modeling", **shape
+    )
+    return made.eval()
+
+
+def test_each_symbol_is_told_from_those_before_it(learner, examples):
+    batch = examples.collate(np.arange(3), None)
+    logits, targets = learner(batch)["lm"]
+    assert logits.shape == (len(targets), learner.encoder.words.num_embeddings)
+    tokens = batch.inputs.tokens.clone()
+    tokens[:, 5:] = 7
+    changed = learner(batch._replace(inputs=batch.inputs._replace(tokens=tokens)))["lm"].logits
+    early = batch.places % tokens.shape[1] < 5
+    torch.testing.assert_close(changed[early], logits[early])
+
+
+def test_perplexities_are_of_tokens_and_of_words(learner, examples):
+    criterion = CrossEntropy(CrossEntropyConfig(label_smoothing=0.3))
+    batches = [examples.collate(np.array([i]), None) for i in range(len(examples.lengths))]
+    sums = {}
+    for batch in batches:
+        with torch.no_grad():
+            found = figures(learner, criterion, batch, Precision("fp32", torch.device("cpu")))
+        for name, value in found.items():
+            sums[name] = np.asarray(sums.get(name, 0.0) + float(value))
+    told = ratios(sums, learner.task.coefficients, perplexity=True)
+    with torch.no_grad():
+        log_p = [learner(batch)["lm"] for batch in batches]
+    total = sum(torch.nn.functional.cross_entropy(*p, reduction="sum").item() for p in log_p)
+    tokens, words = (sum(getattr(batch, name) for batch in batches) for name in ("tokens", "words"))
+    assert told["ppl"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
+    assert told["word_ppl"] == pytest.approx(math.exp(total / words), rel=1e-5)
+    assert told["nll"] == pytest.approx(total / tokens, rel=1e-5) and told["loss"] != told["nll"]
+
+
+def test_only_a_decoder_alone_is_a_language_model():
+    for arch in ("transformer_tiny", "bert_tiny"):
+        with pytest.raises(ToolkitError, match=r"an architecture of a decoder alone, but"):
+            build_model(arch, vocabulary_size=17, task="language_modeling")
+
+
+def test_samples_are_as_long_as_asked_usual_or_possible():
+    def suited(asked=0, **arch):
+        config = LanguageModelingConfig(tokens_per_sample=asked)
+        return LanguageModeling.suited(config, TransformerLMConfig(**arch)).tokens_per_sample
+
+    learnt = {"positions": "learnt", "max_positions": 50}
+    assert (suited(), suited(2000), suited(**learnt), suited(20, **learnt)) == (512, 2000, 50, 20)
+    with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
+        suited(60, **learnt)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": "pairs"}, r"task.samples must be one of blocks, documents, items, but"),
+        ({"samples": "items", "ends": "documents"}, r"task.ends must be items where samples are"),
+        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        LanguageModelingConfig(**options)

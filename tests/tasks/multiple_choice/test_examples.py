@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED
+from toolkit.data.formats.qa.split import ChoiceSplit
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
+from toolkit.tasks.multiple_choice.examples import ChoiceExamples
+
+
+def examples(folder, split="train", most=30, training=False):
+    c = MultipleChoiceConfig(tokens_per_sample=most)
+    return ChoiceExamples(c, ChoiceSplit(folder, split), training=training)
+
+
+def test_every_option_is_read_beside_its_passage(questions):
+    folder = questions("race")
+    batch = examples(folder).collate(np.array([1]), None)
+    words, codec = folder.vocabulary, folder.codec
+    passage = codec.encode("the cat sat on a mat and saw dogs")
+    wanted = [
+        [words.cls, *passage, words.sep, *codec.encode(f"the cat saw {option}"), words.sep]
+        for option in ("dogs", "cats")
+    ]
+    assert batch.inputs.tokens.tolist() == wanted and batch.targets.tolist() == [0]
+    assert batch.rows.tolist() == [[0, 1]] and batch.sentences == 1
+    assert batch.tokens == sum(map(len, wanted))
+
+
+def test_questions_may_have_different_numbers_of_options(questions):
+    first = questions("swag")
+    second = questions("race", tokenizer=None, codec_from=str(first.path))
+    found = examples(DataFolder.open(first.path, second.path))
+    batch = found.collate(np.array([1, 9]), None)
+    assert batch.rows.tolist() == [[0, 1, 2], [3, 4, -1]] and batch.targets.tolist() == [2, 0]
+    places = batch.inputs.tokens.numel()
+    assert places <= found.lengths[[1, 9]].max() * 2, "the bound on tokens holds"
+
+
+def test_long_passages_are_cut_and_that_is_told(questions):
+    found = examples(questions("race"), most=9)
+    assert found.collate(np.arange(2), None).inputs.tokens.shape == (4, 9)
+    assert "cut" in found.remark and found.lengths.max() == 18
+
+
+def test_an_idle_rank_and_unknown_answers_weigh_nothing(questions, tmp_path):
+    folder = questions("swag")
+    idle = examples(folder).collate(np.zeros(0, np.int64), None)
+    assert idle.weights == {"choice": 0.0} and idle.questions.tolist() == [-1] and not idle.tokens
+    path = tmp_path / "test.csv"
+    path.write_text("sent1,sent2,ending0,ending1\nthe cat,it,sat,ran\n")
+    folder = questions("swag", testpref=str(path))
+    unknown = examples(folder, "test").collate(np.arange(1), None)
+    assert unknown.targets.tolist() == [IGNORED] and unknown.weights == {"choice": 0.0}
+    with pytest.raises(ToolkitError, match=r"questions to train on must have answers, but split"):
+        examples(folder, "test", training=True)

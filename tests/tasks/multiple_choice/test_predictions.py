@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import Classes
+from toolkit.data.formats.qa.split import ChoiceSplit
+from toolkit.distributed import World
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
+from toolkit.tasks.multiple_choice.examples import ChoiceExamples
+from toolkit.tasks.multiple_choice.predictions import ChoiceAnswers
+
+
+@pytest.fixture
+def answered(questions):
+    """Answers given batch by batch in another order."""
+
+    def call(form, given):
+        split = ChoiceSplit(questions(form), "valid")
+        examples = ChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), split, training=False)
+        answers = ChoiceAnswers(split)
+        everything = np.arange(len(split))
+        for ids in (everything[2:], everything[:2], everything[:0]):
+            batch = examples.collate(ids, None)
+            scores = torch.zeros(batch.rows.shape)
+            for row, question in enumerate(ids.tolist()):
+                scores[row, given[question]] = 1.0
+            answers.hear(batch, {"choice": Classes(scores, batch.targets)})
+        answers.gather(World())
+        return answers
+
+    return call
+
+
+def test_parts_have_figures_of_their_own(answered):
+    found = answered("race", [1, 0, 0, 0]).figures()
+    assert found == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
+
+
+def test_one_part_has_none(answered):
+    assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).figures() == {"accuracy": 5 / 8}
+
+
+def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
+    answered("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert found == {"high/1.txt": {"1": "B", "2": "A"}, "middle/2.txt": {"1": "A", "2": "B"}}
+
+
+def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
+    answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
+
+
+@pytest.mark.parametrize(
+    ("form", "count", "message"),
+    [
+        ("swag", 8, r"by their row, but '0' is"),
+        ("race", 4, r"by their passage and number, but 'high"),
+    ],
+)
+def test_answers_of_two_files_that_are_called_the_same_are_refused(
+    answered, tmp_path, form, count, message
+):
+    answers = answered(form, [0] * count)
+    answers.split.records[1] = answers.split.records[0]
+    with pytest.raises(ToolkitError, match=message):
+        answers.write(tmp_path / "x")
+
+
+def test_questions_without_known_answers_do_not_count(answered):
+    answers = answered("race", [1, 0, 0, 0])
+    answers.split.answers[[1, 2, 3]] = [-1, -1, -1]
+    assert answers.figures() == {
+        "accuracy": 1.0,
+        "high_accuracy": 1.0,
+        "middle_accuracy": pytest.approx(float("nan"), nan_ok=True),
+    }
+
+
+def test_ranks_have_the_answers_of_all(answered, monkeypatch):
+    given = [1, 2, 0, 2, 0, 0, 1, 0]
+    whole = answered("swag", given)
+    said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
+    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    found = ChoiceAnswers(whole.split)
+    found.gather(World())
+    assert found.given.tolist() == given and found.figures() == whole.figures()

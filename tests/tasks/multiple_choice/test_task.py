@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.commands.validate import evaluate
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.load import compose
+from toolkit.data.formats.qa.split import ChoiceSplit
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
+from toolkit.tasks.multiple_choice.examples import ChoiceExamples
+from toolkit.training.run import run
+
+
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "taco_tiny"])
+def test_scores_do_not_depend_on_the_questions_beside(questions, arch):
+    torch.manual_seed(0)
+    first = questions("swag")
+    second = questions("race", tokenizer=None, codec_from=str(first.path))
+    folder = DataFolder.open(first.path, second.path)
+    sizes = {"vocabulary_size": len(folder.vocabulary)}
+    learner = build_model(arch, task="multiple_choice", **sizes).eval()
+    found = ChoiceExamples(
+        MultipleChoiceConfig(tokens_per_sample=20), ChoiceSplit(folder, "train"), training=False
+    )
+    together = learner(found.collate(np.array([0, 8]), None))["choice"].logits
+    alone = [learner(found.collate(np.array([i]), None))["choice"].logits[0] for i in (0, 8)]
+    torch.testing.assert_close(together[0], alone[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(together[1, :2], alone[1], atol=1e-5, rtol=1e-4)
+    assert together[1, 2] == -1e4
+
+
+def options(folder, target, **changes):
+    small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0}
+    recipe = {"lr": 3e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 8}
+    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    task = {"task": "multiple_choice", "best_metric": "accuracy", "training.precision": "fp32"}
+    return compose({**small, **recipe, **where, **task, **changes})
+
+
+def test_a_run_learns_to_choose_and_writes_what_it_chose(questions, tmp_path):
+    folder = questions("swag")
+    result = run(options(folder, tmp_path / "run"))
+    assert result.best["value"] == 1.0 and result.valid["valid"]["loss"] < math.log(3)
+    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    evaluate(ValidateConfig(**given, predictions=str(tmp_path / "x.csv"), precision="fp32"))
+    assert (tmp_path / "x.csv").read_text() == "row,label\n" + "".join(
+        f"{row},{label}\n" for row, label in enumerate([1, 2] * 4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
+        ({"head_dropout": 1.0}, r"task.head_dropout must lie between 0 and 1, 1 excluded, but is"),
+        (
+            {"tokens_per_sample": 3},
+            r"task.tokens_per_sample must be at least 8, or 0 for the usual",
+        ),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(wrong, message):
+    with pytest.raises(ToolkitError, match=message):
+        MultipleChoiceConfig(**wrong)
+
+
+def test_windows_longer_than_the_architecture_reads_are_refused(questions, tmp_path):
+    changes = {"task.tokens_per_sample": 999}
+    with pytest.raises(ToolkitError, match=r"must be at most what the architecture reads at once"):
+        run(options(questions("swag"), tmp_path / "run", **changes))

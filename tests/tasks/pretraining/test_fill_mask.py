@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.data.tokenizers.vocabulary import WORD_START, Vocabulary
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.pretraining.fill_mask import encode
+
+WORDS = ["cat", "mat", "sat", "the"]
+SYMBOLS = [
+    *("[CLS]", "[SEP]", "<pad>", "[MASK]", "<unk>"),
+    *(WORD_START + word for word in WORDS),
+    *(WORD_START, "s", "."),
+]
+
+
+class Words:
+    """A codec small enough to see through: one piece a word, punctuation apart."""
+
+    vocabulary = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
+
+    def encode(self, text: str) -> list[int]:
+        ids = []
+        for word in text.split():
+            known = WORD_START + word in SYMBOLS
+            ids += [WORD_START + word] if known else [WORD_START, *word]
+        return [SYMBOLS.index(i) if i in SYMBOLS else 4 for i in ids]
+
+    def continue_word(self, text: str) -> list[int]:
+        ids = self.encode(text)
+        return ids[1:] if ids and SYMBOLS[ids[0]] == WORD_START else ids
+
+
+def learned(name: str = "composite_bert_tiny"):
+    torch.manual_seed(0)
+    entry, task = ARCHITECTURES[name], TASKS["mlm"]
+    shape = {"width": 16, "layers": 1, "embedding_width": 8, "max_positions": 6}
+    sizes = Sizes(tokens=len(SYMBOLS))
+    encoder = entry.build(dataclasses.replace(entry.config, **shape), sizes).eval()
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return encoder, task.build(task.config, encoder, sizes, None)
+
+
+def tokens(text: str) -> list[str]:
+    return [SYMBOLS[i] for i in encode(Words(), text, None)]
+
+
+def test_a_literal_mask_is_the_mask_and_what_touches_it_continues_its_word():
+    assert tokens("the [MASK] sat") == ["[CLS]", "▁the", "[MASK]", "▁sat", "[SEP]"]
+    assert tokens("the [MASK].") == ["[CLS]", "▁the", "[MASK]", ".", "[SEP]"]
+    assert tokens("[MASK]s [MASK]") == ["[CLS]", "[MASK]", "s", "[MASK]", "[SEP]"]
+
+
+def test_the_space_before_a_mask_is_no_token_of_its_own(byte_level):
+    ids = encode(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
+    named = "<s> a <mask> Ġb <mask> . <mask> <mask> Ġc </s>"
+    assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
+
+
+def test_every_gap_gets_its_most_probable_tokens_with_their_softmax_shares():
+    encoder, task = learned()
+    (gaps,) = task.fill_mask(encoder, Words(), ["[MASK] cat [MASK]"], 3)
+    ids = torch.tensor([[0, 3, SYMBOLS.index("▁cat"), 3, 1]])
+    states = encoder(Inputs(tokens=ids)).states[0]
+    for gap, place in zip(gaps, (1, 3), strict=True):
+        shares = task.head(states[place : place + 1], encoder.words.weight)[0].softmax(-1)
+        best = shares.topk(3)
+        assert [token for token, _ in gap] == [SYMBOLS[i] for i in best.indices.tolist()]
+        assert [share for _, share in gap] == pytest.approx(best.values.tolist(), rel=1e-4)
+
+
+def test_sentences_filled_together_get_what_each_gets_alone():
+    encoder, task = learned()
+    texts = ["the [MASK]", "[MASK] sat the cat", "the cat [MASK] [MASK]."] * 20
+    together = task.fill_mask(encoder, Words(), texts, 2)
+    for text, gaps in zip(texts[:3], together[:3], strict=True):
+        (alone,) = task.fill_mask(encoder, Words(), [text], 2)
+        assert len(gaps) == text.count("[MASK]")
+        for one, other in zip(gaps, alone, strict=True):
+            assert dict(one) == pytest.approx(dict(other), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "top", "message"),
+    [
+        ("the cat", 5, r"must contain \[MASK\], but this has none: 'the cat'"),
+        ("the cat sat the [MASK]", 5, r"at most 6 tokens for this model, but this has 7"),
+        ("the [MASK]", 0, r"top must be at least 1, but is 0"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(text, top, message):
+    encoder, task = learned("bert_tiny")
+    with pytest.raises(ToolkitError, match=message):
+        task.fill_mask(encoder, Words(), [text], top)

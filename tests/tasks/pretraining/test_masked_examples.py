@@ -1,0 +1,188 @@
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.criteria import IGNORED
+from toolkit.data.loading.loader import Loader
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
+from toolkit.tasks.pretraining.position_examples import MaskedPositionConfig, MaskedPositionExamples
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("masked")
+    draw = np.random.default_rng(0)
+    words = ["the", "a", "small", "old", "red", "house", "river", "saw", "took", "under", "near"]
+    lines = [" ".join(draw.choice(words, draw.integers(1, 12))) for _ in range(400)]
+    (path / "text").write_text("\n".join(lines))
+    preprocess(
+        PreprocessConfig(
+            trainpref=str(path / "text"), destdir=str(path / "data"), vocab_size=60, workers=1
+        )
+    )
+    return DataFolder.open(path / "data")
+
+
+def examples(folder, seed=1, training=True, fixed_shapes=False, **options):
+    return MaskedExamples(
+        MaskingConfig(**options), folder, "train", seed=seed, training=training,
+        fixed_shapes=fixed_shapes,
+    )  # fmt: skip
+
+
+def test_targets_put_back_into_the_batch_give_the_text(folder):
+    found = examples(folder)
+    batch = found.collate(np.arange(20), 1)
+    tokens = batch.inputs.tokens.flatten().clone()
+    tokens[batch.places] = batch.targets
+    first = folder.codec.decode(tokens[: found.lengths[0]].tolist())
+    text = (folder.path.parent / "text").read_text().split("\n")
+    assert first == f"[CLS] {text[0]} [SEP] {text[1]} [SEP]"
+
+
+def test_the_batch_says_what_it_holds(folder):
+    found = examples(folder)
+    batch = found.collate(np.arange(20), 1)
+    assert batch.weights == {"mlm": len(batch.targets)}
+    assert (batch.sentences, batch.tokens) == (20, int(found.lengths[:20].sum()))
+    assert batch.inputs.tokens.shape == (20, found.lengths[:20].max())
+    assert (~batch.inputs.padding).sum(1).tolist() == found.lengths[:20].tolist()
+    assert batch.inputs.segments is None
+    assert batch.inputs.positions is None
+
+
+def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
+    found = examples(folder, pairs="electra", tokens_per_sample=32)
+    batch = found.collate(np.arange(20), 1)
+    tokens = batch.inputs.tokens.flatten().clone()
+    tokens[batch.places] = batch.targets
+    tokens = tokens.view(batch.inputs.tokens.shape)
+    assert batch.inputs.segments.shape == tokens.shape
+    words = folder.vocabulary
+    for row, types in zip(tokens, batch.inputs.segments, strict=True):
+        first = (row == words.sep).nonzero()[0].item()
+        kinds = [int(place > first and row[place] != words.pad) for place in range(len(row))]
+        assert types.tolist() == kinds
+    assert batch.inputs.segments.sum() > 0
+
+
+def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
+    config = MaskedPositionConfig(pairs="electra", tokens_per_sample=32)
+    found = MaskedPositionExamples(
+        config, folder, "train", seed=1, training=True, fixed_shapes=False
+    )
+    types = found.collate(np.arange(9), 1).inputs.segments
+    assert types[:9].tolist() == types[9:].tolist()
+    assert types.sum() > 0
+
+
+def test_the_builder_of_pairs_tells_the_data_apart_and_its_default_changes_nothing(folder):
+    chang, electra = examples(folder), examples(folder, pairs="electra")
+    assert chang.fingerprint == examples(folder, pairs="chang").fingerprint != electra.fingerprint
+    assert "pairs" not in repr(MaskingConfig()).replace("samples='pairs'", "")
+
+
+def test_without_padding_there_is_no_padding_mask(folder):
+    batch = examples(folder, samples="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
+    assert batch.inputs.padding is None
+
+
+def test_fixed_shapes_fill_the_places_to_a_multiple_of_64_and_drop_none(folder):
+    exact = examples(folder).collate(np.arange(40), 1)
+    fixed = examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
+    count = len(exact.places)
+    assert (count % 64 != 0, len(fixed.places)) == (True, -(-count // 64) * 64)
+    assert (fixed.places[:count] == exact.places).all()
+    assert fixed.places[count:].unique().tolist() == [0]
+    assert fixed.targets[count:].unique().tolist() == [IGNORED]
+    assert fixed.weights == exact.weights
+
+
+@pytest.mark.parametrize("fixed_shapes", [False, True])
+def test_a_batch_in_which_nothing_was_selected_has_one_row_to_ignore(folder, fixed_shapes):
+    batch = examples(folder, mask_rate=1e-9, fixed_shapes=fixed_shapes).collate(np.arange(3), 1)
+    assert batch.weights == {"mlm": 0.0}
+    assert batch.targets.unique().tolist() == [IGNORED]
+    assert len(batch.places) == (64 if fixed_shapes else 1)
+
+
+def test_an_idle_rank_gets_a_batch_without_weight(folder):
+    batch = examples(folder).collate(np.zeros(0, np.int64), 1)
+    assert (batch.weights, batch.sentences, batch.tokens) == ({"mlm": 0.0}, 0, 0)
+    assert batch.targets.unique().tolist() == [IGNORED]
+    assert batch.inputs.tokens.numel() > 0
+
+
+def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
+    ids = np.arange(30)
+    training, evaluation = examples(folder), examples(folder, training=False)
+    assert not torch.equal(training.collate(ids, 1).places, training.collate(ids, 2).places)
+    assert torch.equal(evaluation.collate(ids, 1).places, evaluation.collate(ids, None).places)
+
+
+def test_a_sentence_is_masked_alike_in_every_batch(folder):
+    found = examples(folder, masking="span")
+    whole, one = found.collate(np.arange(30), 4), found.collate(np.array([17]), 4)
+    length = found.lengths[17]
+    assert whole.inputs.tokens[17, :length].tolist() == one.inputs.tokens[0].tolist()
+
+
+def test_electra_has_its_own_rates_unless_others_are_given(folder):
+    def shown_as_mask(**options):
+        batch = examples(folder, masking="electra", **options).collate(np.arange(200), 1)
+        shown = batch.inputs.tokens.flatten()[batch.places]
+        return (shown == folder.vocabulary.mask).float().mean().item()
+
+    assert shown_as_mask() == pytest.approx(0.86, abs=0.05)
+    assert shown_as_mask(mask_token_rate=0.0) == 0
+
+
+def test_the_fingerprint_tells_data_split_and_options_apart(folder):
+    found = {examples(folder).fingerprint, examples(folder, mask_rate=0.2).fingerprint}
+    assert len(found | {examples(folder, seed=2).fingerprint}) == 3
+    assert examples(folder).fingerprint in found
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, workers):
+    loader = Loader(examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers)
+    batches = [batch for (batch,) in loader.updates(1)]
+    assert sum(batch.sentences for batch in batches) == 200
+    total = sum(int((batch.inputs.tokens.flatten()[batch.places]).sum()) for batch in batches)
+    alone = Loader(examples(folder), max_tokens=500, batch_size=None, seed=1)
+    again = [batch for (batch,) in alone.updates(1)]
+    assert total == sum(int(b.inputs.tokens.flatten()[b.places].sum()) for b in again)
+    loader.close()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"tokens_per_sample": 3}, "task.tokens_per_sample must be at least 4, but is 3"),
+        ({"samples": "words"}, "task.samples must be one of pairs, blocks, documents, but is 'wor"),
+        ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
+        ({"pairs": "bert"}, "task.pairs must be one of chang, electra, but is 'bert'"),
+        ({"pairs": "electra", "samples": "blocks"}, "must come with task.samples pairs, but that"),
+        ({"mask_rate": 1.5}, "task.mask_rate must lie between 0 and 1, but is 1.5"),
+        ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
+        ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),
+        ({"span_max": 0}, "task.span_max must be at least 1, but is 0"),
+        ({"span_p": 1.0}, "task.span_p must lie between 0 and 1, but is 1.0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        MaskingConfig(**options)
+
+
+def test_examples_travel_to_a_worker_that_shares_no_memory(folder):
+    found = examples(folder, masking="span")
+    again = pickle.loads(pickle.dumps(found))
+    ids = np.arange(9)
+    assert torch.equal(again.collate(ids, 1).inputs.tokens, found.collate(ids, 1).inputs.tokens)

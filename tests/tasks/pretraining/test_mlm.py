@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.batch import MaskedBatch
+
+SIZES = Sizes(tokens=12)
+
+
+def built():
+    torch.manual_seed(0)
+    entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
+    config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
+    encoder = entry.build(config, SIZES).eval()
+    return encoder, task.build(task.config, encoder, SIZES, None)
+
+
+def batch(places: list[int], targets: list[int]) -> MaskedBatch:
+    tokens = torch.randint(12, (2, 5), generator=torch.Generator().manual_seed(1))
+    return MaskedBatch(
+        Inputs(tokens=tokens), torch.tensor(places), torch.tensor(targets), {"mlm": 3.0}, 2, 10
+    )
+
+
+def test_the_head_reads_the_selected_places_and_the_word_table_itself():
+    encoder, task = built()
+    b = batch([7, 0], [3, 4])
+    logits, targets = task.predict(encoder, b)["mlm"]
+    head, states = task.head, encoder(b.inputs).states
+    for row, state in enumerate((states[1, 2], states[0, 0])):
+        inner = head.norm(torch.nn.functional.gelu(head.transform(state)))
+        torch.testing.assert_close(logits[row], encoder.words.weight @ inner + head.bias)
+    assert targets.tolist() == [3, 4]
+
+
+def test_the_word_table_is_tied_by_use_and_not_owned_twice():
+    encoder, task = built()
+    table = encoder.words.weight
+    assert not any(parameter is table for parameter in task.parameters())
+    task.predict(encoder, batch([7], [3]))["mlm"].logits.sum().backward()
+    unseen = [i for i in range(12) if i not in batch([7], [3]).inputs.tokens]
+    assert table.grad[unseen].abs().sum() > 0
+
+
+def test_accuracy_counts_the_places_that_have_a_target():
+    _, task = built()
+    logits = torch.eye(12)[[2, 3, 4, 5]]
+    figures = task.measure({"mlm": Classes(logits, torch.tensor([2, 3, 9, IGNORED]))})
+    assert figures["accuracy"].total == 2 and figures["accuracy"].weight == 3
+
+
+def test_a_place_that_only_fills_up_changes_no_gradient():
+    encoder, task = built()
+    cross_entropy = CrossEntropy(CrossEntropyConfig())
+    gradients = []
+    for b in (batch([7, 2], [3, 4]), batch([7, 2, 0, 0], [3, 4, IGNORED, IGNORED])):
+        encoder.zero_grad()
+        cross_entropy(task.predict(encoder, b))["mlm"].backward()
+        gradients.append(encoder.words.weight.grad.clone())
+    torch.testing.assert_close(*gradients)

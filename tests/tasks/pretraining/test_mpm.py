@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.criteria import IGNORED, Classes
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
+
+SIZES = Sizes(tokens=12)
+
+
+def built(name="taco_tiny", objectives="mlm,mpm", **changes):
+    torch.manual_seed(0)
+    entry, task = ARCHITECTURES[name], TASKS["mpm"]
+    encoder = entry.build(dataclasses.replace(entry.config, **changes), SIZES).eval()
+    config = dataclasses.replace(task.config, objectives=objectives)
+    return encoder, task.build(config, encoder, SIZES, None)
+
+
+def batch() -> MaskedPositionsBatch:
+    tokens = torch.arange(10).view(2, 5)
+    ids = torch.tensor([[0, 1, 2, 3, 4], [0, -1, -1, 3, 4]])
+    return MaskedPositionsBatch(
+        Inputs(tokens, positions=ids), torch.tensor([3, 6, 7]), torch.tensor([4]),
+        torch.tensor([1, 2]), {"mlm": 1.0, "mpm": 2.0}, 1, 10,
+    )  # fmt: skip
+
+
+def test_words_are_predicted_from_one_half_and_positions_from_the_other():
+    encoder, task = built()
+    found, states = task.predict(encoder, batch()), encoder(batch().inputs).states
+    words, order = task.head, task.position_head
+    inner = words.norm(torch.nn.functional.gelu(words.transform(states[0, 3, :108])))
+    expected = encoder.words.weight @ inner + words.bias
+    torch.testing.assert_close(found["mlm"].logits[0], expected)
+    inner = order.norm(torch.nn.functional.gelu(order.transform(states[1, 2, 108:])))
+    expected = encoder.positions.weight[:512] @ inner + order.bias
+    torch.testing.assert_close(found["mpm"].logits[1], expected)
+    assert found["mpm"].logits.shape == (2, 512)
+
+
+def test_both_heads_see_both_streams_if_asked():
+    encoder, task = built(head_input="concat")
+    assert task.head.transform.in_features == task.position_head.transform.in_features == 128
+    assert set(task.predict(encoder, batch())) == {"mlm", "mpm"}
+
+
+def test_bert_with_a_row_for_hidden_positions_learns_it_too():
+    encoder, task = built("bert_tiny", hidden_position=True)
+    assert task.predict(encoder, batch())["mpm"].logits.shape == (2, 128)
+
+
+@pytest.mark.parametrize("objectives", ["mlm", "mpm"])
+def test_one_objective_has_one_head(objectives):
+    _, task = built(objectives=objectives)
+    other = "position_head" if objectives == "mlm" else "head"
+    assert list(task.coefficients) == [objectives] and not hasattr(task, other)
+
+
+def test_accuracy_of_each_objective_counts_the_places_that_have_a_target():
+    _, task = built()
+    figures = task.measure(
+        {
+            "mlm": Classes(torch.eye(12)[[2, 3]], torch.tensor([2, 4])),
+            "mpm": Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 3, IGNORED])),
+        }
+    )
+    shares = {name: (float(r.total), float(r.weight)) for name, r in figures.items()}
+    assert shares == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("bert_tiny", "an encoder with a vector for hidden positions, but this one has none"),
+        ("composite_bert_tiny", "an encoder with a vector for hidden positions, but this one has"),
+    ],
+)
+def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        built(name)
+
+
+def test_a_convolution_sees_neighbours_whatever_their_ids_and_is_refused():
+    with pytest.raises(ToolkitError, match="knows positions by their ids alone"):
+        built("composite_bert_tiny", depthwise=True)
+
+
+def test_positions_drawn_from_the_table_must_be_in_it():
+    encoder, task = built(max_positions=64)
+    config = dataclasses.replace(TASKS["mpm"].config, position_range="table")
+    with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
+        type(task)(config, encoder, SIZES, None)
+
+
+def test_a_row_for_hidden_positions_needs_a_table():
+    with pytest.raises(ToolkitError, match=r"arch\.hidden_position must go with a table"):
+        build_model("composite_bert_tiny", vocabulary_size=12, hidden_position=True)
+
+
+def test_a_model_without_a_head_for_words_fills_no_masks():
+    encoder, task = built(objectives="mpm")
+    with pytest.raises(ToolkitError, match=r"trained with --task.objectives mpm"):
+        task.fill_mask(encoder, None, ["a [MASK]"], 5)

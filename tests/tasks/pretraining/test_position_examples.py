@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED
+from toolkit.data.loading.loader import Loader
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.pretraining.position_examples import MaskedPositionConfig, MaskedPositionExamples
+
+
+@pytest.fixture(scope="module")
+def folder(data):
+    return DataFolder.open(data)
+
+
+def examples(folder, training=True, fixed_shapes=False, **options):
+    return MaskedPositionExamples(
+        MaskedPositionConfig(**options), folder, "train", seed=1, training=training,
+        fixed_shapes=fixed_shapes,
+    )  # fmt: skip
+
+
+def halves(batch):
+    """Tokens and positions of both halves."""
+    rows = batch.sentences
+    tokens, ids = batch.inputs.tokens, batch.inputs.positions
+    return tokens[:rows], tokens[rows:], ids[:rows], ids[rows:]
+
+
+def test_hidden_tokens_stand_at_true_positions_and_true_tokens_at_hidden_ones(folder):
+    batch = examples(folder).collate(np.arange(12), 1)
+    shown, true, in_order, corrupted = halves(batch)
+    words = batch.weights["mlm"]
+    assert words == len(batch.token_targets) and batch.weights["mpm"] == len(batch.position_targets)
+    assert (in_order == torch.arange(in_order.shape[1])).all()
+    first, second = batch.places.split([len(batch.token_targets), len(batch.position_targets)])
+    restored = shown.flatten().clone()
+    restored[first] = batch.token_targets
+    assert torch.equal(restored, true.flatten())
+    order = corrupted.flatten().clone()
+    order[second - shown.numel()] = batch.position_targets
+    assert torch.equal(order.view_as(corrupted), in_order)
+    assert (corrupted == -1).any()
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mpm"])
+def test_one_objective_is_one_half_and_the_same_as_in_both(folder, objective):
+    both = examples(folder).collate(np.arange(6), 2)
+    alone = examples(folder, objectives=objective).collate(np.arange(6), 2)
+    shown, true, _, corrupted = halves(both)
+    assert torch.equal(alone.inputs.tokens, shown if objective == "mlm" else true)
+    if objective == "mpm":
+        assert torch.equal(alone.inputs.positions, corrupted)
+    else:
+        assert alone.inputs.positions is None
+    assert alone.weights == {objective: both.weights[objective]}
+    assert both.tokens == 2 * alone.tokens
+
+
+def test_both_halves_have_the_same_padding_and_token_types(folder):
+    inputs = examples(folder, pairs="electra").collate(np.arange(12), 1).inputs
+    for part in (inputs.padding, inputs.segments):
+        first, second = part.chunk(2)
+        assert part.any() and torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"position_rate": 0.4},
+        {"position_span_max": 1},
+        {"position_span_p": 0.9},
+        {"hidden_position_rate": 0.3},
+        {"shuffled_position_rate": 0.2},
+        {"position_range": "table"},
+    ],
+)
+def test_each_option_of_positions_changes_them_and_no_token(folder, option):
+    usual, other = (examples(folder, **o).collate(np.arange(30), 1) for o in ({}, option))
+    assert torch.equal(halves(usual)[0], halves(other)[0])
+    assert not torch.equal(halves(usual)[3], halves(other)[3])
+
+
+def test_shuffled_positions_reach_to_the_highest_of_the_table(folder):
+    options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
+    found = examples(folder, position_range="table", max_position=1, **options)
+    far = halves(found.collate(np.arange(30), 1))[3][:, 8:]
+    assert (far == 0).any() and (far == 1).any()
+
+
+def test_an_idle_rank_has_a_batch_of_weight_zero(folder):
+    batch = examples(folder).collate(np.zeros(0, np.int64), 1)
+    assert batch.weights == {"mlm": 0.0, "mpm": 0.0} and (batch.sentences, batch.tokens) == (0, 0)
+    assert (batch.token_targets == IGNORED).all() and (batch.position_targets == IGNORED).all()
+
+
+def test_evaluation_hides_the_same_every_time_and_training_anew(folder):
+    still, moving = examples(folder, training=False), examples(folder)
+    ids = np.arange(8)
+    assert torch.equal(
+        still.collate(ids, 1).inputs.positions, still.collate(ids, 2).inputs.positions
+    )
+    first, second = moving.collate(ids, 1), moving.collate(ids, 2)
+    assert not torch.equal(first.inputs.positions, second.inputs.positions)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_workers_hide_the_same_positions(folder, workers):
+    loader = Loader(
+        examples(folder), max_tokens=None, batch_size=8, seed=1, workers=workers, shuffle=True
+    )
+    try:
+        found = [batch.inputs.positions.sum().item() for [batch] in loader.updates(1)]
+    finally:
+        loader.close()
+    alone = [
+        batch.inputs.positions.sum().item()
+        for [batch] in Loader(
+            examples(folder), max_tokens=None, batch_size=8, seed=1, shuffle=True
+        ).updates(1)
+    ]
+    assert found == alone
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"objectives": "mlm,order"}, "objectives must name mlm, mpm or both, but is 'mlm,order'"),
+        ({"objectives": " "}, "objectives must name mlm, mpm or both, but is ' '"),
+        ({"position_rate": 0.0}, "task.position_rate must lie between 0 and 1, but is 0.0"),
+        ({"position_span_max": 0}, "task.position_span_max must be at least 1, but is 0"),
+        ({"shuffled_position_rate": 0.3}, "sum to at most 1, but are 0.8 and 0.3"),
+        ({"position_range": "page"}, "must be one of sentence, table, but is 'page'"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(options, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        MaskedPositionConfig(**options)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.config.run import Chosen
+from toolkit.criteria import IGNORED, Binary, Classes
+from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
+from toolkit.metrics.auc import area
+from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
+
+every_architecture = pytest.mark.parametrize(
+    "name", ["bert_tiny", "composite_bert_tiny", "taco_tiny", "convbert_tiny"]
+)
+SMALL = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
+
+
+def made(name="bert_tiny", *, options=None, symbols=12, **changes):
+    arch, task = ARCHITECTURES[name].config, TASKS["rtd"].config
+    arch = Chosen(name, dataclasses.replace(arch, **changes))
+    task = Chosen("rtd", dataclasses.replace(task, **(options or {})))
+    return build_learner(arch, task, Sizes(tokens=symbols))
+
+
+def learner(name="bert_tiny"):
+    """Of weights large enough to matter."""
+    torch.manual_seed(0)
+    built = made(name, **({} if name.startswith("taco") else SMALL)).eval()
+    for parameter in built.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return built
+
+
+def batch(draws=(0.1, 0.5, 0.9)):
+    """Two sentences of five tokens; the last place is padding, the last row only fills up."""
+    tokens = torch.tensor([[1, 3, 3, 7, 2], [1, 8, 3, 2, 0]])
+    padding = tokens == 0
+    return ReplacedTokensBatch(
+        Inputs(tokens, padding=padding), torch.tensor([1, 2, 7, 0]),
+        torch.tensor([5, 6, 9, IGNORED]), torch.tensor([*draws, 0.0]),
+        {"mlm": 3.0, "rtd": 9.0}, 2, 9,
+    )  # fmt: skip
+
+
+def cross_entropy():
+    return CrossEntropy(CrossEntropyConfig())
+
+
+def drawn_by_hand(logits, draws):
+    """The first token at which the shares add up to more than the number drawn."""
+    found = []
+    for row, draw in zip(logits, draws, strict=True):
+        sums = row.double().softmax(-1).cumsum(0)
+        found.append(next(v for v, total in enumerate(sums) if total > draw))
+    return found
+
+
+def test_the_discriminator_reads_the_sentences_with_what_the_generator_put_there():
+    model, b = learner(), batch()
+    found = model(b)
+    logits = found["mlm"].logits
+    shown = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]])
+    for place, token in zip([1, 2, 7], drawn_by_hand(logits[:3], b.draws[:3]), strict=True):
+        shown.view(-1)[place] = token
+    states = model.encoder(Inputs(shown, padding=b.inputs.padding)).states
+    torch.testing.assert_close(found["rtd"].logits, model.task.head(states.flatten(0, 1)))
+    true = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]])
+    labels = [int(a != t) for a, t in zip(shown.flatten(), true.flatten(), strict=True)]
+    assert found["rtd"].targets.tolist() == [*labels[:-1], IGNORED] and sum(labels) > 0
+
+
+def test_both_losses_are_those_by_hand():
+    model, b = learner(), batch()
+    found = model(b)
+    totals = cross_entropy()(found)
+    log_p = found["mlm"].logits.double().log_softmax(-1)
+    mlm = -sum(log_p[row, b.targets[row]] for row in range(3))
+    p, y = found["rtd"].logits.double().sigmoid()[:9], found["rtd"].targets[:9]
+    rtd = -sum(y * p.log() + (1 - y) * (1 - p).log())
+    assert totals["mlm"].item() == pytest.approx(mlm.item(), rel=1e-6)
+    assert totals["rtd"].item() == pytest.approx(rtd.item(), rel=1e-6)
+
+
+def test_finding_weighs_fifty_times_filling_in_and_each_has_its_mean():
+    assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
+    assert made(options={"detection_weight": 7.0}).task.coefficients["rtd"] == 7.0
+
+
+@every_architecture
+def test_tables_and_norms_are_one_set_and_registered_once(name):
+    model = learner(name)
+    lender, borrower = model.encoder, model.task.generator.encoder
+    assert borrower.words is lender.words
+    names = [n for n in model.state_dict() if "generator.encoder.embeddings" in n]
+    maps = ["fit_words", "fit_positions"] if name == "taco_tiny" else ["widen"]
+    assert names == [
+        f"task.generator.encoder.embeddings.{m}.{p}" for m in maps for p in ("weight", "bias")
+    ]
+    places = [p.data_ptr() for p in model.state_dict().values()]
+    assert len(places) == len(set(places))
+
+
+@every_architecture
+def test_both_nets_move_the_tables_and_finding_moves_nothing_of_the_generators(name):
+    model = learner(name)
+    totals = cross_entropy()(model(batch()))
+    generator = list(model.task.generator.parameters())
+    found = torch.autograd.grad(totals["rtd"], generator, retain_graph=True, allow_unused=True)
+    assert not any(gradient is not None for gradient in found)
+    for total in totals.values():
+        (gradient,) = torch.autograd.grad(total, [model.encoder.words.weight], retain_graph=True)
+        assert gradient.abs().sum() > 0
+
+
+@every_architecture
+def test_every_parameter_has_a_gradient(name):
+    model = learner(name)
+    sum(cross_entropy()(model(batch())).values()).backward()
+    assert not [n for n, p in model.named_parameters() if p.grad is None]
+
+
+def test_a_generator_of_the_full_size_needs_no_map_where_the_model_has_none():
+    model = made(options={"generator_size": 1.0}, **SMALL | {"embedding_width": None})
+    assert isinstance(model.task.generator.encoder.embeddings.widen, nn.Identity)
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "expected"),
+    [
+        ("bert_small", 0.25, (64, 1)),
+        ("bert", 0.3333, (256, 4)),
+        ("bert", 0.25, (192, 3)),
+        ("composite_bert_small", 0.1, (26, 1)),
+    ],
+)
+def test_the_generator_is_a_share_of_the_model_with_one_head_at_least(name, share, expected):
+    scaled = ARCHITECTURES[name].config.scaled(share)
+    assert (scaled["width"], scaled["heads"]) == expected
+
+
+def test_an_inner_width_of_ones_own_is_scaled_too():
+    config = dataclasses.replace(ARCHITECTURES["bert_small"].config, feed_forward_width=600)
+    assert config.scaled(0.25)["feed_forward_width"] == 150
+
+
+BARE = {"conv_type": "none"}
+COUNTS = {
+    "ELECTRA small": ("bert_small", {"max_positions": 512}, 0.25, "13.48 13.55 14.20"),
+    "small, bottleneck": ("convbert_small", BARE, 0.25, "11.91 11.97 12.62"),
+    "ConvBERT small": ("convbert_small", {}, 0.25, "13.14 13.21 14.02"),
+    "medium-small, bottleneck": (
+        "convbert_medium_small", BARE | {"groups": 1}, 0.25, "21.77 21.92 23.09"
+    ),
+    "medium-small, grouped": ("convbert_medium_small", BARE, 0.25, "14.69 14.84 15.57"),
+    "ConvBERT medium-small": ("convbert_medium_small", {}, 0.25, "17.48 17.62 18.54"),
+    "ELECTRA base": ("bert", {"max_positions": 512}, 0.3333, "108.89 109.48 119.39"),
+    "base, bottleneck": ("convbert", BARE, 0.3333, "94.72 95.31 103.64"),
+    "ConvBERT base": ("convbert", {}, 0.3333, "105.68 106.27 115.84"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", COUNTS)
+def test_nets_have_the_papers_numbers_of_parameters(row):
+    """Millions of the encoder, with the head that finds, with the generator."""
+    name, changes, share, expected = COUNTS[row]
+    with torch.device("meta"):
+        model = made(name, symbols=30522, options={"generator_size": share}, **changes)
+    parts = (model.encoder, model.task.head, model.task.generator)
+    counts = [sum(p.numel() for p in part.parameters()) for part in parts]
+    assert " ".join(f"{sum(counts[:n]) / 1e6:.2f}" for n in (1, 2, 3)) == expected
+
+
+def test_figures_are_those_by_hand():
+    model = learner()
+    filled = Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 9, IGNORED]))
+    found = Binary(torch.tensor([2.0, -1.0, 0.5, -3.0, 9.0]), torch.tensor([1, 1, 0, 0, IGNORED]))
+    figures = model.task.measure({"mlm": filled, "rtd": found})
+    auc = figures.pop("auc")
+    ratios = {name: float(ratio.total / ratio.weight) for name, ratio in figures.items()}
+    assert ratios == {
+        "generator_accuracy": 0.5, "discriminator_accuracy": 0.5, "precision": 0.5,
+        "recall": 0.5, "replaced": 0.5,
+    }  # fmt: skip
+    assert area(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
+
+
+def test_figures_equal_scikit_learns():
+    metrics = pytest.importorskip("sklearn.metrics")
+    torch.manual_seed(0)
+    logits, answers = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
+    filled = Classes(torch.eye(12)[[2]], torch.tensor([2]))
+    figures = learner().task.measure({"mlm": filled, "rtd": Binary(logits, answers)})
+    auc = figures.pop("auc")
+    said = logits > 0
+    for name, score in {
+        "discriminator_accuracy": metrics.accuracy_score,
+        "precision": metrics.precision_score,
+        "recall": metrics.recall_score,
+    }.items():
+        ratio = figures[name]
+        assert float(ratio.total / ratio.weight) == pytest.approx(score(answers, said))
+    got = area(auc.positives.numpy(), auc.negatives.numpy())
+    assert got == pytest.approx(metrics.roc_auc_score(answers, logits), abs=1e-3)
+
+
+class Deaf(nn.Module):
+    """An encoder of somebody's own that shares nothing."""
+
+    width = 4
+
+
+def test_an_encoder_that_shares_nothing_is_refused():
+    entry = TASKS["rtd"]
+    with pytest.raises(ToolkitError, match=r"but Deaf has no method borrow_embeddings"):
+        entry.build(entry.config, Deaf(), Sizes(tokens=12), None)
+
+
+def test_the_generator_alone_predicts_the_hidden_tokens():
+    model, b = learner(), batch()
+    states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.places]
+    head, table = model.task.generator.head, model.encoder.words.weight
+    expected = F.linear(head.norm(F.gelu(head.transform(states))), table, head.bias)
+    torch.testing.assert_close(model(b)["mlm"].logits, expected)

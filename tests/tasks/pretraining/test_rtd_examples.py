@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.criteria import IGNORED
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.models.interface import Inputs
+from toolkit.tasks.pretraining.rtd_examples import (
+    ReplacedTokenConfig,
+    ReplacedTokenExamples,
+    ReplacedTokensBatch,
+    refuse_without_mask,
+    sampled,
+)
+
+
+def batch(targets, *, asked=1.0, padding=None):
+    """Two sentences of four tokens, 9 where one is hidden; place 5 is drawn twice."""
+    tokens = torch.tensor([[1, 9, 3, 2], [1, 9, 4, 2]])
+    places = torch.tensor([1, 5, 5, 0])
+    return ReplacedTokensBatch(
+        Inputs(tokens, padding=padding), places, torch.tensor(targets), torch.zeros(4),
+        {"mlm": 3.0 * asked, "rtd": 8.0 * asked}, 2, 8,
+    )  # fmt: skip
+
+
+def test_true_tokens_are_put_back_and_rows_that_fill_up_change_nothing():
+    assert batch([7, 8, 8, IGNORED]).original.tolist() == [1, 7, 3, 2, 1, 8, 4, 2]
+
+
+def test_a_token_is_replaced_if_it_differs_and_only_then():
+    b = batch([7, 8, 8, IGNORED])
+    shown = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
+    assert shown.tolist() == [1, 7, 3, 2, 1, 6, 4, 2]
+    assert b.labels(shown).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
+
+
+def test_padding_is_not_asked_about():
+    padding = torch.tensor([[False, False, False, True], [False] * 4])
+    b = batch([7, 8, 8, IGNORED], padding=padding)
+    assert b.labels(b.original).tolist() == [0, 0, 0, IGNORED, 0, 0, 0, 0]
+
+
+def test_an_idle_rank_is_asked_nothing():
+    b = batch([IGNORED] * 4, asked=0.0)
+    assert set(b.labels(b.original).tolist()) == {IGNORED}
+
+
+def test_tokens_come_as_often_as_the_generator_thinks_them_likely():
+    torch.manual_seed(0)
+    logits, n = torch.tensor([1.0, -30.0, 0.2, 2.0, -1.0]), 40_000
+    found = Counter(sampled(logits.expand(n, -1), torch.rand(n)).tolist())
+    expected = n * logits.softmax(-1)
+    squares = sum((found[v] - float(e)) ** 2 / float(e) for v, e in enumerate(expected) if v != 1)
+    assert found[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
+
+
+def test_the_number_drawn_falls_into_the_tokens_share():
+    logits = torch.tensor([0.2, 0.5, 0.3]).log().expand(6, -1)
+    draws = torch.tensor([0.0, 0.19, 0.21, 0.69, 0.71, 1.0])
+    assert sampled(logits, draws).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_token_without_any_share_is_never_drawn():
+    logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, -1)
+    assert sampled(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_numbers_that_are_not_finite_give_a_token_that_there_is(wrong):
+    logits = torch.tensor([[0.0, wrong, 0.0]]).expand(2, -1)
+    assert sampled(logits, torch.tensor([0.0, 1.0])).max() < 3
+
+
+def test_no_gradient_passes_what_is_drawn():
+    logits = torch.randn(2, 5, requires_grad=True)
+    assert not sampled(logits, torch.rand(2)).requires_grad
+
+
+@pytest.fixture
+def examples(data):
+    def make(*, training=True, **options):
+        return ReplacedTokenExamples(
+            ReplacedTokenConfig(**options), DataFolder.open(data), "train", seed=1,
+            training=training, fixed_shapes=False,
+        )  # fmt: skip
+
+    return make
+
+
+def test_all_real_tokens_count_for_finding_and_selected_places_for_filling(examples):
+    found = examples()
+    b = found.collate(np.arange(6), 1)
+    assert b.weights == {"mlm": len(b.targets), "rtd": found.lengths[:6].sum()}
+    assert b.tokens == found.lengths[:6].sum() and b.sentences == 6
+    hidden = b.inputs.tokens.flatten()[b.places] == found._masking.vocabulary.mask
+    assert hidden.any() and 0.5 < b.targets.numel() / hidden.sum() < 2
+
+
+def test_what_chance_has_for_a_sentence_depends_on_nothing_around_it(examples):
+    found = examples()
+    whole, half = found.collate(np.arange(8), 2), found.collate(np.arange(4, 8), 2)
+    rows = whole.places // whole.inputs.tokens.shape[1]
+    assert torch.equal(whole.draws[rows >= 4], half.draws)
+    assert not torch.equal(half.draws, found.collate(np.arange(4, 8), 3).draws)
+
+
+def test_evaluation_draws_the_same_in_every_epoch(examples):
+    found = examples(training=False)
+    assert torch.equal(found.collate(np.arange(3), 1).draws, found.collate(np.arange(3), 2).draws)
+
+
+def test_a_place_that_is_drawn_twice_gets_one_token(examples):
+    b = examples(mask_rate=0.9).collate(np.arange(20), 1)
+    draws = {}
+    for place, draw in zip(b.places.tolist(), b.draws.tolist(), strict=True):
+        draws.setdefault(place, set()).add(draw)
+    assert len(draws) < len(b.places) and all(len(found) == 1 for found in draws.values())
+
+
+def test_a_rank_without_sentences_has_a_batch_of_weight_zero(examples):
+    b = examples().collate(np.zeros(0, np.int64), 1)
+    assert b.weights == {"mlm": 0.0, "rtd": 0.0} and b.sentences == b.tokens == 0
+    assert set(b.targets.tolist()) == {IGNORED}
+
+
+def test_a_vocabulary_without_a_mask_is_refused():
+    words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
+    with pytest.raises(ToolkitError, match=r"symbol of its own for \[MASK\], but in that"):
+        refuse_without_mask(words, "novels")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"generator_size": 0.0}, r"generator_size must lie above 0 .* but is 0\.0"),
+        ({"generator_size": 1.5}, r"generator_size must lie above 0 .* but is 1\.5"),
+        ({"detection_weight": 0.0}, r"detection_weight must be positive, .* use --task mlm"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(options, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        ReplacedTokenConfig(**options)

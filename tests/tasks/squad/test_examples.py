@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.criteria import IGNORED
+from toolkit.data.formats.qa.answer_spans import characters_of
+from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.squad.config import SquadConfig
+from toolkit.tasks.squad.examples import WindowExamples
+
+from .conftest import ASKED, NOTHING, TOWN
+
+
+def examples(folder, split="train", training=False, **options):
+    c = SquadConfig(**{"tokens_per_sample": 16, "stride": 4, **options})
+    return WindowExamples(c, SquadSplit(folder, split), training=training)
+
+
+def read_back(found, batch, row):
+    """The text at a window's targets."""
+    window = int(batch.windows[row])
+    skipped = int(found.windows.begins[window] - batch.firsts[row])
+    first, last = (int(it[row]) + skipped for it in (batch.begins, batch.ends))
+    read = found.split.read(int(found.windows.questions[window]))
+    return read.text[slice(*characters_of(read.begins, read.ends, first, last))]
+
+
+def test_a_window_is_read_behind_its_question(questions):
+    folder = questions()
+    found = examples(folder)
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    words, codec = folder.vocabulary, folder.codec
+    question, passage = codec.encode("Who built the mill?"), codec.encode(TOWN)
+    room = 16 - 3 - len(question)
+    first = [words.cls, *question, words.sep, *passage[:room], words.sep]
+    second = [words.cls, *question, words.sep, *passage[4 : 4 + room], words.sep]
+    assert batch.inputs.tokens[:2].tolist() == [first, second]
+    assert batch.inputs.segments[0].tolist() == [0] * (len(question) + 2) + [1] * (room + 1)
+    assert batch.allowed[0].nonzero().flatten().tolist() == [0, *range(6, 6 + room)]
+    assert found.lengths.max() == 16 and batch.tokens == found.lengths.sum()
+
+
+def test_an_answer_is_where_a_window_has_all_of_it(questions):
+    found = examples(questions())
+    batch = found.collate(np.arange(len(found.lengths)), None)
+    answers = {0: "Anna Bell.", 1: "1905", 2: "Jose,"}
+    for row, question in enumerate(found.windows.questions.tolist()):
+        inside = batch.begins[row] > 0
+        assert not inside or read_back(found, batch, row) == answers[question]
+    told = batch.begins > 0
+    assert [told[found.windows.questions == q].any() for q in range(3)] == [True] * 3
+    assert (batch.ends[~told] == 0).all() and not told.all()
+    assert batch.weights == {"begin": len(told), "end": len(told)}
+
+
+def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
+    bare = [{"id": "x", "question": "Who?", "answers": []}]
+    folder = questions(asked=[*ASKED, *NOTHING], bare=bare)
+    found = examples(folder, tokens_per_sample=60)
+    assert found.collate(np.array([3]), None).begins.tolist() == [0]
+    unknown = examples(folder, "test").collate(np.arange(2), None)
+    assert unknown.begins.tolist() == [IGNORED] * 2 and unknown.weights["end"] == 0
+    with pytest.raises(ToolkitError, match=r"questions to train on must have answers, but split"):
+        examples(folder, "test", training=True)
+
+
+def test_a_long_question_is_shortened_and_that_is_told(questions):
+    found = examples(questions(), question_tokens=2)
+    assert "windows of 3 questions, 2 of them shortened" in found.remark or found.remark
+    assert found.collate(np.array([0]), None).firsts.tolist() == [4]
+
+
+def test_an_idle_rank_weighs_nothing(questions):
+    idle = examples(questions()).collate(np.zeros(0, np.int64), None)
+    assert idle.weights == {"begin": 0.0, "end": 0.0} and not idle.tokens
+    assert idle.begins.tolist() == [IGNORED] and idle.windows.tolist() == [-1]
+
+
+def test_a_blank_context_has_one_window_without_a_token(questions):
+    blank = [{"id": "x", "question": "Who?", "answers": [{"text": "Bo", "answer_start": 0}]}]
+    folder = questions(trainpref="", asked=blank, context=" ", tokenizer=None, srcdict=None,
+                       codec_from=str(questions().path))  # fmt: skip
+    batch = examples(folder, "valid").collate(np.arange(1), None)
+    assert batch.inputs.tokens.shape[1] == len(["Who?"]) + 3
+    assert batch.allowed.sum() == 1 and batch.begins.tolist() == [IGNORED]
+
+
+def test_copies_of_an_example_are_that_example_and_options_change_it(questions):
+    folder = questions()
+    found = examples(folder)
+    ids = np.array([1]), np.array([1 + len(found.lengths)])
+    one, copy = (found.collate(i, 1).inputs.tokens for i in ids)
+    assert torch.equal(one, copy)
+    prints = {
+        examples(folder, **o).fingerprint for o in ({}, {"stride": 5}, {"question_tokens": 3})
+    }
+    assert len(prints) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_token(
+    real_data, tmp_path
+):
+    pytest.importorskip("tokenizers")
+    where = {"destdir": str(tmp_path / "data"), "workers": 1}
+    pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}
+    real = str(real_data / "squad/v1.1/dev-v1.1.json")
+    preprocess(PreprocessConfig(format="squad", trainpref=real, **where, **pieces))
+    found = examples(DataFolder.open(tmp_path / "data"), tokens_per_sample=384, stride=128)
+    texts = {}
+    for ids in np.array_split(np.arange(len(found.lengths)), 150):
+        batch = found.collate(ids, None)
+        for row in (batch.begins > 0).nonzero()[:, 0].tolist():
+            question = int(found.windows.questions[ids[row]])
+            texts.setdefault(question, set()).add(read_back(found, batch, row))
+    wanted = [record["answers"][0].strip() for record in found.split.records]
+    read = [texts[question] for question in range(len(wanted))]
+    pairs = list(zip(wanted, read, strict=True))
+    assert all(len(several) == 1 and text in min(several) for text, several in pairs)
+    assert np.mean([several == {text} for text, several in pairs]) > 0.99

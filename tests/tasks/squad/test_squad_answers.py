@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.criteria import Classes
+from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.distributed import World
+from toolkit.tasks.squad.config import SquadConfig
+from toolkit.tasks.squad.examples import WindowExamples
+from toolkit.tasks.squad.predictions import SquadAnswers
+
+from .conftest import ASKED, NOTHING, TOWN
+
+C = SquadConfig(tokens_per_sample=14, stride=3, nbest=4)
+
+
+@pytest.fixture
+def answered(questions):
+    """Answers by scores that a function of (question, token of the passage) gives."""
+
+    def call(begin, end, none=lambda question: 0.0, split="valid", order=1, **options):
+        examples = WindowExamples(C, SquadSplit(questions(**options), split), training=False)
+        answers = SquadAnswers(examples, torch.zeros(()))
+        windows = examples.windows
+        for ids in np.array_split(np.arange(len(examples.lengths))[::order], 3):
+            batch = examples.collate(ids, None)
+            shape = batch.allowed.shape
+            scores = torch.full((2, *shape), -1e4)
+            for row, number in enumerate(ids.tolist()):
+                question, first = int(windows.questions[number]), int(windows.begins[number])
+                scores[:, row, 0] = none(question) / 2
+                for token in range(int(windows.lengths[number])):
+                    place = int(batch.firsts[row]) + token
+                    scores[0, row, place] = begin(question, first + token)
+                    scores[1, row, place] = end(question, first + token)
+            found = zip(("begin", "end"), scores, (batch.begins, batch.ends), strict=True)
+            answers.hear(batch, {name: Classes(s, t) for name, s, t in found})
+        answers.gather(World())
+        return answers
+
+    return call
+
+
+RIGHT = {0: (8, 9), 1: (6, 6), 2: (13, 13), 3: (2, 3)}
+"""First and last word of the answer to each question; the last has none."""
+
+
+def at(which):
+    return lambda question, token: 5.0 * (token == RIGHT[question][which]) - 0.1 * token
+
+
+def test_the_right_places_are_the_right_answers(answered):
+    for order in (1, -1):
+        answers = answered(at(0), at(1), order=order)
+        texts = [it.text(None) for it in answers.given]
+        assert texts == ["Anna Bell.", "1905", "Jose,"]
+        assert answers.figures() == {"exact_match": 1.0, "f1": 1.0}
+
+
+def test_answers_in_part_have_a_part_of_f1(answered):
+    first = answered(at(0), at(0)).figures()
+    assert first["exact_match"] == 1.0  # Anna is among the answers
+    late = answered(at(1), at(1)).figures()
+    assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
+
+
+def test_several_answers_are_kept_the_best_first(answered):
+    given = answered(at(0), at(1)).given[0]
+    assert len(given.texts) == len(set(given.texts)) == 4 and given.texts[0] == "Anna Bell."
+    assert given.scores == sorted(given.scores, reverse=True)
+
+
+def test_an_answer_found_in_two_places_is_as_good_as_in_the_better_one(answered):
+    context = f"{TOWN} The old mill was sold"
+
+    def mills(question, token):
+        return {2: 4.0, 20: 5.0}.get(token, -9.0)
+
+    answers = answered(mills, mills, context=context)
+    text = answers.split.read(0)
+    words = [text.text[b:e] for b, e in zip(text.begins, text.ends, strict=True)]
+    assert [place for place, word in enumerate(words) if word == "mill"] == [2, 20]
+    given = answers.given[0]
+    assert (given.texts[0], given.scores[0]) == ("mill", 10.0) and given.scores[1] < 8.0
+
+
+def test_the_window_that_doubts_least_tells_how_doubtful_an_answer_is(answered):
+    answers = answered(at(0), at(1))
+    first, end = answers.examples.windows.firsts[:2]
+    answers.none[first:end] = np.arange(end - first) + 3.0
+    assert end - first > 1
+    assert answers.given[0].doubt == pytest.approx(3.0 - answers.given[0].scores[0])
+
+
+def doubtful(question):
+    return 40.0 if question == 3 else 9.5
+
+
+def test_the_threshold_that_is_best_is_found_and_kept(answered):
+    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
+    answers = answered(at(0), at(1), doubtful, **options)
+    found = answers.figures()
+    assert found["exact_match"] == found["best_exact_match"] == found["best_f1"] == 1.0
+    doubts = [it.doubt for it in answers.given]
+    assert max(doubts[:3]) == found["null_threshold"] < doubts[3]
+    assert found["unanswerable_f1"] == found["answerable_f1"] == 1.0
+    assert [it.text(answers.threshold) for it in answers.given][3] == ""
+
+
+def test_exact_match_and_f1_have_a_best_of_their_own(answered):
+    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
+    found = answered(at(1), at(1), doubtful, **options).figures()
+    assert found["best_exact_match"] == 3 / 4 and found["best_f1"] == pytest.approx(11 / 12)
+
+
+def test_a_short_passage_has_no_more_answers_than_spans(answered):
+    options = {"asked": [{**it, "answers": []} for it in NOTHING], "version": "v2.0"}
+    given = answered(lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options).given[0]
+    assert set(given.texts) == {"Jose cooks", "cooks", "Jose"} and given.scores == [2.0, 2.0, 1.0]
+
+
+def test_another_split_is_judged_with_the_threshold_as_it_is(answered):
+    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
+    found = answered(at(0), at(1), doubtful, split="train", **options).figures()
+    assert found["null_threshold"] == 0.0 and found["best_f1"] == 1.0
+    assert found["exact_match"] == found["unanswerable_f1"] * 0.25
+
+
+def test_files_are_those_of_the_benchmark(answered, tmp_path):
+    options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
+    answers = answered(at(0), at(1), doubtful, **options)
+    answers.figures()
+    answers.write(tmp_path / "one.json")
+    wanted = {"q1": "Anna Bell.", "q2": "1905", "q3": "Jose,", "q4": ""}
+    assert json.loads((tmp_path / "one.json").read_text()) == wanted
+    (tmp_path / "all").mkdir()
+    answers.write(tmp_path / "all")
+    read = {p.name: json.loads(p.read_text()) for p in (tmp_path / "all").iterdir()}
+    assert read["predictions.json"] == wanted and len(read["nbest_predictions.json"]["q1"]) == 4
+    assert sum(it["probability"] for it in read["nbest_predictions.json"]["q1"]) == pytest.approx(1)
+    assert read["null_odds.json"]["q4"] == pytest.approx(answers.given[3].doubt)
+
+
+def test_questions_without_known_answers_have_no_figures(answered):
+    bare = [{"id": "x", "question": "Who?", "answers": []}]
+    answers = answered(
+        lambda q, t: float(t == 3), lambda q, t: float(t == 3), split="test", bare=bare
+    )
+    assert answers.figures() == {} and answers.given[0].texts
+
+
+class Together(World):
+    """One of two processes: what they say is kept, and everyone hears it."""
+
+    said: ClassVar[list[str]] = []
+
+    def gather(self, text):
+        self.said.append(text)
+        return self.said
+
+
+def test_ranks_have_the_answers_of_all(answered):
+    whole = answered(at(0), at(1))
+    halves = [SquadAnswers(whole.examples, torch.zeros(())) for _ in range(2)]
+    count = len(whole.heard)
+    for half, own in zip(halves, (slice(0, count, 2), slice(1, count, 2)), strict=True):
+        for name in ("scores", "tokens", "none", "heard"):
+            getattr(half, name)[own] = getattr(whole, name)[own]
+    first, second = halves
+    with pytest.raises(AssertionError, match="every window is in one batch"):
+        first.gather(Together(size=2))
+    second.gather(Together(size=2))
+    assert [it.texts for it in second.given] == [it.texts for it in whole.given]
+    assert second.figures() == whole.figures()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.tasks.squad.predictions import Given, nbest, write_answers
+
+SURE, DOUBTFUL = Given(["Bell", "Anna"], [2.0, 1.0], -3.0), Given(["1905"], [0.5], 2.5)
+NOTHING = Given([], [], math.inf)
+
+
+def test_no_answer_is_given_above_the_threshold_or_without_a_token():
+    assert [it.text(2.4) for it in (SURE, DOUBTFUL, NOTHING)] == ["Bell", "", ""]
+    assert [it.text(None) for it in (SURE, DOUBTFUL, NOTHING)] == ["Bell", "1905", ""]
+    assert DOUBTFUL.text(2.5) == "1905"
+
+
+def test_shares_of_probability_are_a_softmax_over_the_scores():
+    first, second = nbest(SURE)
+    assert first["probability"] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-12)
+    assert second == {"text": "Anna", "probability": 1 - first["probability"], "score": 1.0}
+    assert nbest(NOTHING) == []
+
+
+def test_without_a_threshold_there_are_no_doubts(tmp_path):
+    write_answers(tmp_path, ["a", "b"], [SURE, NOTHING], None)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "nbest_predictions.json",
+        "predictions.json",
+    ]
+
+
+def test_doubts_without_bounds_are_large_numbers(tmp_path):
+    write_answers(tmp_path, ["a", "b"], [SURE, NOTHING], 0.0)
+    assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -3.0, "b": 1e9}
+
+
+def test_an_id_that_is_there_twice_is_refused(tmp_path):
+    with pytest.raises(ToolkitError, match=r"told apart by their id, but 'b' is there twice. Prep"):
+        write_answers(tmp_path / "x.json", ["a", "b", "b"], [SURE, DOUBTFUL, NOTHING], None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(ToolkitError, match=r"predictions must go where files can be written, but"):
+        write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

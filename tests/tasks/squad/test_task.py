@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model, load_checkpoint
+from toolkit.commands.validate import evaluate
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.validate import ValidateConfig
+from toolkit.config.load import compose
+from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.tasks.squad.config import SquadConfig
+from toolkit.tasks.squad.examples import WindowExamples
+from toolkit.training.run import run
+
+from .conftest import ASKED, NOTHING
+
+ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
+    torch.manual_seed(0)
+    folder = questions()
+    learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
+    c = SquadConfig(tokens_per_sample=16, stride=9)
+    found = WindowExamples(c, SquadSplit(folder, "train"), training=False)
+    ids = np.arange(len(found.lengths))
+    together = learner(found.collate(ids, None))
+    for row in ids.tolist():
+        alone = learner(found.collate(ids[row : row + 1], None))
+        size = int(found.lengths[row])
+        for name in ("begin", "end"):
+            one, all_ = alone[name].logits[0], together[name].logits[row]
+            torch.testing.assert_close(all_[:size], one, atol=1e-5, rtol=1e-4)
+            assert (all_[size:] == -1e4).all()
+
+
+def test_scores_are_fp32_where_states_are_not(questions):
+    folder = questions()
+    learner = build_model("bert_tiny", task="squad", vocabulary_size=len(folder.vocabulary))
+    found = WindowExamples(
+        SquadConfig(tokens_per_sample=30), SquadSplit(folder, "train"), training=False
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = learner(found.collate(np.arange(3), None))["begin"].logits
+    assert scores.dtype == torch.float32
+
+
+def options(folder, target, **changes):
+    small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "squad"}
+    recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 12, "best_metric": "f1"}
+    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
+
+
+def test_a_run_learns_answers_and_writes_them(questions, tmp_path):
+    folder = questions(asked=[*ASKED, *NOTHING], version="v2.0", bare=ASKED[:1])
+    changes = {"task.tokens_per_sample": 20, "task.stride": 8}
+    result = run(options(folder, tmp_path / "run", **changes))
+    assert result.best["metric"] == "f1" and result.best["value"] == 1.0
+    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.json"), "precision": "fp32"}
+    evaluate(ValidateConfig(**given, valid_subset="test", **files))
+    assert json.loads((tmp_path / "x.json").read_text()) == {"q1": "Anna Bell."}
+    threshold = load_checkpoint(tmp_path / "run").task.null_threshold
+    found = evaluate(ValidateConfig(**given, valid_subset="train", precision="fp32"))
+    [figures] = found.values()
+    assert figures["train"]["null_threshold"] == float(threshold) != 0
+    assert figures["train"]["f1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"stride": 0}, r"task.stride must be at least 1, but is 0"),
+        ({"nbest": 0}, r"task.nbest must be at least 1, but is 0"),
+        (
+            {"tokens_per_sample": 5},
+            r"task.tokens_per_sample must be at least 8, or 0 for the",
+        ),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(wrong, message):
+    with pytest.raises(ToolkitError, match=message):
+        SquadConfig(**wrong)

@@ -1,0 +1,42 @@
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.bert import BertConfig
+from toolkit.models.composite_bert import CompositeBertConfig, composite_bert
+from toolkit.models.conv_san import ConvSanConfig
+from toolkit.models.interface import Sizes
+from toolkit.tasks.tagging.config import PosTaggingConfig, suited
+
+
+@pytest.mark.parametrize(
+    ("arch", "tokens", "fixed"), [(BertConfig(), 128, 0), (ConvSanConfig(), 60, 60)]
+)
+def test_chunks_are_as_long_as_the_architecture_reads_at_once(arch, tokens, fixed):
+    found = suited(PosTaggingConfig(pooling="mean"), arch)
+    assert (found.tokens_per_sample, found.fixed_length, found.pooling) == (tokens, fixed, "mean")
+
+
+@pytest.mark.parametrize(("absolute", "tokens"), [(False, 512), (True, 128)])
+def test_a_config_and_its_encoder_allow_the_same_length(absolute, tokens):
+    arch = CompositeBertConfig(layers=1, width=8, heads=2, absolute_positions=absolute)
+    encoder = composite_bert(arch, Sizes(tokens=9))
+    for told in (arch, encoder):
+        assert suited(PosTaggingConfig(), told).tokens_per_sample == tokens
+
+
+def test_shorter_chunks_may_be_asked_for_and_longer_ones_are_refused():
+    assert suited(PosTaggingConfig(tokens_per_sample=9), BertConfig()).tokens_per_sample == 9
+    with pytest.raises(ToolkitError, match=r"must be at most .* at once, 128, but is 200"):
+        suited(PosTaggingConfig(tokens_per_sample=200), BertConfig())
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"pooling": "last"}, "task.pooling must be first or mean, but is 'last'"),
+        ({"tokens_per_sample": 2}, "task.tokens_per_sample must be at least 3, or 0 .* but is 2"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(values, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        PosTaggingConfig(**values)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+import torch
+
+from toolkit.criteria import Classes
+from toolkit.data.formats.tagging.split import TaggedSplit
+from toolkit.distributed import World
+from toolkit.tasks.tagging.config import SuitedTagging
+from toolkit.tasks.tagging.examples import TaggedExamples
+from toolkit.tasks.tagging.predictions import TaggingAnswers
+
+
+@pytest.fixture
+def answers(tagged):
+    """Those of a model that calls everything a noun but in the batch of the first sentence."""
+    found = TaggedExamples(
+        SuitedTagging(tokens_per_sample=60), TaggedSplit(tagged(), "valid"), fixed_shapes=True
+    )
+    heard = TaggingAnswers(found.split)
+    tags = heard.tags
+    for place in range(3):
+        batch = found.collate(np.array([place]), None)
+        logits = torch.zeros(len(batch.words), len(tags))
+        logits[:, tags.index("NOUN")] = 1
+        if place == 0:
+            logits[torch.arange(3), batch.targets[:3]] = 2
+        heard.hear(batch, {"tag": Classes(logits, batch.targets)})
+    heard.gather(World())
+    return heard
+
+
+def test_every_word_has_the_tag_it_was_given(answers):
+    assert [answers.tags[t] for t in answers.given] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
+
+
+def test_figures_and_tables_are_of_each_tag(answers):
+    rows = {row[0]: row[1:] for row in answers.tables()[0].rows}
+    assert rows["NOUN"] == (2 / 6, 1.0, 0.5, 2)
+    assert rows["DET"] == (0.0, 0.0, 0.0, 1)
+    f1 = [0.5, 0, 2 / 3, 2 / 3, 1]  # NOUN DET PUNCT VERB PRON
+    assert answers.figures()["macro_f1"] == pytest.approx(np.mean(f1))
+
+
+def test_programs_get_an_event_for_each_tag_and_the_confusions(answers):
+    *tags, (name, confusions) = answers.events()
+    assert {event for event, _ in tags} == {"tag"} and len(tags) == 5
+    assert name == "confusion" and confusions["is"][-1] == "(unseen)"
+    assert sum(map(sum, confusions["counts"])) == 9
+    assert confusions["counts"][-1][confusions["given"].index("NOUN")] == 1  # loudly/ADV
+
+
+def test_the_file_is_written_with_the_answers(answers, tmp_path):
+    answers.write(tmp_path / "out.txt")
+    words = (tmp_path / "out.txt").read_text().split()
+    assert words[1::2] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]

@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model, load_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.load import compose
+from toolkit.criteria import Classes
+from toolkit.data.formats.tagging.split import TaggedSplit
+from toolkit.data.preprocess import preprocess
+from toolkit.models.interface import Encoded, Sizes
+from toolkit.tasks.build import build_learner
+from toolkit.tasks.tagging.config import PosTaggingConfig, SuitedTagging
+from toolkit.tasks.tagging.examples import TaggedExamples
+from toolkit.tasks.tagging.task import PosTagging, means
+from toolkit.training.run import run
+
+SIZES = Sizes(tokens=50, characters=30, tags=5)
+SMALL = {"layers": 1, "word_width": 8, "character_width": 8, "heads": 2, "fixed_length": 9}
+
+
+class Embedded(torch.nn.Module):
+    """States are the tokens' vectors."""
+
+    width = 6
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(60, 6)
+
+    def forward(self, inputs):
+        return Encoded(self.words(inputs.tokens))
+
+
+@pytest.fixture
+def batch(tagged):
+    config = SuitedTagging(tokens_per_sample=9, fixed_length=9)
+    return TaggedExamples(config, TaggedSplit(tagged(), "valid"), fixed_shapes=False).collate(
+        np.arange(3), None
+    )
+
+
+def test_every_word_is_predicted_from_its_own_state(batch):
+    encoder = Embedded()
+    task = PosTagging(PosTaggingConfig(), encoder, SIZES, None)
+    logits, targets = task.predict(encoder, batch)["tag"]
+    ids = batch.inputs.tokens[~batch.inputs.padding]
+    torch.testing.assert_close(logits, task.head(encoder.words(ids)))
+    assert torch.equal(targets, batch.targets)
+
+
+def test_the_mean_of_a_words_pieces_is_taken_over_them_alone():
+    states = torch.randn(5, 3)
+    got = means(states, torch.tensor([0, 1, 1, 1, 3]), 4)
+    want = torch.stack([states[0], states[1:4].mean(0), torch.zeros(3), states[4]])
+    torch.testing.assert_close(got, want)
+
+
+def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
+    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
+    logits = torch.randn(len(batch.words), 5)
+    found = task.count({"tag": Classes(logits, batch.targets)}, batch)
+    right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
+    groups = {
+        "accuracy": [True] * 9,
+        "oov_accuracy": batch.oov,
+        "ambiguous_accuracy": batch.ambiguous,
+    }
+    for name, group in groups.items():
+        total = sum(r for r, g in zip(right, group, strict=True) if g)
+        assert (found[name].total, found[name].weight) == (total, sum(map(int, group))), name
+
+
+def test_rows_that_fill_up_are_not_counted(batch):
+    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
+    batch = batch._replace(scored=torch.zeros_like(batch.scored))
+    found = task.count({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
+    assert found["accuracy"].weight == 0
+
+
+def options(folder, tmp_path, **changes):
+    return {
+        "arch": "conv_san_ud", **{f"arch.{name}": value for name, value in SMALL.items()},
+        "task": "pos_tagging", "data.folders": [str(folder.path)], "num_workers": 0,
+        "precision": "fp32", "device": "cpu", "save_dir": str(tmp_path / "run"), "lr": 0.01,
+        "best_metric": "accuracy", "log_interval": 100, "max_update": 30, **changes,
+    }  # fmt: skip
+
+
+def test_a_tagger_learns_a_little_treebank_by_heart_and_tags_with_it(tagged, tmp_path):
+    train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
+    folder = tagged(train="|".join([train] * 10), valid=train)
+    given = {"optimizer": "rmsprop", "lr_scheduler": "fixed", "batch_size": 3, "max_update": 50}
+    result = run(compose(options(folder, tmp_path, **given)))
+    assert result.valid["valid"]["accuracy"] == 1.0
+    assert "oov_accuracy" not in result.valid["valid"]  # there are none
+    learner = load_checkpoint(tmp_path / "run")
+    found = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
+    assert found[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
+    assert len(found[3]) == 18  # read in two chunks
+
+
+def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
+    (tmp_path / "a.vec").write_text("1 8\ndog " + " ".join("12345678") + "\n")
+    folder = tagged(word_vectors=str(tmp_path / "a.vec"))
+    run(compose(options(folder, tmp_path, **{"arch.word_vectors": "frozen", "max_update": 2})))
+    table = load_checkpoint(tmp_path / "run").encoder.words.weight
+    row = folder.codec.tables.index["dog"] + 2
+    assert table[row].tolist() == [float(n) for n in range(1, 9)]
+    np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
+
+
+def test_vectors_that_the_folder_does_not_have_are_told(tagged, tmp_path):
+    with pytest.raises(ToolkitError, match=r"Run toolkit-preprocess with --word-vectors FILE.vec"):
+        run(compose(options(tagged(), tmp_path, **{"arch.word_vectors": "tuned"})))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
+    text = tmp_path / "text.txt"
+    text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
+    destdir = str(tmp_path / "text")
+    preprocess(PreprocessConfig(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
+    given = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
+    learnt = {"task": "mlm", "data.folders": [destdir], "valid_subset": "", "max_update": 1}
+    run(compose({**given, **learnt, "save_dir": str(tmp_path / "pre")}))
+    checkpoint = str(tmp_path / "pre" / "checkpoint_last")
+    folder = tagged(codec_from=checkpoint)
+    options = {"task": "pos_tagging", "task.pooling": pooling, "data.folders": [str(folder.path)]}
+    options |= {"finetune_from": checkpoint, "max_update": 2, "lr": 1e-9}
+    run(compose({**given, **options, "save_dir": str(tmp_path / "run")}))
+    before, after = load_checkpoint(checkpoint), load_checkpoint(tmp_path / "run")
+    torch.testing.assert_close(after.encoder.state_dict(), before.encoder.state_dict())
+    assert [len(tags) for tags in after.tag([["dog", "barks"], ["I"]])] == [2, 1]
+
+
+def test_only_a_tagger_tags():
+    learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
+    with pytest.raises(ToolkitError, match="tagging words needs a learner that knows its vocab"):
+        learner.tag([["a"]])
+    learner.codec = object()
+    with pytest.raises(ToolkitError, match=r"such as pos_tagging, but this model's is MaskedLang"):
+        learner.tag([["a"]])
+
+
+def test_patience_ends_training_by_the_accuracy(tagged, tmp_path):
+    changes = {"patience": 3, "max_epoch": 100, "max_update": 0, "lr": 1e-12}
+    result = run(compose(options(tagged(), tmp_path, **changes)))
+    assert result.epochs <= 5
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny", "composite_bert_tiny", "conv_san_ud"])
+def test_padding_and_neighbours_do_not_change_what_a_sentence_is_tagged(tagged, arch):
+    from toolkit.common.registry import ARCHITECTURES, TASKS
+    from toolkit.config.run import Chosen
+    from toolkit.tasks.tagging.config import suited
+
+    torch.manual_seed(0)
+    chosen = Chosen(arch, ARCHITECTURES[arch].config)
+    folder = tagged()
+    learner = build_learner(
+        chosen, Chosen("pos_tagging", TASKS["pos_tagging"].config), Sizes(**folder.codec.counts)
+    ).eval()
+    config = suited(PosTaggingConfig(), chosen.config)
+    found = TaggedExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
+    together = learner(found.collate(np.arange(3), None))["tag"].logits
+    alone = [learner(found.collate(np.array([i]), None))["tag"].logits for i in range(3)]
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

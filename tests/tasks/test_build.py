@@ -1,0 +1,58 @@
+from types import SimpleNamespace
+
+import pytest
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.run import Chosen
+from toolkit.models.interface import Sizes
+from toolkit.tasks.build import EncoderMaker
+from toolkit.tasks.task import Learner
+
+
+def test_overrides_reach_the_architecture():
+    encoder = build_model("composite_bert_tiny", vocabulary_size=11, layers=3, width=8)
+    assert len(encoder.layers) == 3 and encoder.width == 8
+
+
+def test_with_a_task_the_learner_has_its_heads():
+    learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", layers=1)
+    assert isinstance(learner, Learner) and dict(learner.task.named_parameters())
+
+
+def test_characters_and_tags_have_their_numbers():
+    learner = build_model(
+        "conv_san_ud", vocabulary_size=11, characters=7, tags=5, task="pos_tagging", layers=1
+    )
+    assert learner.encoder.embeddings.spelling.characters.num_embeddings == 7
+    assert learner.task.head.out_features == 5
+
+
+def test_an_unknown_override_is_answered_with_the_nearest_known_one():
+    with pytest.raises(ToolkitError, match=r"has no option 'layrs'. Did you mean 'layers'\?"):
+        build_model("composite_bert_tiny", vocabulary_size=11, layrs=1)
+
+
+def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
+    with pytest.raises(ToolkitError, match=r"Did you mean 'composite_bert"):
+        build_model("composit_bert", vocabulary_size=11)
+
+
+def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
+    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    half = EncoderMaker(arch, Sizes(tokens=11)).scaled(0.5)
+    assert half.words.embedding_dim == 54 and half.positions.embedding_dim == 10
+    assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
+
+
+def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
+    maker = EncoderMaker(Chosen("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
+    with pytest.raises(ToolkitError, match=r"'bert_tiny', SimpleNamespace, has none\. Derive it"):
+        maker.scaled(0.5)
+
+
+def test_a_share_that_leaves_heads_which_do_not_divide_is_told_with_what_would():
+    arch = Chosen("convbert", ARCHITECTURES["convbert"].config)
+    with pytest.raises(ToolkitError, match=r"share of 0\.25 of arch 'convbert' .* or 0\.3333"):
+        EncoderMaker(arch, Sizes(tokens=11)).scaled(0.25)

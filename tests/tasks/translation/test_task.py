@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.models.transformer import TransformerConfig
+from toolkit.tasks.translation.task import Translation, TranslationConfig
+
+TINY = {"width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0, "vocabulary_size": 17}
+SMALL = {
+    "transformer_tiny": {**TINY, "encoder_layers": 1, "decoder_layers": 1},
+    "dynamicconv_tiny": {**TINY, "encoder_kernels": [3], "decoder_kernels": [3]},
+}
+SMALL["lightconv_tiny"] = SMALL["dynamicconv_tiny"]
+
+
+@pytest.fixture
+def examples(parallel):
+    config = TranslationConfig()
+    options = {"seed": 1, "training": False, "fixed_shapes": False}
+    return Translation.examples(config, DataFolder.open(parallel), "valid", **options)
+
+
+def learner(arch="transformer_tiny"):
+    torch.manual_seed(2)
+    made = build_model(arch, task="translation", **SMALL[arch]).eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+@pytest.mark.parametrize("arch", SMALL)
+def test_each_symbol_is_told_from_the_source_and_those_before_it(examples, arch):
+    made, batch = learner(arch), examples.collate(np.arange(4), None)
+    logits, targets = made(batch)["translation"]
+    assert logits.shape == (len(targets), 17)
+    later = batch.previous.clone()
+    later[:, 2:] = (later[:, 2:] + 1) % 17  # what comes later may be anything
+    changed = made(batch._replace(previous=later))["translation"].logits
+    early = batch.places % batch.previous.shape[1] < 2
+    torch.testing.assert_close(changed[early], logits[early])
+    assert not torch.allclose(changed[~early], logits[~early])
+
+
+@pytest.mark.parametrize("arch", SMALL)
+def test_pairs_score_the_same_in_whatever_batch_they_come(examples, arch):
+    made = learner(arch)
+    together = made(examples.collate(np.arange(5), None))["translation"].logits
+    alone = [made(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
+    torch.testing.assert_close(torch.cat(alone), together, atol=1e-5, rtol=1e-5)
+
+
+def test_figures_are_without_label_smoothing(examples):
+    made, batch = learner(), examples.collate(np.arange(5), None)
+    predictions = made(batch)
+    logits, targets = predictions["translation"]
+    found = made.task.measure(predictions)
+    loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum").item()
+    assert found["nll"].total.item() == pytest.approx(loss, rel=1e-5)
+    assert found["ppl"] == found["nll"] and found["nll"].weight == len(targets)
+    assert math.isclose(found["accuracy"].total, (logits.argmax(-1) == targets).sum())
+
+
+def test_only_what_writes_from_a_source_translates():
+    for arch in ("transformer_lm_tiny", "bert_tiny"):
+        with pytest.raises(ToolkitError, match=r"translation must have an architecture of an enco"):
+            build_model(arch, vocabulary_size=17, task="translation")
+
+
+def test_sentences_may_be_as_long_as_the_architecture_reads():
+    learnt = TransformerConfig(positions="learnt", max_positions=50)
+    assert Translation.suited(TranslationConfig(), learnt).tokens_per_sample == 50
+    assert Translation.suited(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
+    with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
+        Translation.suited(TranslationConfig(tokens_per_sample=60), learnt)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"too_long": "split"}, r"task.too_long must be one of error, skip, truncate, but"),
+        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
+        ({"validation_beam": -1}, r"task.validation_beam must not be negative, but is -1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(ToolkitError, match=message):
+        TranslationConfig(**options)

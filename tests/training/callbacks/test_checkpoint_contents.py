@@ -1,0 +1,31 @@
+import math
+
+from toolkit.checkpoints.load import read_json
+from toolkit.common import json_files
+from toolkit.distributed import World
+from toolkit.training.run import Run, run
+
+
+def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_path):
+    run(config(max_update=3, lr=0.01))
+    folder = tmp_path / "run" / "checkpoint_last"
+    names = {"codec.json", "config.json", "dict.txt", "manifest.json", "model.safetensors"}
+    names |= {"optimizer.safetensors", "sentencepiece.model", "state.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    saved = json_files.loads((folder / "config.json").read_text())
+    assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
+    assert read_json(folder / "state.json")["place"] == {"update": 3, "epoch": 1, "consumed": 3}
+
+
+def test_numbers_that_json_cannot_say_survive(config, tmp_path):
+    first = Run(config(), World())
+    first.validation.best = {"metric": "loss", "value": math.inf, "update": 0}
+    first.saving.save(0, 1, ["end"])
+    assert Run(config(), World()).validation.best["value"] == math.inf
+
+
+def test_the_manifest_says_why_and_by_which_versions_it_was_saved(config, tmp_path):
+    run(config(save_interval_updates=5))
+    facts = read_json(tmp_path / "run" / "checkpoint_e1_u5" / "manifest.json")
+    assert facts["reasons"] == ["epoch", "interval", "best"]
+    assert set(facts["versions"]) == {"toolkit", "torch"}

@@ -1,0 +1,27 @@
+import pytest
+
+from toolkit.training.callbacks.logging import Log
+
+
+class Recorder:
+    def __init__(self):
+        self.records = []
+
+    def write(self, event, values):
+        self.records.append((event, dict(values)))
+
+    def close(self):
+        pass
+
+
+def test_rates_after_a_resume_count_the_time_before_it(make_trainer, batches, memory):
+    first, second = make_trainer(), make_trainer()
+    before, after = (Log(trainer, Recorder(), 8, 8) for trainer in (first, second))
+    first.fit(lambda epoch: memory(batches), max_update=7, observers=[before])
+    first.busy_seconds = 1000.0
+    after.restore(before.state())
+    second.place = first.place
+    second.fit(lambda epoch: memory(batches), max_update=8, observers=[after])
+    [(_, values)] = after.sink.records
+    assert values["updates_per_second"] == pytest.approx(8 / 1000, rel=0.01)
+    assert values["seconds"] == pytest.approx(1000, rel=0.01)

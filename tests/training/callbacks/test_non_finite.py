@@ -1,0 +1,100 @@
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.training.callbacks.non_finite import NonFinite, broken_parameter, diagnosis
+
+
+def fit(trainer, data, updates=50):
+    trainer.fit(lambda epoch: data, max_update=updates, observers=[NonFinite(trainer)])
+
+
+def named(trainer, batch):
+    return diagnosis(trainer.gradient, [batch], batch.weights)
+
+
+def test_ten_skipped_updates_in_a_row_end_training_with_the_layer(make_trainer, batches, memory):
+    trainer = make_trainer()
+    trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
+    with pytest.raises(ToolkitError, match=r"10 updates in a row .* the output of encoder\.mix"):
+        fit(trainer, memory(batches))
+    assert trainer.place.update == 10
+
+
+def test_a_streak_that_ends_is_forgotten(make_trainer, batches, memory):
+    trainer = make_trainer()
+    broken = [True] * 9 + [False] + [True] * 9 + [False] * 9
+
+    def hook(module, inputs, output):
+        return output / 0 if broken[trainer.place.update] else output
+
+    trainer.learner.encoder.mix.register_forward_hook(hook)
+    fit(trainer, memory(batches), 28)
+    assert trainer.place.update == 28
+
+
+def test_a_broken_parameter_is_named_before_any_layer(make_trainer, batches):
+    trainer = make_trainer()
+    with torch.no_grad():
+        trainer.learner.task.word.weight[0, 0] = torch.nan
+    assert broken_parameter(trainer.learner) == "the parameter task.word.weight"
+    assert named(trainer, batches[0]) == "the parameter task.word.weight"
+
+
+def test_a_pass_that_is_finite_has_no_such_layer(make_trainer, batches):
+    assert named(make_trainer(), batches[0]) == ""
+
+
+def test_a_gradient_that_overflows_on_the_way_back_is_named(make_trainer, batches):
+    class Steep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * torch.inf
+
+    trainer = make_trainer()
+    trainer.learner.encoder.norm.register_forward_pre_hook(lambda m, inputs: Steep.apply(*inputs))
+    found = named(trainer, batches[0])
+    assert found == "the gradient at the output of encoder.dropout (Dropout)"
+
+
+def test_a_gradient_that_overflows_in_a_parameter_alone_is_named(make_trainer, batches):
+    trainer = make_trainer()
+    trainer.learner.task.even.bias.register_hook(lambda gradient: gradient / 0)
+    assert named(trainer, batches[0]) == "the gradient of task.even.bias"
+
+
+def test_looking_leaves_no_gradient_and_no_hook(make_trainer, batches):
+    trainer = make_trainer()
+    named(trainer, batches[0])
+    assert all(p.grad is None for p in trainer.parameters)
+    assert not any(module._forward_hooks for module in trainer.learner.modules())
+    assert not any(p._backward_hooks for p in trainer.parameters)
+
+
+def test_a_loss_scale_below_its_floor_ends_training_with_the_layer(make_trainer, batches, memory):
+    trainer = make_trainer(precision="fp16")
+    trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
+    said = r"loss scale of fp16 must stay above 0\.0001, but is 6\.1e-05 after update 29 \(epoch 4"
+    with pytest.raises(ToolkitError, match=said + r"\); .*: the output of encoder\.mix \(Linear\)"):
+        fit(trainer, memory(batches))
+
+
+def test_overflows_that_fp16_recovers_from_are_no_trouble(make_trainer, batches, memory):
+    trainer = make_trainer(precision="fp16")
+    trainer.precision.loss_scale.scale.fill_(2.0**40)
+    fit(trainer, memory(batches), 40)
+    assert trainer.precision.loss_scale.good >= 1
+
+
+def test_the_rank_is_named(ranks, make_trainer, batches):
+    def look(world):
+        trainer = make_trainer(world=world)
+        if world.rank == 1:
+            trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
+        return named(trainer, batches[0])
+
+    assert ranks(look) == ["the output of encoder.mix (Linear) on rank 1"] * 2

@@ -1,0 +1,115 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from toolkit.distributed import World
+from toolkit.training.callbacks.skipped_updates import Skips, shown
+from toolkit.training.run import Run
+from toolkit.training.spikes import Spikes
+
+
+class Kept:
+    def __init__(self):
+        self.events = []
+
+    def write(self, event, values):
+        self.events.append((event, values))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def told(batches, memory):
+    """The events of so many updates of a trainer."""
+
+    def fit(trainer, updates=4):
+        data, sink = memory(batches), Kept()
+        skips = Skips(trainer, sink, data.ids)
+        trainer.fit(lambda epoch: data, max_update=updates, observers=[skips])
+        assert all(event == "trouble" for event, _ in sink.events)
+        return [values for _, values in sink.events]
+
+    return fit
+
+
+def at(trainer, update, change):
+    """Change the losses of one update."""
+    sums = trainer.criterion.forward
+
+    def forward(predictions):
+        found = sums(predictions)
+        wrong = trainer.place.update + 1 == update
+        return {name: change(v) for name, v in found.items()} if wrong else found
+
+    trainer.criterion.forward = forward
+    return trainer
+
+
+def test_a_calm_run_tells_nothing(make_trainer, told):
+    assert told(make_trainer()) == []
+
+
+def test_a_loss_that_is_not_finite_is_told_with_its_examples(make_trainer, told):
+    (values,) = told(at(make_trainer(), 3, lambda v: v / 0))
+    assert (values["update"], values["epoch"], values["reason"]) == (3, 1, "loss")
+    assert (values["micro_batches"], values["examples"]) == ("2", "20 21")
+    said = "skipped: its loss is not finite; micro-batches 2, examples 20 21"
+    assert values["text"] == said
+
+
+def test_a_gradient_that_is_not_finite_is_told(make_trainer, told):
+    trainer = make_trainer(update_freq=2)
+    weight = trainer.learner.task.word.weight
+    weight.register_hook(lambda g: g / 0 if trainer.place.update == 1 else g)
+    (values,) = told(trainer)
+    assert (values["reason"], values["micro_batches"]) == ("gradient", "2 3")
+
+
+def test_overflows_of_fp16_are_its_daily_work(make_trainer, told):
+    trainer = make_trainer(precision="fp16")
+    trainer.precision.loss_scale.scale.fill_(2.0**40)
+    assert told(trainer) == []
+
+
+def test_a_spike_is_told_with_its_norm(make_trainer, told):
+    trainer = at(make_trainer(spikes=Spikes(torch.device("cpu"), window=4)), 6, lambda v: 1e9 * v)
+    (values,) = told(trainer, 7)
+    assert (values["update"], values["reason"]) == (6, "spike")
+    assert values["text"].startswith("skipped as a spike of norm ")
+
+
+def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, batches, memory):
+    trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
+    skips = Skips(trainer, sink, memory(batches).ids)
+    skips.read()
+    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.unread.append])
+    assert not sink.events
+    skips.read()
+    assert [values["update"] for _, values in sink.events] == [3]
+
+
+def test_what_is_not_told_yet_is_told_where_a_run_ends(config):
+    training = Run(config(max_update=2, no_save=True), World())
+    training.guards = lambda: [training.skips.unread.append]
+    training.fit()
+    training.close()
+    assert training.skips.unread == []
+
+
+def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_begin(
+    make_trainer, batches, memory
+):
+    steps, data = [], memory(batches)
+    trainer = make_trainer(update_freq=2)
+    trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])
+    skips = Skips(trainer, Kept(), data.ids)
+    skips.world = World(size=2)
+    for ranks in ([0], [1], [0, 1]):
+        skips.tell(replace(steps[0], begin=3), "loss", "", ranks)
+    assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
+
+
+def test_long_lists_are_cut_for_the_eye():
+    assert shown(range(3)) == "0 1 2" and shown(range(25)).endswith("18 19 and 5 more")

@@ -1,0 +1,105 @@
+from time import monotonic
+
+import pytest
+
+from toolkit.checkpoints import manifest
+from toolkit.common.errors import ToolkitError
+from toolkit.distributed import World
+from toolkit.training.callbacks.stopping import total_updates
+from toolkit.training.run import Run, run
+from toolkit.training.step import Place
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted"),
+    [
+        ({"max_update": 7, "max_epoch": None}, 7),
+        ({"max_update": 7, "max_epoch": 1}, 3),
+        ({"max_update": 7, "max_epoch": 9}, 7),
+        ({"max_update": None, "max_epoch": 3}, 9),
+    ],
+)
+def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
+    training = config(update_freq=4, **limits).training
+    assert total_updates(training, memory([None] * 11), World(), Place()) == wanted
+
+
+def test_updates_already_taken_count_as_they_were(config, memory):
+    training = config(update_freq=4, max_epoch=2).training
+    place = Place(update=5, epoch=1, consumed=5)
+    assert total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def timed(config):
+    """A run in which every update takes an hour."""
+    training = Run(config, World())
+    clock = training.ending.clock = Clock()
+    training.ending.begun += clock.now - monotonic()
+
+    def advance(step):
+        clock.now += 3600
+
+    training.advance = advance
+    try:
+        return training.fit()
+    finally:
+        training.close()
+
+
+def test_a_run_whose_time_is_over_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
+    result = timed(config(stop_time_hours=1.5))
+    assert result.updates == 2 and result.exit_code == 0 and result.signal is None
+    last = tmp_path / "run" / "checkpoint_last"
+    assert manifest.read(last)["reasons"] == ["time"] and result.valid == {}
+    assert "stopped after 2.00 hours; the same command with a larger" in capfd.readouterr().err
+
+
+def test_the_time_of_earlier_runs_counts(config):
+    assert timed(config(stop_time_hours=1.5)).updates == 2
+    assert timed(config(stop_time_hours=1.5)).updates == 2
+    assert timed(config(stop_time_hours=4.5)).updates == 5
+
+
+def test_a_run_stopped_by_the_clock_ends_as_if_it_had_not_been(config, tmp_path):
+    whole = run(config(save_dir=str(tmp_path / "whole")))
+    assert timed(config(stop_time_hours=2.5)).updates == 3
+    assert run(config()).valid == whole.valid
+    weights = [tmp_path / n / "checkpoint_last" / "model.safetensors" for n in ("whole", "run")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_a_rate_that_has_fallen_low_enough_ends_a_run_but_none_that_rises(config):
+    how = {"lr": 0.1, "lr_scheduler": "linear", "warmup_updates": 4, "stop_min_lr": 0.05}
+    result = run(config(**how))
+    assert result.updates == 8  # 0.1 x (10 - 8 + 1) / (10 - 4) is 0.05
+    assert result.valid["valid"]["examples"] == 9
+
+
+def test_a_run_that_its_low_rate_has_ended_goes_on_only_where_it_shall_be_longer(config):
+    how = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
+    low = {**how, "stop_min_lr": 0.07}
+    assert [run(config(**low)).updates for _ in range(2)] == [4, 4]  # 0.1 x (8 - 4 + 1) / 8
+    longer = {**low, "max_update": 20}
+    assert run(config(**longer)).updates == 7  # 0.1 x (20 - 7 + 1) / 20
+    assert run(config(**{**longer, "stop_min_lr": 0.06})).updates == 9
+
+
+@pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
+def test_negative_limits_are_refused(config, name):
+    with pytest.raises(ToolkitError, match=rf"training.{name} must not be negative, but is -1.0"):
+        config(**{name: -1.0})
+
+
+def test_a_run_that_patience_has_ended_ends_at_once_when_it_is_started_again(config):
+    how = {"lr": 0.0, "patience": 2, "max_epoch": 50}
+    first, again = run(config(**how)), run(config(**how))
+    assert (first.epochs, again.epochs) == (3, 3) and again.valid == first.valid
+    assert run(config(**{**how, "patience": 3})).epochs == 4

@@ -1,0 +1,140 @@
+import math
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.optim.plateau import PlateauConfig, plateau
+from toolkit.training.callbacks.validation import Validation, improves
+
+
+class Recorder:
+    def __init__(self):
+        self.records = []
+
+    def write(self, event, values):
+        self.records.append((event, dict(values)))
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "best", "better"),
+    [
+        ("loss", 1.0, None, True),
+        ("loss", 1.0, 2.0, True),
+        ("mlm_loss", 2.0, 2.0, False),
+        ("ppl", 3.0, 2.0, False),
+        ("word_ppl", 3.0, 2.0, False),
+        ("nll", 1.0, 2.0, True),
+        ("accuracy", 3.0, 2.0, True),
+        ("accuracy", 1.0, 2.0, False),
+        ("loss", math.nan, None, False),
+    ],
+)
+def test_losses_are_better_lower_and_the_rest_higher(metric, value, best, better):
+    assert improves(metric, value, best) == better
+
+
+def validation(trainer, values, **options):
+    values = iter(values)
+    subsets = {"valid": lambda: {"loss": next(values)}, "test": lambda: {"loss": 0.0}}
+    return Validation(trainer, subsets, Recorder(), **options)
+
+
+def test_every_subset_is_reported_and_the_first_decides(make_trainer):
+    watch = validation(make_trainer(), [2.0, 3.0])
+    for update in (1, 2):
+        watch.validate(update, 1)
+    assert [(e, v["subset"], v["update"]) for e, v in watch.sink.records] == [
+        ("valid", "valid", 1), ("valid", "test", 1), ("valid", "valid", 2), ("valid", "test", 2)
+    ]  # fmt: skip
+    valid = {"valid": {"loss": 2.0}, "test": {"loss": 0.0}}
+    best = {"metric": "loss", "value": 2.0, "update": 1, "valid": valid}
+    assert watch.best == best and watch.stale == 1
+
+
+def test_an_update_is_validated_once(make_trainer):
+    watch = validation(make_trainer(), [2.0, 1.0])
+    watch.validate(5, 1)
+    watch.validate(5, 1)
+    assert watch.best["value"] == 2.0
+
+
+def test_training_ends_after_as_many_stale_validations_as_patience_allows(make_trainer):
+    trainer = make_trainer()
+    watch = validation(trainer, [2.0, 2.5, 1.0, 1.5, 1.2], patience=2)
+    ended = []
+    for update in range(1, 6):
+        watch.validate(update, 1)
+        ended.append(trainer.finished)
+    assert ended == [False, False, False, False, True]
+
+
+def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
+    first = validation(make_trainer(), [2.0])
+    first.validate(1, 1)
+    same = validation(make_trainer(), [])
+    same.restore(first.state())
+    assert same.best == first.best
+    for change in ({"metric": "accuracy"}, {"examples": "of another split"}):
+        other = validation(make_trainer(), [], **change)
+        other.restore(first.state())
+        assert other.best is None and other.stale == 0 and other.validated_at == -1
+
+
+def test_a_run_that_patience_has_ended_takes_no_further_update_when_it_goes_on(make_trainer):
+    first = validation(make_trainer(), [2.0, 2.5, 2.5], patience=2)
+    for update in (1, 2, 3):
+        first.validate(update, 1)
+    for patience, ended in ((2, True), (3, False), (0, False)):
+        again = validation(make_trainer(), [], patience=patience)
+        again.restore(first.state())
+        assert again.trainer.finished == ended
+
+
+def plateaued(make_trainer, values, **options):
+    trainer = make_trainer(schedule=plateau(PlateauConfig(shrink=0.5), 9))
+    return trainer.schedule, validation(trainer, values, **options)
+
+
+def test_a_schedule_that_judges_hears_of_every_validation(make_trainer):
+    schedule, watch = plateaued(make_trainer, [2.0, 2.5, 1.0])
+    for update in (1, 2, 3):
+        watch.validate(update, 1)
+    assert schedule(4) == 0.5 and schedule.best == 1.0
+
+
+def test_a_figure_that_is_better_higher_reaches_the_schedule_with_its_sign_turned(make_trainer):
+    schedule, watch = plateaued(make_trainer, [], metric="accuracy")
+    for update, accuracy in enumerate((0.2, 0.3, 0.1)):
+        watch.judge({"accuracy": accuracy}, update)
+    assert schedule(4) == 0.5 and schedule.best == -0.3
+
+
+def test_the_schedule_goes_on_where_it_was(make_trainer):
+    _, first = plateaued(make_trainer, [2.0, 2.5])
+    for update in (1, 2):
+        first.validate(update, 1)
+    schedule, again = plateaued(make_trainer, [2.5])
+    again.restore(first.state())
+    assert schedule(3) == 0.5
+    again.validate(3, 1)
+    assert schedule(4) == 0.25
+
+
+def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer):
+    _, first = plateaued(make_trainer, [], metric="accuracy")
+    for update, accuracy in enumerate((0.9, 0.8)):
+        first.judge({"accuracy": accuracy}, update)
+    schedule, again = plateaued(make_trainer, [2.0, 1.5])
+    again.restore(first.state())
+    for update in (2, 3):
+        again.validate(update, 1)
+    assert schedule(4) == 0.5 and schedule.best == 1.5
+
+
+def test_a_schedule_that_judges_needs_a_validation(make_trainer):
+    trainer = make_trainer(schedule=plateau(PlateauConfig(), 9))
+    with pytest.raises(ToolkitError, match=r"plateau must have a validation to go by, but .*empty"):
+        Validation(trainer, {}, None)

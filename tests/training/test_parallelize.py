@@ -1,0 +1,123 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from toolkit import build_model
+from toolkit.common.errors import ToolkitError
+from toolkit.config.sections import TrainingConfig
+from toolkit.distributed import World
+from toolkit.models.interface import Inputs
+from toolkit.tasks.batch import MaskedBatch
+from toolkit.training.parallelize import spread
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def made(arch="composite_bert_tiny", **options):
+    torch.manual_seed(1)
+    learner = build_model(arch, vocabulary_size=50, task="mlm", width=32, heads=2)
+    return spread(learner, World(), TrainingConfig(**options), "fp32")
+
+
+def losses(learner, updates=5):
+    """Of updates with dropout on and batches of changing length."""
+    optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
+    found = []
+    for update in range(updates):
+        tokens = torch.arange(5, 5 + 3 * (8 + update)).view(3, -1)
+        padding = torch.zeros_like(tokens, dtype=torch.bool)
+        padding[1, 6:] = True
+        targets = tokens.flatten()[:6]
+        inputs = Inputs(tokens, padding=padding)
+        torch.manual_seed(update)
+        batch = MaskedBatch(inputs, torch.arange(6), targets, {"mlm": 6.0}, 3, tokens.numel())
+        loss = torch.nn.functional.cross_entropy(learner(batch)["mlm"].logits, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return found
+
+
+def test_layers_are_recomputed_where_asked_for():
+    assert made(checkpoint_activations=True).encoder.layers.recomputed
+    assert not made().encoder.layers.recomputed
+
+
+def test_recomputing_changes_no_loss():
+    assert losses(made(checkpoint_activations=True)) == losses(made())
+
+
+def test_an_encoder_without_layers_to_recompute_is_told(monkeypatch):
+    learner = made()
+    learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)
+    with pytest.raises(ToolkitError, match="must be off for an encoder without layers of toolkit"):
+        spread(learner, World(), TrainingConfig(checkpoint_activations=True), "fp32")
+
+
+COMPILED = """
+import sys, torch
+from torch.nn.functional import cross_entropy
+from toolkit import build_model
+from toolkit.config.sections import TrainingConfig
+from toolkit.distributed import World
+from toolkit.models.interface import Inputs
+from toolkit.tasks.batch import MaskedBatch
+from toolkit.training.parallelize import spread
+
+arch, device, recomputed = sys.argv[1], torch.device(sys.argv[2]), sys.argv[3] == "recomputed"
+
+def losses(compiled):
+    torch.manual_seed(1)
+    learner = build_model(arch, vocabulary_size=50, task="mlm", layers=1).to(device)
+    config = TrainingConfig(compile=compiled, checkpoint_activations=compiled and recomputed)
+    spread(learner, World(device=device), config, "fp32")
+    optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
+    for update in range(4):
+        tokens = torch.arange(5, 5 + 3 * (8 + update), device=device).view(3, -1)
+        padding = torch.zeros_like(tokens, dtype=torch.bool)
+        padding[1, 6:] = True
+        targets, places = tokens.flatten()[:6], torch.arange(6, device=device)
+        inputs = Inputs(tokens, padding=padding)
+        batch = MaskedBatch(inputs, places, targets, {"mlm": 6.0}, 3, tokens.numel())
+        torch.manual_seed(update)
+        loss = cross_entropy(learner(batch)["mlm"].logits, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss.item()
+
+print(*losses(False), *losses(True))
+"""
+"""In a process of its own: annotations that are executed, as in these tests, cannot be compiled."""
+
+
+def both(arch, device, recomputed=""):
+    """The losses of updates with dropout on, batches changing length: plain, then compiled."""
+    command = [sys.executable, "-c", COMPILED, arch, device, recomputed]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found = [float(word) for word in ran.stdout.split()]
+    return found[:4], found[4:]
+
+
+@pytest.mark.slow
+def test_compiled_layers_have_the_same_losses():
+    plain, compiled = both("composite_bert_tiny", "cpu")
+    assert compiled == pytest.approx(plain, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_layers_may_be_compiled_and_recomputed():
+    plain, compiled = both("bert_tiny", "cpu", "recomputed")
+    assert compiled == pytest.approx(plain, abs=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny", "taco_tiny"])
+def test_compiled_layers_have_the_same_losses_on_a_gpu(arch):
+    plain, compiled = both(arch, "cuda")
+    assert compiled == pytest.approx(plain, abs=1e-3)

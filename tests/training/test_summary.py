@@ -1,0 +1,46 @@
+from io import StringIO
+
+from rich.console import Console
+
+from toolkit.distributed import World
+from toolkit.training.result import Result
+from toolkit.training.run import Run
+from toolkit.training.summary import print_end, print_figures, start_rows
+
+
+def printed(show, *what):
+    terminal = Console(file=StringIO(), width=100)
+    show(*what, terminal)
+    return terminal.file.getvalue()
+
+
+def test_the_start_says_what_is_going_to_happen(config, data):
+    run = Run(config(update_freq=2, max_tokens=64), World())
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total)
+    assert rows["architecture"].startswith("composite_bert_tiny, 4,")
+    assert rows["batch"] == "at most 64 tokens and 8 examples x 2"
+    assert rows["examples"] == "38 in train" and rows["data"] == str(data)
+    assert rows["optimizer"] == "adamw, lr 0.0003, linear" and rows["machine"].endswith(", fp32")
+    assert rows["updates"].startswith("0 of ")
+
+
+def test_the_end_shows_every_split_and_the_best():
+    result = Result(
+        updates=3,
+        epochs=1,
+        seconds=1.0,
+        train={},
+        valid={"valid": {"loss": 2.5}, "test": {"loss": 2.75}},
+        best={"metric": "loss", "value": 2.5, "update": 2},
+    )
+    text = printed(print_end, result)
+    assert "valid   2.5000" in text and "test    2.7500" in text
+    assert "best loss 2.5000 at update 2" in text
+
+
+def test_figures_that_a_row_lacks_are_left_open():
+    rows = {"a": {"loss": 1.0}, "b": {"accuracy": 0.5}}
+    lines = printed(print_figures, {"split": rows}).splitlines()
+    assert [line.split() for line in lines] == [
+        ["split", "loss", "accuracy"], ["a", "1.0000", "-"], ["b", "-", "0.50000"]
+    ]  # fmt: skip

@@ -1,0 +1,155 @@
+"""The operations of a pre-training run, part by part: one update counted, times the updates.
+
+On torch's meta device tensors have shapes alone, so that any size is counted within seconds; only a
+model that must see numbers is computed, on the CPU. Recomputed activations are not counted, as in a
+model's own FLOPs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import CRITERIA, TASKS
+from toolkit.config.run import RunConfig
+from toolkit.config.sections import DataConfig
+from toolkit.data.loading.examples import Examples
+from toolkit.data.storage.corpora import Corpora
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.storage.synthetic import StandIn, vocabulary_of
+from toolkit.models.interface import Sizes
+from toolkit.nn.layer_stack import Layers
+from toolkit.tasks.build import build_learner
+from toolkit.training.data import suited
+from toolkit.training.device import to_device
+from toolkit.training.flop_counter import Operations, owned
+
+META, CPU = torch.device("meta"), torch.device("cpu")
+BERT_VOCABULARY = 30522
+
+
+class Both(NamedTuple):
+    """Operations of a micro-batch in both directions."""
+
+    forward: int
+    backward: int
+
+
+class Flops(NamedTuple):
+    """What one update costs, and how many there are."""
+
+    run: RunConfig
+    sizes: Sizes
+    parts: Mapping[str, Both]
+    """Name of a module -> what it costs without those inside it that have names of their own."""
+    sentences: int
+    """Of a micro-batch."""
+    tokens: int
+    """Of a sentence."""
+    micro_batches: int
+    """Of an update, over all ranks."""
+    done: int | None = None
+    """Updates that the run has taken, where it is one that is saved."""
+
+    @property
+    def batch(self) -> Both:
+        columns = zip(*self.parts.values(), strict=True)
+        return Both(*map(sum, columns))
+
+    @property
+    def update(self) -> int:
+        return sum(self.batch) * self.micro_batches
+
+
+def flops_of(run: RunConfig, sizes: Sizes, *, ranks: int = 1, done: int | None = None) -> Flops:
+    """Every sentence as long as the task lets it be, and as many as the batch options allow."""
+    examples = examples_of(run, sizes)
+    tokens = int(examples.lengths.max())
+    sentences = sentences_of(run.data, tokens)
+    longest = np.flatnonzero(examples.lengths == tokens)
+    batch = examples.collate(np.resize(longest, sentences), 1)
+    micro_batches = ranks * run.training.micro_batches_per_rank(ranks)
+    parts = counted(run, sizes, batch)
+    return Flops(run, sizes, parts, sentences, tokens, micro_batches, done)
+
+
+def examples_of(run: RunConfig, sizes: Sizes) -> Examples:
+    """Of a stand-in for text; of the run's own data, where the task learns from something else."""
+    task = suited(run.task, run.arch)
+    build: Any = TASKS[task.name].build
+
+    def of(folder: DataFolder) -> Examples:
+        found: Examples = build.examples(
+            task.config,
+            folder,
+            run.data.train_subset if folder.sources else "train",
+            seed=run.training.seed,
+            training=True,
+            fixed_shapes=False,
+        )
+        return found
+
+    try:
+        most = sentences_of(run.data, 1)
+        return of(StandIn(vocabulary_of(sizes.tokens), items=4 * min(most, 1 << 12)))
+    except ToolkitError as error:
+        missing = [folder for folder in run.data.folders if not Path(folder).exists()]
+        if missing or not run.data.folders:
+            raise ToolkitError(
+                f"task {task.name} must be given data of its own kind for its operations to be "
+                f"counted, but {', '.join(missing) or 'none'} is there: {error}"
+            ) from error
+        return of(Corpora.open(*run.data.folders).of_epoch(1))
+
+
+def sentences_of(c: DataConfig, tokens: int) -> int:
+    """As many as fill a micro-batch."""
+    bounds = [c.batch_size] if c.batch_size else []
+    bounds += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
+    return min(bounds, default=32)
+
+
+def counted(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
+    """One micro-batch forward and backward; a model that looks at numbers gets some."""
+    try:
+        return counted_on(META, run, sizes, batch)
+    except (RuntimeError, NotImplementedError):
+        return counted_on(CPU, run, sizes, batch)
+
+
+def counted_on(device: torch.device, run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
+    criterion = CRITERIA[run.criterion.name].build(run.criterion.config)
+    with device:
+        learner = build_learner(run.arch, run.task, sizes).train()
+    operations = Operations()
+    with operations, owned(operations, parts_of(learner)):
+        totals = criterion(learner(to_device(batch, device)))
+        forward = Counter(operations.by_owner)
+        torch.stack(list(totals.values())).sum().backward()
+    both = operations.by_owner
+    return {name: Both(forward[name], both[name] - forward[name]) for name in both}
+
+
+def parts_of(learner: nn.Module) -> dict[str, nn.Module]:
+    """The layers of every stack and what each is made of; the rest as it stands beside them."""
+    return dict(_parts(learner, ""))
+
+
+def _parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+    for name, child in module.named_children():
+        if isinstance(child, Layers):
+            for number, layer in child.named_children():
+                yield f"{prefix}{name}.{number}", layer
+                for inner, part in layer.named_children():
+                    yield f"{prefix}{name}.{number}.{inner}", part
+        elif not prefix or any(isinstance(inner, Layers) for inner in child.modules()):
+            yield from _parts(child, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", child

@@ -1,0 +1,113 @@
+"""Kernels as numbers: what each layer and head, or channel, gives to each offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.reporting.tables import Cell, Table
+
+NARROWEST = 3  # offsets either side that a table shows on any terminal
+NUMBER_WIDTH = 8  # columns of a terminal that one number takes
+OTHERS_WIDTH = 34  # columns of a terminal for layer, kernel and head
+
+
+class KernelRows(NamedTuple):
+    """One kernel of one layer."""
+
+    layer: int
+    """From 1."""
+    name: str
+    """fixed, query, key, ...; two alike in one layer are numbered."""
+    by: str
+    """What has a row: head or channel."""
+    offsets: Sequence[int]
+    """j - i, of the key from the query; of a convolution, of the neighbour."""
+    mean: Sequence[Sequence[float]]
+    """A row's number for each offset; where that depends on the text, its mean over the tokens."""
+    deviation: Sequence[Sequence[float]] | None
+    """Standard deviation over the tokens; None where the kernel is the same for every text."""
+
+    numbers: Sequence[int] = ()
+    """Which heads or channels the rows are, from 1; empty for all."""
+
+    def of_heads(self, heads: Sequence[int]) -> KernelRows:
+        """These heads alone; a kernel by channel has none and stays."""
+        if self.by != "head":
+            return self
+
+        def cut(rows: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+            return [rows[head - 1] for head in heads]
+
+        deviation = None if self.deviation is None else cut(self.deviation)
+        return self._replace(mean=cut(self.mean), deviation=deviation, numbers=list(heads))
+
+    @property
+    def heads(self) -> Sequence[int]:
+        return self.numbers or range(1, len(self.mean) + 1)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        deviation = None if self.deviation is None else list(self.deviation)
+        return {
+            "layer": self.layer,
+            "kernel": self.name,
+            "by": self.by,
+            self.by + "s": list(self.heads),
+            "offsets": list(self.offsets),
+            "mean": list(self.mean),
+            "deviation": deviation,
+        }
+
+    def within(self, radius: int) -> KernelRows:
+        """Without the offsets that lie farther away."""
+        kept = [place for place, offset in enumerate(self.offsets) if abs(offset) <= radius]
+
+        def cut(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+            return [[row[place] for place in kept] for row in rows]
+
+        deviation = None if self.deviation is None else cut(self.deviation)
+        offsets = [self.offsets[place] for place in kept]
+        return self._replace(offsets=offsets, mean=cut(self.mean), deviation=deviation)
+
+
+def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
+    """A row for each head, a column for each offset, the farthest left out where it is narrow.
+
+    Of a kernel with a row for each channel, how many channels look most at each offset.
+    """
+    found = list(kernels)
+    radius = max((max(kernel.offsets) for kernel in found), default=0)
+    fitting = radius if width is None else (width - OTHERS_WIDTH) // NUMBER_WIDTH // 2
+    offsets = range(-max(NARROWEST, min(radius, fitting)), max(NARROWEST, min(radius, fitting)) + 1)
+    rows: list[list[Cell]] = []
+    for kernel in found:
+        shown = kernel.mean if kernel.by == "head" else [strongest(kernel)]
+        for number, row in zip(kernel.heads, shown, strict=False):
+            cells = dict(zip(kernel.offsets, row, strict=True))
+            who = str(number) if kernel.by == "head" else "channels"
+            rows.append([kernel.layer, kernel.name, who, *(text(cells.get(o)) for o in offsets)])
+    channels = any(kernel.by == "channel" for kernel in found)
+    counted = "; for channels, how many look most at each" if channels else ""
+    beyond = radius > max(offsets)
+    left_out = f"; offsets beyond {max(offsets)} are left out here" if beyond else ""
+    names = [f"{offset:+d}" if offset else "0" for offset in offsets]
+    return Table(
+        columns=["layer", "kernel", "head", *names],
+        rows=rows,
+        numbers=names,
+        caption=f"what each head adds for a token at each offset{counted}{left_out}",
+    )
+
+
+def text(number: float | int | None) -> str:
+    return "" if number is None else f"{number:.3f}" if isinstance(number, float) else str(number)
+
+
+def strongest(kernel: KernelRows) -> list[int]:
+    """For each offset, how many rows have their number of largest size there."""
+    counts = [0] * len(kernel.offsets)
+    for row in kernel.mean:
+        sizes = [abs(number) for number in row]
+        counts[sizes.index(max(sizes))] += 1
+    return counts

@@ -1,0 +1,128 @@
+"""toolkit-plot perturbation: what becomes of a word's vector in a reordered sentence."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from toolkit.analysis.plots.perturbation import Difference, draw
+from toolkit.analysis.plots.style import save
+from toolkit.analysis.read_text import limit, loaded, marked, read_lines
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotConfig
+from toolkit.models.interface import Inputs
+from toolkit.reporting.json_output import Output
+from toolkit.reporting.runs import short_names
+from toolkit.reporting.tables import Table
+from toolkit.tasks.task import Learner
+
+CLS = "[CLS]"
+Vectors = dict[str, Float[Tensor, " D"]]
+"""Word, with the number of its occurrence where it is not the first -> its vector."""
+
+
+def perturbation(c: PlotConfig) -> None:
+    """Draw, print and write how far the vectors of equal words in the sentences are apart."""
+    with Output(c.json) as output:
+        lines = read_lines(c.sentences or "")
+        if len(lines) < 2:
+            raise ToolkitError(
+                f"--sentences must hold at least two sentences to compare, but {c.sentences} holds "
+                f"{len(lines)}. Write one a line, the one to compare with first."
+            )
+        found = [one for path in c.path for one in differences(loaded(path, c.device), lines, path)]
+        for one in found:
+            output.write("difference", one._asdict())
+        for number, line in enumerate(lines, 1):
+            output.terminal.print(f"{number}  {line}", markup=False, highlight=False)
+        names = dict(zip(c.path, short_names(c.path), strict=True))
+        shown = [one._replace(checkpoint=names[one.checkpoint]) for one in found]
+        table(shown, list(names.values())).print(output.terminal)
+        save(draw(shown, c.title), c.picture)
+        print(c.picture, file=output.people)
+
+
+def differences(learner: Learner, lines: Sequence[str], path: str) -> Iterator[Difference]:
+    """Words of the first sentence in each of the others; [CLS] of every pair."""
+    vectors = [vectors_of(learner, line) for line in lines]
+    for number in range(1, len(lines)):
+        for word in vectors[0]:
+            if word != CLS and word in vectors[number]:
+                yield difference(vectors, (0, number), word, path)
+    for pair in combinations(range(len(lines)), 2):
+        yield difference(vectors, pair, CLS, path)
+
+
+def difference(
+    vectors: Sequence[Vectors], pair: tuple[int, int], word: str, path: str
+) -> Difference:
+    """d = |v - w| / min(|v|, |w|) and arccos(v . w / |v| |w|) (TACO, figure 1)."""
+    v, w = (vectors[number][word].double() for number in pair)
+    lengths = v.norm(), w.norm()
+    cosine = (v @ w / (lengths[0] * lengths[1])).clamp(-1, 1)
+    sentences = (pair[0] + 1, pair[1] + 1)
+    distance = ((v - w).norm() / min(lengths)).item()
+    return Difference(path, sentences, word, distance, cosine.arccos().rad2deg().item())
+
+
+@torch.no_grad()
+def vectors_of(learner: Learner, line: str) -> Vectors:
+    """The last layer's vectors; that of a word is the mean over its pieces."""
+    ids = marked(learner, line)
+    if len(ids) > limit(learner):
+        raise ToolkitError(
+            f"a sentence must have at most {limit(learner)} tokens for this model, but this has "
+            f"{len(ids)}: {line[:60]!r}. Shorten it."
+        )
+    encoder: Any = learner.encoder
+    tokens = torch.tensor([ids], device=encoder.words.weight.device)
+    states = learner.encoder(Inputs(tokens)).states[0].float().cpu()
+    found: Vectors = {CLS: states[0]}
+    for name, places in words_of(learner.codec, ids):
+        count = sum(known.split(" ")[0] == name for known in found)
+        found[name if count == 0 else f"{name} ({count + 1})"] = states[places].mean(0)
+    return found
+
+
+def words_of(codec: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    """Each word without capitals and the places of its pieces, both without punctuation around."""
+    vocabulary = codec.vocabulary
+    words: list[list[int]] = []
+    for place, i in enumerate(ids):
+        if i in vocabulary.special:
+            continue
+        if not words or vocabulary.starts_word[i]:
+            words.append([])
+        words[-1].append(place)
+
+    def bare(places: Sequence[int]) -> str:
+        return codec.decode([ids[p] for p in places]).strip().lower().strip(string.punctuation)
+
+    for word in words:
+        named = [place for place in word if bare([place])]
+        if named:
+            whole = word[word.index(named[0]) : word.index(named[-1]) + 1]
+            yield bare(whole), whole
+
+
+def table(found: Sequence[Difference], paths: Sequence[str]) -> Table:
+    """A row for each word of each pair, two columns for each checkpoint."""
+    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for one in found:
+        key = "{}, {}".format(*one.sentences), one.word
+        rows.setdefault(key, {})[one.checkpoint] = [f"{one.distance:.3f}", f"{one.angle:.3f}"]
+    names = [""] if len(paths) == 1 else [f" {path}" for path in paths]
+    return Table(
+        columns=["sentences", "word", *(f"{m}{n}" for n in names for m in ("distance", "angle"))],
+        rows=[
+            [*key, *(figure for path in paths for figure in row.get(path, ["-", "-"]))]
+            for key, row in rows.items()
+        ],
+        caption="distance: |v - w| / min(|v|, |w|); angle: between v and w, in degrees",
+    )

@@ -1,0 +1,48 @@
+"""What all pictures share: colours that the colour-blind tell apart, an empty figure, a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+
+# Distinct for the colour-blind too (Okabe & Ito 2008), with lines that differ when they run out.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINES = ("-", "--", ":", "-.")
+DOTS_PER_INCH = 160
+MOST_PIXELS = 8000  # of a side; larger pictures get fewer dots per inch
+
+
+def new_figure(width: float, height: float, *, arranged: bool = True) -> Any:
+    """An empty picture, without any window or global state; sizes in inches.
+
+    `arranged` leaves it to matplotlib to find room for labels and legends.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ToolkitError(
+            "drawing needs matplotlib, but that is not installed. "
+            "Run pip install 'toolkit-seq[plot]'."
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained" if arranged else None)
+
+
+def style(index: int) -> dict[str, str]:
+    """Colour and kind of the line with this number."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": LINES[index // len(COLOURS) % len(LINES)],
+    }
+
+
+def save(figure: Any, output: str) -> None:
+    dots = min(DOTS_PER_INCH, MOST_PIXELS / max(figure.get_size_inches()))
+    try:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(output, dpi=dots)
+    except OSError as error:
+        raise ToolkitError(
+            f"--output must be writable, but {output}: {error.strerror}. Choose another file."
+        ) from error

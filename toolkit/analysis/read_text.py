@@ -1,0 +1,84 @@
+"""Text for a trained model to read, without anything to learn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from toolkit.analysis.extract_kernels import Text
+from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.errors import ToolkitError
+from toolkit.models.interface import Inputs
+from toolkit.tasks.capabilities import Writer
+from toolkit.tasks.task import Learner
+
+BATCH = 32  # sentences that go through the encoder together
+LONGEST = 512  # tokens of a line that are read; an absolute table may allow fewer
+
+
+def loaded(path: str, device: str) -> Learner:
+    """The learner of a checkpoint, on the device that the options name."""
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    learner = load_checkpoint(path)
+    if getattr(learner.encoder, "reads_words", False):
+        raise ToolkitError(
+            f"a model must read plain text to be shown some, but that of {path} reads words with "
+            f"their spellings at a fixed length. Draw one that reads pieces of words."
+        )
+    if isinstance(learner.encoder, Writer):
+        raise ToolkitError(
+            f"a model must read alone to be shown text, but that of {path} writes. Draw one of "
+            f"another task than translation and language_modeling."
+        )
+    return learner.to(chosen)
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a text file that are not blank."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ToolkitError(
+            f"--sentences must be a readable file, but {path} is not: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ToolkitError(
+            f"--sentences must be UTF-8, but {path} is not at byte {error.start + 1}. Convert it."
+        ) from error
+    found = [line.strip() for line in text.split("\n") if line.strip()]
+    if not found:
+        raise ToolkitError(f"--sentences must hold text, but {path} holds none.")
+    return found
+
+
+def marked(learner: Learner, sentence: str) -> list[int]:
+    """[CLS] sentence [SEP]; special symbols in the text stand for themselves."""
+    words = learner.codec.vocabulary
+    found: list[int] = [words.cls, *learner.codec.encode_marked(sentence), words.sep]
+    return found
+
+
+def limit(learner: Learner) -> int:
+    encoder: Any = learner.encoder
+    return min(LONGEST, encoder.max_positions or LONGEST)
+
+
+def batches(learner: Learner, lines: Sequence[str], size: int = BATCH) -> Iterator[Text]:
+    """Neighbours in length together; the tokens that count are those of the text itself."""
+    words = learner.codec.vocabulary
+    device = learner.encoder.get_parameter(
+        next(iter(dict(learner.encoder.named_parameters())))
+    ).device
+    coded = sorted((marked(learner, line)[: limit(learner)] for line in lines), key=len)
+    special = torch.tensor(words.special)
+    for first in range(0, len(coded), size):
+        some = [torch.tensor(ids) for ids in coded[first : first + size]]
+        tokens = torch.nn.utils.rnn.pad_sequence(some, True, words.pad)
+        lengths = torch.tensor([len(ids) for ids in some])
+        padding = torch.arange(tokens.shape[1]) >= lengths[:, None]
+        counted = ~padding & ~torch.isin(tokens, special)
+        inputs = Inputs(tokens=tokens.to(device), padding=padding.to(device))
+        yield Text(inputs, counted.to(device))

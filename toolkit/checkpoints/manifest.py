@@ -1,0 +1,117 @@
+"""The last file of a checkpoint: what the others are, with the SHA-256 of each and of itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_text
+
+NAME = "manifest.json"
+FORMAT = 1
+MOST_FILES = 10_000
+
+
+def sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def text_of(facts: Mapping[str, Any]) -> str:
+    """The facts as JSON with a digest of themselves, so that no character can change unseen."""
+    plain = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
+    sealed = {**facts, "digest": hashlib.sha256(plain.encode()).hexdigest()}
+    return json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def seal(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write the manifest of a folder whose other files are complete."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+    (folder / NAME).write_text(text_of({**facts, "format": FORMAT, "files": files}), "utf-8")
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The manifest, checked against its own digest; a ToolkitError says what is wrong with it."""
+    damaged = ToolkitError(
+        f"the manifest of checkpoint {folder} must be as it was written, but is damaged. "
+        f"Use another checkpoint."
+    )
+    try:
+        text = read_text(folder / NAME)
+        facts = json.loads(text)
+        whole = isinstance(facts, dict) and facts.pop("digest", None) and text == text_of(facts)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ToolkitError(
+            f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
+            f"Give a folder that toolkit-train wrote."
+        ) from None
+    except ToolkitError:
+        raise
+    except OSError as error:
+        raise unreadable(folder / NAME, error) from None
+    except (ValueError, RecursionError):
+        raise damaged from None
+    if not whole or not isinstance(facts.get("format"), int) or not listed(facts.get("files")):
+        raise damaged
+    if facts["format"] > FORMAT:
+        raise ToolkitError(
+            f"checkpoint {folder} was written by format {facts['format']}, this toolkit reads up "
+            f"to {FORMAT}. Upgrade the toolkit."
+        )
+    return facts
+
+
+def listed(files: Any) -> bool:
+    """Whether it is a table of so many names and digests as a checkpoint may have."""
+    if not isinstance(files, dict) or len(files) > MOST_FILES:
+        return False
+    return all(isinstance(digest, str) for digest in files.values())
+
+
+def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
+    """The manifest, after comparing every file, or only some, with its digest."""
+    facts = read(folder)
+    files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
+    for name, digest in files.items():
+        path = inside(folder, name)
+        if not path.is_file():
+            raise ToolkitError(
+                f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
+            )
+        try:
+            found = sha256(path)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        if found != digest:
+            raise ToolkitError(
+                f"{path} must have the digest in its {NAME}, but is damaged. "
+                f"Use another checkpoint."
+            )
+    return facts
+
+
+def unreadable(path: Path, error: OSError) -> ToolkitError:
+    return ToolkitError(f"{path} must be readable, but is not: {error}. Use another checkpoint.")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of a checkpoint by its name, which leads nowhere else, not even by a link."""
+    path = folder / name
+    try:
+        own = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
+        own = False
+    if not own or Path(name).is_absolute():
+        raise ToolkitError(
+            f"{folder / NAME} must name files of its own folder, but names {name[:80]!r}. "
+            f"toolkit-train writes no such checkpoint: do not use it."
+        )
+    return path

@@ -1,0 +1,67 @@
+"""How good translations are, against references, as sacreBLEU counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.text_files import DAMAGE, UNPACKERS
+from toolkit.metrics.translation import EVERY, corpus_scores
+from toolkit.reporting.json_output import Output
+
+LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
+
+
+def score(files: Sequence[str], output: Output) -> None:
+    """Of two files, translations and references, line by line."""
+    translations, references = (lines_of(file) for file in files)
+    if len(translations) != len(references):
+        raise ToolkitError(
+            f"--score must name files of as many lines, but {files[0]} has {len(translations)} and "
+            f"{files[1]} {len(references)}. Every translation needs its reference."
+        )
+    if not references:
+        raise ToolkitError(f"--score must name files with lines, but {files[0]} is empty.")
+    print_scores(translations, references, output, output.people)
+
+
+def lines_of(file: str) -> list[str]:
+    """Lines of a text file, packed or not, without their ends, those of Unix or of Windows."""
+    try:
+        with UNPACKERS.get(Path(file).suffix, open)(file, "rb") as packed:
+            text = packed.read().decode("utf-8-sig")
+    except DAMAGE as error:  # before OSError, of which one of them is a kind
+        raise ToolkitError(
+            f"--score must name whole files, but {file} is cut off or damaged: {error}. Unpack or "
+            f"copy it again."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ToolkitError(
+            f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}. "
+            f"Convert it."
+        ) from None
+    except OSError as error:
+        raise ToolkitError(
+            f"--score must name readable files, but {file}: {error.strerror}."
+        ) from None
+    lines = text.split("\n")
+    return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def print_scores(
+    translations: Sequence[str],
+    references: Sequence[str],
+    output: Output,
+    stream: Any,
+    *,
+    lowercase: bool = False,
+) -> None:
+    """BLEU, chrF and TER, each with the signature that says how it was counted."""
+    for found in corpus_scores(translations, references, names=EVERY, lowercase=lowercase):
+        label = LABELS[found.name]
+        detail = f" {found.detail}" if found.detail else ""
+        print(f"{label} {found.value:.2f}{detail}  {found.signature}", file=stream)
+        value = {"name": found.name, "value": found.value, "signature": found.signature}
+        output.write("score", value)

@@ -1,0 +1,62 @@
+"""Memory that a training step frees is kept for the next step, on Linux.
+
+glibc hands large blocks back to the system as soon as they are free, and every update then faults
+the same pages in anew: on a virtual machine that took a third of an update. Kept memory stays with
+the process until it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
+
+
+def keep_freed_memory() -> bool:
+    """Serve every block from the heap, never trim it, in huge pages; whether that could be set.
+
+    Call it before the first large tensor: torch reads the variable once.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    if mallopt is None:
+        return False
+    return bool(mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this host is there and no zombie."""
+    if not Path("/proc/self/stat").exists():
+        return has_process(process)
+    try:
+        text = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def has_process(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM and the like; those for the real time have a number alone."""
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(number, f"signal {number}")
+
+
+def cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -1,0 +1,61 @@
+"""Questions that a command answers in place of its work: help, lists, version, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import toolkit
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
+from toolkit.common.plugins import Plugin
+from toolkit.config.command import Command
+from toolkit.config.flags import scan
+from toolkit.config.help import columns, help_text
+from toolkit.config.load import early, given, resolve
+from toolkit.config.serialize import print_config
+from toolkit.config.sources import Values
+
+UNASKED = ("false", "no", "off", "n", "0")  # what a field of type bool takes for false
+LISTS = {
+    "archs": "arch",
+    "tasks": "task",
+    "criteria": "criterion",
+    "optimizers": "optimizer",
+    "lr_schedulers": "lr_scheduler",
+}
+
+
+def answer(argv: Sequence[str], command: Command) -> str | None:
+    """What to print where the words ask for nothing but an answer; None where work is wanted."""
+    first = scan(argv, early(command))
+    if asked(first, "version"):
+        return f"{command.name} {toolkit.__version__}"
+    if asked(first, "help"):
+        chosen = {section: first.get(f"{section}.name") for section in command.components}
+        named = {section: str(name.value) for section, name in chosen.items() if name}
+        return help_text(command, named, folders(first))
+    if "list" in first:
+        folders(first)
+        plugins.load_installed()
+        return listed(command, str(first["list"].value))
+    if asked(first, "print_config"):
+        return print_config(resolve(argv, command))
+    return None
+
+
+def asked(first: Values, name: str) -> bool:
+    return name in first and first[name].value.lower() not in UNASKED
+
+
+def folders(first: Values) -> list[Plugin]:
+    return [plugins.load_folder(folder) for folder in given(first, "user_dir", [])]
+
+
+def listed(command: Command, kind: str) -> str:
+    """Name and summary of every component of one kind."""
+    section = LISTS.get(kind.replace("-", "_"))
+    if section not in command.components:
+        known = ", ".join(k for k, section in LISTS.items() if section in command.components)
+        raise ToolkitError(f"--list must name one of {known or 'nothing here'}, but is {kind!r}.")
+    registry = command.components[section]
+    return columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

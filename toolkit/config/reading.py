@@ -1,7 +1,0 @@
-"""Formats of toolkit-preprocess with questions about texts."""
-
-from __future__ import annotations
-
-SQUAD = "squad"
-CHOICES = ("race", "swag")
-READING = (SQUAD, *CHOICES)

@@ -1,0 +1,128 @@
+"""Values as a user gave them, each with the place it came from; nothing in them is interpreted."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import yaml
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.command import Command
+from toolkit.config.options import Option
+
+
+class Given(NamedTuple):
+    value: Any
+    origin: str
+
+
+Values = dict[str, Given]
+"""Full path of an option -> the value that wins so far."""
+
+
+def plain(path: str, value: Any) -> None:
+    """Refuse what a configuration library might expand: no environment, no references."""
+    for item in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(item, str) and ("${" in item or item == "???"):
+            raise ToolkitError(
+                f"{path} must be a plain value, but is {item!r}. Write the value itself: "
+                "nothing is interpolated."
+            )
+        if isinstance(item, Mapping | list | tuple):
+            raise ToolkitError(
+                f"{path} must hold no sections or lists of its own, but holds "
+                f"{reprlib.repr(item)}. Write a plain value."
+            )
+
+
+def read(option: Option, value: Any) -> Any:
+    """Text by the field's type: lists are parted, none is None where text is not what is wanted."""
+    plain(option.path, value)
+    if option.many:
+        return parted(option, value) if isinstance(value, str) else value
+    if option.optional and option.scalar is not str and value in ("none", "null", ""):
+        return None
+    return value
+
+
+def parted(option: Option, text: str) -> list[str]:
+    """The items of a list that was given as one text."""
+    if not text:
+        return []
+    return text.split(option.separator) if option.separator else [text]
+
+
+def flattened(nested: Mapping[str, Any], command: Command, origin: str) -> Values:
+    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` names it alone.
+
+    A section in which nothing is written sets nothing.
+    """
+    sections = {*command.components, *command.plain_sections()} - {""}
+    found: Values = {}
+    for section, value in nested.items():
+        if isinstance(value, Mapping):
+            found |= {f"{section}.{key}": Given(item, origin) for key, item in value.items()}
+        elif value is not None or section not in sections:
+            path = f"{section}.name" if section in command.components else str(section)
+            found[path] = Given(value, origin)
+    for path, given in found.items():
+        plain(path, given.value)
+    return found
+
+
+class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """SafeLoader (no Python objects) that guesses no types and refuses aliases and double keys."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not read", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """Keys are text; one that is not, or comes twice, is an error."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                scalar = isinstance(key, yaml.ScalarNode)
+                wrong = f"{key.value} is given twice" if scalar else "a key must be text"
+                raise yaml.constructor.ConstructorError(None, None, wrong, key.start_mark)
+            seen.add(key.value)
+            key.tag = "tag:yaml.org,2002:str"
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str) -> dict[str, Any]:
+    """The sections of a configuration file; whatever is wrong with it is one line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        tree = yaml.load(text, PlainLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ToolkitError(
+            f"--config must name a readable file, but {path}: {reason}. Check the path."
+        ) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ToolkitError(
+            f"--config must name a YAML file, but {path}: {problem(error)}."
+        ) from error
+    if tree is not None and not isinstance(tree, dict):
+        raise ToolkitError(
+            f"--config must name a file of sections such as `data:`, but {path} holds "
+            f"a {type(tree).__name__}."
+        )
+    return tree or {}
+
+
+def problem(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,80 @@
+"""Settings of fairseq's checkpoints, which are read as inert objects, as options of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.conversion.mismatches import Problem
+from toolkit.conversion.torch_file import Inert
+
+EPSILON = 1e-5
+MOST_LAYERS = 1000
+SIZES = {
+    "encoder_layers": "layers",
+    "encoder_embed_dim": "width",
+    "encoder_attention_heads": "heads",
+    "encoder_ffn_embed_dim": "feed_forward_width",
+}
+RATES = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
+KNOWN: dict[str, tuple[Any, ...]] = {
+    "activation_fn": ("gelu",),
+    "encoder_normalize_before": (False,),
+    "untie_weights_roberta": (False,),
+    "no_token_positional_embeddings": (False,),
+    "no_scale_embedding": (True,),
+}
+"""Settings that ours always have; older files are silent about them."""
+
+
+def of(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The model's settings, wherever this version of fairseq kept them."""
+    everything = plain(found.get("cfg")) or {}
+    model = everything.get("model") if isinstance(everything, dict) else None
+    settings = model if isinstance(model, dict) and model else plain(found.get("args"))
+    if not isinstance(settings, dict):
+        raise ToolkitError(
+            f"{path} must hold its model's settings under args or cfg, but does not. Name a file "
+            f"that fairseq-train or a release of RoBERTa wrote."
+        )
+    return settings
+
+
+def plain(value: Any) -> Any:
+    """What an inert object of argparse or OmegaConf was: a table, a list or a value."""
+    if isinstance(value, Inert):
+        state = value.state if isinstance(value.state, dict) else {}
+        if "_val" in state:
+            return plain(state["_val"])
+        return plain(state.get("_content", state))
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+def unlike(settings: Mapping[str, Any]) -> list[Problem]:
+    """Settings that ours have otherwise, or that say no size."""
+    problems = [
+        Problem("setting", key, str(settings[key]), str(known[0]))
+        for key, known in KNOWN.items()
+        if settings.get(key) not in (None, *known)
+    ]
+    for name in SIZES:
+        value = settings.get(name)
+        if type(value) is not int or not 0 < value < (MOST_LAYERS if "layers" in name else 1 << 20):
+            problems.append(Problem("setting", name, str(value), "a number"))
+    return problems
+
+
+def shape(settings: Mapping[str, Any], positions: int) -> dict[str, Any]:
+    """Options of our `bert`."""
+    rates = {ours: settings.get(name) for name, ours in RATES.items()}
+    return {
+        **{ours: settings[name] for name, ours in SIZES.items()},
+        **{name: float(rate) for name, rate in rates.items() if isinstance(rate, int | float)},
+        "max_positions": positions,
+        "token_types": 1,
+        "norm_epsilon": EPSILON,
+    }

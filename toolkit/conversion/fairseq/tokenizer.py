@@ -1,0 +1,105 @@
+"""How a RoBERTa of fairseq reads text, as far as the files beside it say: dict.txt, and pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_json, read_text
+from toolkit.conversion import sentencepiece_to_json
+from toolkit.data.tokenizers.huggingface import GivenTokenizer
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.tokenizers.wordpiece import tokenizers
+
+DICTIONARY_FILE = "dict.txt"
+BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
+"""GPT-2's pieces and how they merge, as its authors and as Transformers call the two files."""
+NORMAL = 1  # SentencePiece's kind of an ordinary piece
+UNIGRAM = ("sentencepiece.bpe.model", "sentencepiece.model")
+
+
+def codec_beside(path: Path, rows: int) -> Codec:
+    """Of text where the files of its pieces are there; else of words that are pieces already."""
+    folder = path.parent
+    if not (folder / DICTIONARY_FILE).is_file():
+        raise ToolkitError(
+            f"{folder} must hold the {DICTIONARY_FILE} of the model, but does not. Copy it beside "
+            f"{path.name}; with GPT-2's encoder.json and vocab.bpe, or the SentencePiece model, "
+            f"the checkpoint reads text too."
+        )
+    words = Dictionary.read(folder / DICTIONARY_FILE)
+    if len(words.vocabulary) != rows:
+        raise ToolkitError(
+            f"{folder / DICTIONARY_FILE} must have a symbol for each of the model's {rows} rows, "
+            f"but gives {len(words.vocabulary)}. Use the one that the model was trained with."
+        )
+    for names in BYTE_LEVEL:
+        if all((folder / name).is_file() for name in names):
+            return byte_level(words, *(folder / name for name in names))
+    for name in UNIGRAM:
+        if (folder / name).is_file():
+            return unigram(words, (folder / name).read_bytes())
+    return words
+
+
+def byte_level(words: Dictionary, pieces: Path, merges: Path) -> GivenTokenizer:
+    """GPT-2's BPE (Radford et al. 2019); the dictionary's symbols are GPT-2's ids, in decimals."""
+    package = tokenizers()
+    known = ordinary(words)
+    try:
+        lines = [line for line in read_text(merges).splitlines() if line]
+        pairs = [tuple(line.split()) for line in lines if not line.startswith("#version")]
+        found = {piece: known.get(str(number)) for piece, number in read_json(pieces).items()}
+        index = numbered(found, words)
+        index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
+        tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
+    except Exception as error:  # the binding raises plain exceptions
+        raise ToolkitError(
+            f"{pieces} and {merges.name} must list pieces and their merges as GPT-2's files do, "
+            f"but do not: {error}. Copy GPT-2's own here."
+        ) from error
+    tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = package.decoders.ByteLevel()
+    return finished(tokenizer, words)
+
+
+def unigram(words: Dictionary, model: bytes) -> GivenTokenizer:
+    """SentencePiece's pieces, numbered by the dictionary (Conneau et al. 2020)."""
+    proto = sentencepiece_to_json.parsed(model)
+    sentencepiece_to_json.refuse_what_cannot_be_said(proto)
+    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
+    symbols = words.vocabulary.symbols
+    more = sorted(scores.keys() - set(symbols))
+    listed = [(symbol, scores.get(symbol, 0.0)) for symbol in [*symbols, *more]]
+    tokenizer = sentencepiece_to_json.tokenizer(
+        proto, listed, words.vocabulary.unk, lowercase=False
+    )
+    return finished(tokenizer, words)
+
+
+def ordinary(words: Dictionary) -> dict[str, int]:
+    """Symbol -> id, without those that play a role."""
+    roles = set(words.vocabulary.roles.values())
+    return {s: i for i, s in enumerate(words.vocabulary.symbols) if i not in roles}
+
+
+def numbered(index: Mapping[str, int | None], words: Dictionary) -> dict[str, int]:
+    """Ids of pieces; one that the dictionary lacks has an id above its rows, which is unknown."""
+    above = iter(range(len(words.vocabulary), len(words.vocabulary) + len(index)))
+    return {piece: next(above) if i is None else i for piece, i in index.items()}
+
+
+def finished(tokenizer: Any, words: Dictionary) -> GivenTokenizer:
+    """With fairseq's special symbols under their own ids; the space before a mask belongs to it."""
+    package, vocabulary = tokenizers(), words.vocabulary
+    names = {vocabulary.symbols[i]: role == "mask" for role, i in vocabulary.roles.items()}
+    tokenizer.add_special_tokens(
+        [
+            package.AddedToken(name, special=True, normalized=False, lstrip=masks)
+            for name, masks in names.items()
+        ]
+    )
+    return GivenTokenizer(tokenizer.to_str(), vocabulary.roles, rows=len(vocabulary))

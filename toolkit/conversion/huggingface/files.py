@@ -1,0 +1,164 @@
+"""A model's folder as Hugging Face Transformers writes and reads it: config.json and tensors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from toolkit.checkpoints import manifest
+from toolkit.checkpoints.load import read_tensors
+from toolkit.checkpoints.save_folder import discard, remove, sync
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_json
+from toolkit.conversion import torch_file
+from toolkit.conversion.huggingface.model_types import FAMILIES, Family
+
+CONFIG, TENSORS, INDEX, PICKLED = (
+    "config.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+)
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
+"""Tensors of old files that count 0, 1, 2, ... and are no weights."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a folder holds: its settings, and its tensors without their model's prefix."""
+
+    folder: Path
+    family: Family
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    file: str
+
+
+def read(folder: Path) -> Source:
+    config = read_config(folder)
+    family = family_of(config, folder)
+    found, file = tensors_of(folder)
+    prefix = f"{family.model_type}."
+    tensors = {}
+    for name, tensor in found.items():
+        plain = name.removeprefix(prefix)
+        for old, new in OLD_NAMES.items():
+            plain = plain.replace(old, new)
+        if not BUFFERS.fullmatch(plain):
+            tensors[f"{plain}, twice" if plain in tensors else plain] = tensor
+    return Source(folder, family, config, tensors, file)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    if (folder / manifest.NAME).exists() or not (folder / CONFIG).exists():
+        kind = "is a checkpoint of the toolkit; for that use --to hf"
+        raise ToolkitError(
+            f"SRC must be a folder that save_pretrained wrote, or a .pt file of fairseq, but "
+            f"{folder} {kind if (folder / manifest.NAME).exists() else f'has no {CONFIG}'}."
+        )
+    try:
+        config = read_json(folder / CONFIG)
+    except (OSError, ValueError) as error:
+        raise ToolkitError(
+            f"{folder / CONFIG} must be a readable JSON file, but is not ({error}). Name a folder "
+            f"that save_pretrained wrote."
+        ) from error
+    if not isinstance(config, dict):
+        raise ToolkitError(f"{folder / CONFIG} must hold a JSON object, but holds something else.")
+    return config
+
+
+def family_of(config: Mapping[str, Any], folder: Path) -> Family:
+    found = config.get("model_type")
+    if found is None and any(str(key).startswith("num_hidden") for key in config):
+        found = "bert"  # Google's own folders do not say it
+    if not isinstance(found, str) or found not in FAMILIES:
+        raise ToolkitError(
+            f"the model_type in {folder / CONFIG} must be one of {', '.join(FAMILIES)}, but is "
+            f"{found!r}. Other models have no counterpart here."
+        )
+    return FAMILIES[found]
+
+
+def tensors_of(folder: Path) -> tuple[dict[str, Tensor], str]:
+    """All tensors, and the file that they are in; safetensors go before what torch.save wrote."""
+    if (folder / TENSORS).exists():
+        return read_tensors(folder / TENSORS), TENSORS
+    if (folder / INDEX).exists():
+        return sharded(folder), INDEX
+    if not (folder / PICKLED).exists():
+        raise ToolkitError(
+            f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder that "
+            f"save_pretrained wrote."
+        )
+    found = torch_file.load(folder / PICKLED)
+    if not isinstance(found, dict) or not all(isinstance(t, Tensor) for t in found.values()):
+        raise ToolkitError(f"{folder / PICKLED} must hold tensors by name, but holds other things.")
+    return {str(name): tensor for name, tensor in found.items()}, PICKLED
+
+
+def sharded(folder: Path) -> dict[str, Tensor]:
+    """The tensors of several files, as an index names them; all lie in the folder."""
+    try:
+        names = set(read_json(folder / INDEX)["weight_map"].values())
+        own = all(isinstance(name, str) and Path(name).name == name for name in names)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        own = False
+    if not own:
+        raise ToolkitError(
+            f"{folder / INDEX} must name files beside it in its weight_map, but does not."
+        )
+    found: dict[str, Tensor] = {}
+    for name in sorted(names):
+        found |= read_tensors(folder / name)
+    return found
+
+
+def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    text = json.dumps(config, indent=2, sort_keys=True) + "\n"
+    (folder / CONFIG).write_text(text, encoding="utf-8")
+
+
+def write_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Without the word on their format Transformers would not read them."""
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    save_file(whole, folder / TENSORS, {"format": "pt"})
+
+
+def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder under another name and rename it, so that it is there whole or not at all."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        remove(temporary)
+        temporary.mkdir()
+        fill(temporary)
+        for file in temporary.iterdir():
+            sync(file)
+        temporary.rename(target)
+        sync(target.parent)
+    except (OSError, SafetensorError) as error:
+        raise ToolkitError(
+            f"DST must be a folder that can be written, but {target} could not be: {error}. Make "
+            f"room, or choose another place."
+        ) from error
+    finally:
+        discard(temporary)
+
+
+def dtype_of(tensors: Mapping[str, Tensor]) -> str:
+    """The dtype that most of the numbers have, as config.json spells it."""
+    counts: dict[torch.dtype, int] = {}
+    for tensor in tensors.values():
+        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()
+    return str(max(counts, key=lambda kind: counts[kind])).removeprefix("torch.")

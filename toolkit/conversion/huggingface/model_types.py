@@ -1,0 +1,210 @@
+"""Models of Hugging Face Transformers that have a counterpart here, and the names of their parts.
+
+Names are those of transformers 4 and 5; what older ones called gamma and beta is renamed when a
+file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.conversion.tensor_mapping import Piece, affine
+
+ENCODER, HEAD = "encoder", "task.head"
+POOLER = "task.pooler"
+"""Where a fine-tuning head that is pooled as BERT's looks for the pooler's weights."""
+
+SETTINGS = {
+    "hidden_size": "width",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "feed_forward_width",
+    "max_position_embeddings": "max_positions",
+    "type_vocab_size": "token_types",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "layer_norm_eps": "norm_epsilon",
+}
+DEFAULTS: dict[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+}
+"""What their BERT's config means where it is silent."""
+
+FIXED: dict[str, tuple[Any, ...]] = {
+    "hidden_act": ("gelu", "gelu_python"),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
+    "tie_word_embeddings": (True,),
+}
+"""Settings that ours always have, the default first; a config may be silent about them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One of their model types."""
+
+    model_type: str
+    """As its config.json has it; also the prefix of its encoder's tensors beside a head."""
+    arch: str
+    """Our architecture."""
+    settings: Mapping[str, str]
+    """Their settings -> fields of our architecture."""
+    defaults: Mapping[str, Any]
+    transform: str
+    """The masked language model's first map; its norm and its bias follow."""
+    norm: str
+    bias: str
+    tied: Mapping[str, str]
+    """Tensors that older files repeat -> what they must be equal to."""
+    spare: Mapping[str, str]
+    """Beginnings of names beside the encoder and its head -> where ours are."""
+    layer: Callable[[int], list[Piece]]
+
+    def pieces(self, layers: int, *, widened: bool, head: bool) -> list[Piece]:
+        """All tensors of an encoder, with or without the masked language model's head."""
+        found = embeddings(widened)
+        for number in range(layers):
+            found += self.layer(number)
+        if head:
+            found += affine(f"{HEAD}.transform", self.transform) + affine(f"{HEAD}.norm", self.norm)
+            found.append(Piece(f"{HEAD}.bias", (self.bias,)))
+        return found
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Beginnings of the names of the masked language model's head."""
+        return (self.transform, self.norm, self.bias)
+
+    def ours_of(self, name: str) -> str | None:
+        """Where one of their tensors beside encoder and head is kept here."""
+        for theirs, ours in self.spare.items():
+            if name.startswith(theirs):
+                return ours + name.removeprefix(theirs)
+        return None
+
+    def theirs_of(self, name: str) -> str | None:
+        for theirs, ours in self.spare.items():
+            if name.startswith(ours):
+                return theirs + name.removeprefix(ours)
+        return None
+
+
+def embeddings(widened: bool) -> list[Piece]:
+    ours = f"{ENCODER}.embeddings"
+    tables = {"words": "word", "types": "token_type", "positions": "position"}
+    found = [
+        Piece(f"{ours}.{name}.weight", (f"embeddings.{theirs}_embeddings.weight",))
+        for name, theirs in tables.items()
+    ]
+    found += affine(f"{ours}.norm", "embeddings.LayerNorm")
+    return found + (affine(f"{ours}.widen", "embeddings_project") if widened else [])
+
+
+def bert_layer(number: int) -> list[Piece]:
+    ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
+    three = (f"{theirs}.attention.self.{part}" for part in ("query", "key", "value"))
+    return affine(f"{ours}.attention.project.together", *three) + around(ours, theirs)
+
+
+def convbert_layer(number: int) -> list[Piece]:
+    ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
+    attention, kernel = f"{theirs}.attention.self", f"{ours}.attention.values.convolution.kernel"
+    parts = ("query", "key", "value", "conv_out_layer")
+    separable = f"{attention}.key_conv_attn_layer"
+    return [
+        *affine(f"{ours}.attention.project.together", *(f"{attention}.{part}" for part in parts)),
+        *affine(f"{kernel}.generate", f"{attention}.conv_kernel_layer"),
+        Piece(f"{kernel}.span.depthwise.convolution.weight", (f"{separable}.depthwise.weight",)),
+        Piece(f"{kernel}.span.pointwise.weight", (f"{separable}.pointwise.weight",), axis=2),
+        Piece(f"{kernel}.span.pointwise.bias", (f"{separable}.bias",), axis=1),
+        *around(ours, theirs),
+    ]
+
+
+def around(ours: str, theirs: str) -> list[Piece]:
+    """The parts of a layer behind its attention."""
+    return [
+        *affine(f"{ours}.attention.output", f"{theirs}.attention.output.dense"),
+        *affine(f"{ours}.after_attention.norm", f"{theirs}.attention.output.LayerNorm"),
+        *affine(f"{ours}.feed_forward.wide", f"{theirs}.intermediate.dense"),
+        *affine(f"{ours}.feed_forward.back", f"{theirs}.output.dense"),
+        *affine(f"{ours}.after_feed_forward.norm", f"{theirs}.output.LayerNorm"),
+    ]
+
+
+WORDS = "embeddings.word_embeddings.weight"
+KEPT = {name: f"hugging_face.{name}" for name in ("classifier.", "qa_outputs.")}
+
+BERT = Family(
+    model_type="bert",
+    arch="bert",
+    settings=SETTINGS,
+    defaults=DEFAULTS,
+    transform="cls.predictions.transform.dense",
+    norm="cls.predictions.transform.LayerNorm",
+    bias="cls.predictions.bias",
+    tied={
+        "cls.predictions.decoder.weight": WORDS,
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    spare={
+        "pooler.dense.": f"{POOLER}.",
+        "cls.seq_relationship.": "hugging_face.cls.seq_relationship.",
+        **KEPT,
+    },
+    layer=bert_layer,
+)
+
+ELECTRA = Family(
+    model_type="electra",
+    arch="bert",
+    settings={**SETTINGS, "embedding_size": "embedding_width"},
+    defaults={
+        **DEFAULTS,
+        **{"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4},
+        "intermediate_size": 1024,
+    },
+    transform="generator_predictions.dense",
+    norm="generator_predictions.LayerNorm",
+    bias="generator_lm_head.bias",
+    tied={"generator_lm_head.weight": WORDS},
+    spare={
+        "discriminator_predictions.dense.": f"{HEAD}.transform.",
+        "discriminator_predictions.dense_prediction.": f"{HEAD}.score.",
+        **KEPT,
+    },
+    layer=bert_layer,
+)
+
+CONVBERT = Family(
+    model_type="convbert",
+    arch="convbert",
+    settings={
+        **{**SETTINGS, "embedding_size": "embedding_width"},
+        **{"head_ratio": "head_ratio", "conv_kernel_size": "kernel_size", "num_groups": "groups"},
+    },
+    defaults={
+        **{**DEFAULTS, "embedding_size": 768},
+        **{"head_ratio": 2, "conv_kernel_size": 9, "num_groups": 1},
+    },
+    transform="generator_predictions.dense",
+    norm="generator_predictions.LayerNorm",
+    bias="generator_lm_head.bias",
+    tied={"generator_lm_head.weight": WORDS},
+    spare=KEPT,
+    layer=convbert_layer,
+)
+
+FAMILIES = {family.model_type: family for family in (BERT, ELECTRA, CONVBERT)}

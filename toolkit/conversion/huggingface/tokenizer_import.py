@@ -1,0 +1,156 @@
+"""The tokenizer of a folder of Hugging Face Transformers as a codec of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_json, read_text
+from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, GivenTokenizer
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.vocabulary import ROLES
+from toolkit.data.tokenizers.wordpiece import LONGEST_WORD, SPECIAL, WordPieces
+
+MOST_BYTES = 128 << 20  # of a tokenizer of 250,000 pieces, 17 MiB
+VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
+OLD_SETTINGS_FILE = "special_tokens_map.json"
+
+
+def codec_of(folder: Path, rows: int) -> Codec:
+    """BERT's own WordPiece where it is that, else whatever tokenizer.json describes."""
+    settings = settings_of(folder)
+    if (folder / TOKENIZER_FILE).exists():
+        text = read_text(folder / TOKENIZER_FILE, MOST_BYTES)
+        return described(text, settings, rows)
+    if not (folder / VOCABULARY_FILE).exists():
+        raise ToolkitError(
+            f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save the "
+            f"model's tokenizer there too, with save_pretrained."
+        )
+    lower = settings.get("do_lower_case", True) is True
+    refuse_other_cuts(folder, settings, lower=lower)
+    read = WordPieces.read(folder / VOCABULARY_FILE, lowercase=lower)
+    return filled(read.vocabulary.symbols, lower=lower, rows=rows)
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What the files beside the tokenizer say of it; none of them need be there."""
+    found: dict[str, Any] = {}
+    for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
+        if (folder / name).exists():
+            try:
+                read = read_json(folder / name)
+            except (OSError, ValueError) as error:
+                raise ToolkitError(f"{folder / name} must be JSON, but is not: {error}.") from error
+            found |= read if isinstance(read, dict) else {}
+    return found
+
+
+def refuse_other_cuts(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
+    """Only with tokenizer.json can the rarer ways of cutting be followed."""
+    chinese, accents = settings.get("tokenize_chinese_chars", True), settings.get("strip_accents")
+    if chinese is not True or accents not in (None, lower):
+        raise ToolkitError(
+            f"{folder / SETTINGS_FILE} must ask for BERT's own way of cutting words, but has "
+            f"tokenize_chinese_chars {chinese} and strip_accents {accents}. Save the tokenizer as "
+            f"{TOKENIZER_FILE} too, which can say that."
+        )
+
+
+def filled(symbols: list[str], *, lower: bool, rows: int) -> WordPieces:
+    """WordPiece with a symbol for every row of the model's table; some models have spare rows."""
+    refuse_more(len(symbols), rows)
+    spare = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
+    return WordPieces.of([*symbols, *spare], lowercase=lower)
+
+
+def refuse_more(symbols: int, rows: int) -> None:
+    if symbols > rows:
+        raise ToolkitError(
+            f"a tokenizer must have at most as many symbols as its model has rows, but has "
+            f"{symbols} for {rows} rows. Give the tokenizer of this model."
+        )
+
+
+def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
+    """From tokenizer.json."""
+    try:
+        found = json.loads(text)
+        symbols, ids = bert_symbols(found), ids_of(found)
+        needed = max(ids.values(), default=-1) + 1
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise ToolkitError(
+            f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Give the file "
+            f"that save_pretrained wrote."
+        ) from error
+    if symbols is not None:
+        return filled(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
+    refuse_more(needed, rows)
+    return GivenTokenizer(text, roles_of(ids, settings), rows=rows)
+
+
+def bert_symbols(found: Mapping[str, Any]) -> list[str] | None:
+    """The pieces in the order of their ids, where it cuts text exactly as BERT does."""
+    model, normal = found["model"], found.get("normalizer") or {}
+    cutter = found.get("pre_tokenizer") or {}
+    lower = normal.get("lowercase")
+    exact = (
+        model.get("type") == "WordPiece"
+        and model.get("continuing_subword_prefix", "##") == "##"
+        and model.get("unk_token") == SPECIAL["unk"]
+        and model.get("max_input_chars_per_word", LONGEST_WORD) == LONGEST_WORD
+        and normal.get("type") == "BertNormalizer"
+        and normal.get("clean_text") is True
+        and normal.get("handle_chinese_chars") is True
+        and normal.get("strip_accents") in (None, lower)
+        and cutter.get("type") == "BertPreTokenizer"
+    )
+    if not exact:
+        return None
+    index: dict[str, int] = model["vocab"]
+    added = {token["content"]: token["id"] for token in found.get("added_tokens", [])}
+    whole = sorted(index.values()) == list(range(len(index)))
+    own = all(index.get(symbol) == number for symbol, number in added.items())
+    ordinary = set(added) <= set(SPECIAL.values())
+    if not (whole and own and ordinary and set(SPECIAL.values()) <= index.keys()):
+        return None
+    return sorted(index, key=lambda symbol: index[symbol])
+
+
+NAMES = {"pad": "pad_token", "cls": "cls_token", "sep": "sep_token", "mask": "mask_token"}
+NAMES |= {"unk": "unk_token"}
+OTHERS = {"cls": "bos_token", "sep": "eos_token"}
+
+
+def roles_of(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
+    """Role -> id, as the settings beside tokenizer.json name them."""
+    roles: dict[str, int] = {}
+    for role in ROLES:
+        name = spelled(settings.get(NAMES[role])) or spelled(settings.get(OTHERS.get(role, "")))
+        for spelling in (name, SPECIAL[role], f"<{role}>"):
+            if spelling is not None and spelling in ids:
+                roles[role] = ids[spelling]
+                break
+    if missing := [NAMES[role] for role in ROLES if role not in roles]:
+        raise ToolkitError(
+            f"{SETTINGS_FILE} must name the special symbols of {TOKENIZER_FILE}, but "
+            f"{', '.join(missing)} is not there. Add it, as save_pretrained writes it."
+        )
+    return roles
+
+
+def ids_of(found: Mapping[str, Any]) -> dict[str, int]:
+    """Symbol -> id; unigram models list their pieces in order."""
+    pieces = found["model"]["vocab"]
+    if not isinstance(pieces, dict):
+        pieces = {piece: number for number, (piece, _) in enumerate(pieces)}
+    return {**pieces, **{token["content"]: token["id"] for token in found.get("added_tokens", [])}}
+
+
+def spelled(token: Any) -> str | None:
+    """A special symbol, written as text or as an object with its content."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None

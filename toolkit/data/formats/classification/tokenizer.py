@@ -1,0 +1,82 @@
+"""The codec of a labelled folder: that of its texts, and what answers there are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.common.json_files import read_json
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.wrapped import WrappedCodec, inner_of
+
+LABELS_FILE = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What a text or a pair may be answered with."""
+
+    task: str
+    """As GLUE names it; for tables of one's own, tsv."""
+    classes: list[str]
+    """In the order of their ids; none where the answer is a number."""
+    figures: list[str]
+    """Whose mean is the score."""
+    pairs: bool
+    """Whether there are two texts."""
+    bounds: list[float]
+    """Least and largest number; empty where there are none."""
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that a model answers with."""
+        return len(self.classes) or 1
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when ids mean other answers: not with the figures, nor with the task's name."""
+        return hashlib.sha256(json.dumps(self.classes).encode()).hexdigest()
+
+    @classmethod
+    def load(cls, folder: Path) -> Labels:
+        found = read_json(folder / LABELS_FILE)
+        if set(found) != set(cls.__dataclass_fields__):
+            raise ValueError(f"{LABELS_FILE} holds other things than what answers there are")
+        texts = [found["task"], *found["classes"], *found["figures"]]
+        numbers = [float(bound) for bound in found["bounds"]]
+        if not all(isinstance(it, str) for it in texts) or len(found["classes"]) == 1:
+            raise ValueError(f"{LABELS_FILE} must name no class or several")
+        return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
+
+
+class LabelledCodec(WrappedCodec):
+    """Reads text as the codec within it does."""
+
+    kind = "labelled"
+
+    def __init__(self, inner: Codec, labels: Labels) -> None:
+        super().__init__(inner, LABELS_FILE)
+        self.labels = labels
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {**super().counts, "labels": self.labels.outputs}
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.vocabulary.fingerprint} {self.labels.fingerprint}"
+
+    def save(self, folder: Path | str) -> None:
+        super().save(folder)
+        text = json.dumps(asdict(self.labels), indent=1) + "\n"
+        (Path(folder) / LABELS_FILE).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def _restore(
+        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+    ) -> LabelledCodec:
+        return cls(inner_of(folder, settings, symbols), Labels.load(folder))

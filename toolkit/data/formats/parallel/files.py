@@ -1,0 +1,122 @@
+"""Which files hold the two languages of a split, and their lines side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.text_files import Piece, read_lines
+
+PACKED = ("", ".gz", ".xz")
+
+
+class FilePair(NamedTuple):
+    """Two files whose lines belong together."""
+
+    source: Path
+    target: Path
+
+
+class Block(NamedTuple):
+    """Consecutive lines of a pair of files."""
+
+    files: FilePair
+    first: int
+    """Number of the first line, counted from 0."""
+    source: list[str]
+    target: list[str]
+    read_bytes: int
+    """Bytes of both files that were read for it."""
+
+
+def files_of(config: PreprocessConfig) -> dict[str, list[FilePair]]:
+    """Split -> its pairs of files: of each prefix P that is named, P.de and P.en."""
+    found = {}
+    for split in ("train", "valid", "test"):
+        option = f"{split}pref"
+        prefixes = [Path(name) for name in getattr(config, option).split(",") if name]
+        languages = config.source_lang, config.target_lang
+        if prefixes:
+            found[split] = [
+                FilePair(*(in_language(prefix, language, option) for language in languages))
+                for prefix in prefixes
+            ]
+    return found
+
+
+def in_language(prefix: Path, language: str, option: str) -> Path:
+    """P.de, P.de.gz or P.de.xz, whichever is there."""
+    for packed in PACKED:
+        path = prefix.parent / f"{prefix.name}.{language}{packed}"
+        if path.is_file():
+            if path.stat().st_size == 0:
+                raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
+            return path
+    there = languages_of(prefix)
+    beside = f"only {', '.join(there)}" if there else "no such file in any language"
+    raise ToolkitError(
+        f"{option} must name files in both languages, but {prefix}.{language} is not there, "
+        f"{beside}. Give the path without the language's ending, and its languages with "
+        f"--source-lang and --target-lang."
+    )
+
+
+def languages_of(prefix: Path) -> list[str]:
+    """The endings of the files that begin as the prefix does."""
+    if not prefix.name or not prefix.parent.is_dir():
+        return []
+    ends = {path.name.removesuffix(".gz").removesuffix(".xz") for path in prefix.parent.iterdir()}
+    own = (end for end in ends if end.startswith(f"{prefix.name}."))
+    return sorted(end.removeprefix(f"{prefix.name}.") for end in own)
+
+
+def blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Block]:
+    """The lines of both files side by side, so many at a time; both must have equally many."""
+    first, blanks = 0, (Lines(files.source, max_line_bytes), Lines(files.target, max_line_bytes))
+    source: list[str] = []
+    target: list[str] = []
+    reading = zip_longest(*blanks)
+    for one, other in reading:
+        if one is None or other is None:
+            for _ in reading:  # to the end, for the counts
+                pass
+            refuse_unequal(files, [side.count for side in blanks])
+        source.append(one)
+        target.append(other)
+        if len(source) == lines:
+            yield Block(files, first, source, target, sum(side.taken() for side in blanks))
+            first, source, target = first + lines, [], []
+    if source:
+        yield Block(files, first, source, target, sum(side.taken() for side in blanks))
+
+
+class Lines:
+    """The lines of a file one by one; blank ones too. It counts them, and the bytes read."""
+
+    def __init__(self, path: Path, max_line_bytes: int) -> None:
+        self._chunks = read_lines(Piece(path, 0, path.stat().st_size, True), max_line_bytes)
+        self._read = self._told = self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for chunk in self._chunks:
+            self._read = chunk.read_bytes
+            for line in chunk.lines:
+                self.count += 1
+                yield line
+
+    def taken(self) -> int:
+        """Bytes read since it was last asked."""
+        new, self._told = self._read - self._told, self._read
+        return new
+
+
+def refuse_unequal(files: FilePair, counts: list[int]) -> None:
+    raise ToolkitError(
+        f"{files.source} and {files.target} must have equally many lines, but have {counts[0]:,} "
+        f"and {counts[1]:,}. Line n of one must say what line n of the other does; look for a "
+        f"blank line at an end."
+    )

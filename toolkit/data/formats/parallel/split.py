@@ -1,0 +1,56 @@
+"""The pairs of a parallel split, over all folders that have it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.parallel.preprocess import KIND, REFERENCE, SOURCE, WRITTEN
+from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.samples.sequence_pairs import TextColumn
+from toolkit.data.storage.data_folder import DataFolder
+
+Numbers = npt.NDArray[np.int64]
+
+
+class ParallelSplit:
+    """Sentences and what they become, read when they are asked for."""
+
+    def __init__(self, folder: DataFolder, split: str) -> None:
+        self.folder, self.name = folder, split
+        self.codec = codec_of(folder)
+        found = folder.split(split)
+        self.source = TextColumn(found.column(SOURCE))
+        self.target = TextColumn(found.column(WRITTEN))
+        reference = found.columns.get(REFERENCE)
+        whole = reference is not None and reference.items == found.items
+        self._reference = TextColumn(reference) if reference is not None and whole else None
+
+    def __len__(self) -> int:
+        return len(self.source.lengths)
+
+    def references(self, ids: Numbers) -> list[str]:
+        """What these sentences should become: as in the file, or as the tokens of it spell it."""
+        column = self._reference or self.target
+        text = column.take(ids, column.lengths[ids])
+        rows = np.split(text.ids, np.cumsum(text.lengths)[:-1])
+        if self._reference is not None:
+            return [bytes(row.astype(np.uint8)).decode() for row in rows]
+        return [self.codec.target.decode(row.tolist()) for row in rows]
+
+
+def codec_of(folder: DataFolder) -> ParallelCodec:
+    codec = folder.codec if folder.kind == KIND else None
+    if not isinstance(codec, ParallelCodec):
+        raise ToolkitError(
+            f"task translation must have a folder of parallel text, but {folder.name} is of kind "
+            f"{folder.kind}. Run toolkit-preprocess with --source-lang and --target-lang."
+        )
+    for source in folder.sources[1:]:
+        if source.codec().fingerprint != codec.fingerprint:
+            raise ToolkitError(
+                f"data folders must agree on both vocabularies, but {source.path} differs from "
+                f"{folder.path}. Preprocess one with --codec-from the other."
+            )
+    return codec

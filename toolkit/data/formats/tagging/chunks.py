@@ -1,0 +1,57 @@
+"""Sentences cut into chunks of words that a model reads at once; every word is in one of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.ragged import ranges
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Chunks(NamedTuple):
+    """Runs of consecutive words."""
+
+    begins: Numbers
+    """First word of each, numbered through the split."""
+    words: Numbers
+    """How many words each has."""
+    tokens: Numbers
+    """How many tokens these are."""
+
+
+def cut(lengths: Numbers, tokens: Numbers, most: int) -> Chunks:
+    """Chunks of at most so many tokens, of sentences that have so many words.
+
+    `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
+    where every word is one token, a sentence of 130 words is cut into 60, 60 and 10.
+    """
+    full = lengths > 0
+    ends = np.cumsum(lengths)[full]
+    firsts = ends - lengths[full]
+    totals = np.append(0, np.cumsum(tokens))
+    sums = totals[ends] - totals[firsts]
+    begins = [firsts]
+    long = np.flatnonzero(sums > most)
+    for first, end in zip(firsts[long].tolist(), ends[long].tolist(), strict=True):
+        begins.append(inner(totals, first, end, most))
+    starts = np.sort(np.concatenate(begins))
+    words = np.diff(starts, append=int(lengths.sum()))
+    return Chunks(starts, words, totals[starts + words] - totals[starts])
+
+
+def inner(totals: Numbers, first: int, end: int, most: int) -> Numbers:
+    """Where the second and later chunks of one sentence begin."""
+    found, begin = [], first
+    while totals[end] - totals[begin] > most:
+        begin = int(np.searchsorted(totals, totals[begin] + most, side="right")) - 1
+        found.append(begin)
+    return np.array(found, np.int64)
+
+
+def words_of(chunks: Chunks, ids: Numbers) -> Numbers:
+    """The words of some chunks, back to back."""
+    return ranges(chunks.begins[ids], chunks.words[ids])

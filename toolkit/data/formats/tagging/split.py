@@ -1,0 +1,149 @@
+"""Words laid out for batches, by their type, with their tags: given ones, or those of a split.
+
+A type is a distinct word. What is known of a word is known of its type: its pieces, its spelling,
+whether it is in the vocabulary. All of it is in memory: a million words take some ten megabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import read_text
+from toolkit.data.formats.tagging.label_tables import MOST_BYTES, Tables
+from toolkit.data.formats.tagging.preprocess import KIND, TYPES_FILE, UNSEEN, UNTAGGED
+from toolkit.data.formats.tagging.tokenizer import TaggedCodec
+from toolkit.data.storage.columns import Column
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.vocabulary import read_symbols
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Pieces(NamedTuple):
+    """Ids of all types' pieces back to back, where each type's begin, and how many it has."""
+
+    ids: Numbers
+    begins: Numbers
+    counts: Numbers
+
+
+class TaggedWords:
+    """Sentences back to back."""
+
+    def __init__(
+        self,
+        codec: TaggedCodec,
+        words: Sequence[str],
+        *,
+        types: Numbers,
+        tags: Numbers,
+        lengths: Numbers,
+    ) -> None:
+        self.codec, self.words = codec, words
+        """`words` are the types."""
+        self.types, self.tags, self.lengths = types, tags, lengths
+        """Type and label of each word; -1 is a label that training does not have, -2 one that is
+        not known. Words of each sentence."""
+
+    @classmethod
+    def given(cls, codec: TaggedCodec, sentences: Sequence[Sequence[str]]) -> TaggedWords:
+        """Of sentences whose tags are not known."""
+        names: dict[str, int] = {}
+        types = [names.setdefault(word, len(names)) for words in sentences for word in words]
+        return cls(
+            codec,
+            list(names),
+            types=np.array(types, np.int64),
+            tags=np.full(len(types), -2),
+            lengths=np.array([len(words) for words in sentences], np.int64),
+        )
+
+    @property
+    def tables(self) -> Tables:
+        return self.codec.tables
+
+    @cached_property
+    def spellings(self) -> Numbers:
+        """Characters of each type; behind them those of <PAD>."""
+        return self.codec.spell([*self.words, "<PAD>"])
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        ids, counts = self.codec.pieces(self.words)
+        return Pieces(ids, np.cumsum(counts) - counts, counts)
+
+    @cached_property
+    def oov(self) -> npt.NDArray[np.bool_]:
+        """Whether each word is out of vocabulary."""
+        known = self.tables.index
+        return np.array([word not in known for word in self.words], bool)[self.types]
+
+    @cached_property
+    def ambiguous(self) -> npt.NDArray[np.bool_]:
+        """Whether each word is known and has several tags in the training part."""
+        several = {self.tables.words[place] for place in self.tables.ambiguous}
+        return np.array([word in several for word in self.words], bool)[self.types]
+
+
+class TaggedSplit(TaggedWords):
+    """Sentences of a split, over all folders that have it."""
+
+    def __init__(self, folder: DataFolder, split: str) -> None:
+        self.folder, self.name = folder, split
+        folder.split(split)  # so that an unknown one is told
+        types, tags, lengths, names = [], [], [], dict[str, int]()
+        codec = codec_of(folder)
+        for source in folder.sources:
+            if split not in source.splits:
+                continue
+            parts = source.parts(split)
+            column = Column("types", parts["types"])
+            own = [names.setdefault(word, len(names)) for word in types_of(source.path)]
+            types.append(np.array(own, np.int64)[whole(column)])
+            tags.append(whole(Column("tags", parts["tags"])))
+            lengths += [np.diff(part.offsets) for part in column.parts]
+        labels = np.concatenate(tags)
+        super().__init__(
+            codec,
+            list(names),
+            types=np.concatenate(types),
+            tags=np.select([labels == UNSEEN, labels == UNTAGGED], [-1, -2], labels),
+            lengths=np.concatenate(lengths).astype(np.int64),
+        )
+
+
+def codec_of(folder: DataFolder) -> TaggedCodec:
+    if folder.kind != KIND or not isinstance(folder.codec, TaggedCodec):
+        raise ToolkitError(
+            f"task pos_tagging must have a folder of tagged text, but {folder.name} is of kind "
+            f"{folder.kind}. Run toolkit-preprocess with --format conllu, ptb or columns."
+        )
+    for source in folder.sources[1:]:
+        other = source.codec()
+        if other.fingerprint != folder.codec.fingerprint:
+            raise ToolkitError(
+                f"data folders must agree on their tags and words, but {source.path} differs from "
+                f"{folder.path}. Preprocess one with --codec-from the other."
+            )
+    return folder.codec
+
+
+def types_of(path: Path) -> Sequence[str]:
+    return read_symbols(read_text(path / TYPES_FILE, MOST_BYTES))
+
+
+def whole(column: Column) -> Numbers:
+    """All values of a column."""
+    found = [np.zeros(0, np.int64)]
+    for begin, end in zip(column.first_elements[:-1], column.first_elements[1:], strict=True):
+        if begin < end:
+            places = np.arange(begin, end)[None]
+            found.append(column.take(places, np.array([begin]), np.array([end]))[0])
+    return np.concatenate(found)

@@ -1,0 +1,122 @@
+"""One part of the text to one part of every column: what a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.preprocessing.holdout import shares
+from toolkit.data.preprocessing.length_limit import fit
+from toolkit.data.preprocessing.segmentation import Units, read_units
+from toolkit.data.storage.column_writer import ColumnWriter
+from toolkit.data.text_files import Piece, refuse_line
+from toolkit.data.tokenizers.tokenizer import Codec
+
+COLUMN = "tokens"
+
+Numbers = npt.NDArray[np.int64]
+Report = Callable[[int, int], None]
+"""Called with bytes read and tokens written since the last call."""
+
+
+@dataclass(frozen=True)
+class PartTask:
+    split: str
+    number: int
+    pieces: Sequence[Piece]
+
+
+class _Batch(NamedTuple):
+    ids: Numbers
+    lengths: Numbers
+    documents: Numbers
+
+
+class _Target:
+    """One split's share of a part; a document begins where items are no longer neighbours."""
+
+    def __init__(self, stem: Path, codec: Codec, config: PreprocessConfig) -> None:
+        self._words, self._config = codec.vocabulary, config
+        self.writer = ColumnWriter(stem, self._words.dtype, self._words.fingerprint)
+        self.counts = {"unknown": 0, "empty": 0, "too_long": 0, "lost_tokens": 0}
+        self._last = np.zeros((1, 2), np.int64)
+
+    def add(self, batch: _Batch, chosen: npt.NDArray[np.bool_], runs: Numbers) -> None:
+        filled = np.logical_and(chosen, batch.lengths > 0)
+        self._count(empty=int(chosen.sum() - filled.sum()))
+        ids, lengths = batch.ids[np.repeat(filled, batch.lengths)], batch.lengths[filled]
+        where = np.stack([batch.documents, runs], 1)[filled]
+        if limit := self._config.max_item_tokens:
+            found = fit(ids, lengths, limit, self._config.too_long, self._words.starts_word)
+            ids, lengths, where = found.ids, found.lengths, where[found.sources]
+            self._count(too_long=found.changed, lost_tokens=found.lost)
+        if len(lengths) == 0:
+            return
+        changes = np.diff(where, axis=0, prepend=self._last) != 0
+        begins = np.logical_or(changes[:, 0], changes[:, 1])
+        self._last = where[-1:]
+        self.writer.add(ids, lengths, begins)
+        self._count(unknown=int(np.count_nonzero(ids == self._words.unk)))
+
+    def _count(self, **more: int) -> None:
+        for name, number in more.items():
+            self.counts[name] += number
+
+
+def binarize(
+    task: PartTask, config: PreprocessConfig, codec: Codec, folder: Path, report: Report
+) -> dict[str, dict[str, Any]]:
+    """Write the part; answer with each split's entry for meta.json and what was counted."""
+    targets: dict[str, _Target] = {}
+    items = 0
+    for batch in _batches(task.pieces, config, codec, report):
+        numbers = np.arange(items, items + len(batch.lengths))
+        items += len(numbers)
+        asked = config.valid_share, config.test_share
+        for share in shares(task.split, numbers, *asked, task.number):
+            if share.chosen.any():
+                if share.split not in targets:
+                    stem = folder / f"{share.split}.{COLUMN}.{task.number}"
+                    targets[share.split] = _Target(stem, codec, config)
+                targets[share.split].add(batch, share.chosen, share.runs)
+    return {
+        split: {"part": target.writer.finish(), "counts": target.counts}
+        for split, target in targets.items()
+    }
+
+
+def _batches(
+    pieces: Sequence[Piece], config: PreprocessConfig, codec: Codec, report: Report
+) -> Iterator[_Batch]:
+    """Encoded items; documents are numbered through, 0 goes on with an earlier part's."""
+    document = 0
+    for piece in pieces:
+        before, reported = document, 0
+        for units in read_units(piece, config.units, config.max_line_bytes):
+            ids, lengths = codec.encode_lines(units.items)
+            if config.max_item_tokens and config.too_long == "error":
+                _refuse_long(piece, units, lengths, config.max_item_tokens)
+            documents = before + np.array(units.documents, np.int64)
+            document = int(documents.max(initial=document))
+            report(units.read_bytes - reported, len(ids))
+            reported = units.read_bytes
+            yield _Batch(ids, lengths, documents)
+
+
+def _refuse_long(piece: Piece, units: Units, lengths: Numbers, limit: int) -> None:
+    long = np.flatnonzero(lengths > limit)
+    if len(long) == 0:
+        return
+    first = int(long[0])
+    refuse_line(
+        piece,
+        units.lines[first],
+        f"have at most {limit} tokens an item, but {units.items[first][:40]!r}... has "
+        f"{lengths[first]}. Raise --max-item-tokens, or choose --too-long skip, truncate or split",
+    )

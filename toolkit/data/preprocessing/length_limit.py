@@ -1,0 +1,56 @@
+"""Items with more tokens than wanted: left out, shortened or cut in several."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.ragged import ranges
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Fitted(NamedTuple):
+    """Items within the limit."""
+
+    ids: Numbers
+    lengths: Numbers
+    sources: Numbers
+    """Which of the items before each comes from."""
+    changed: int
+    """Items that were too long."""
+    lost: int
+    """Tokens that are gone."""
+
+
+def fit(ids: Numbers, lengths: Numbers, limit: int, policy: str, starts_word: Flags) -> Fitted:
+    """Items of ids back to back, each with at most `limit` tokens by skip, truncate or split."""
+    long = lengths > limit
+    changed, every = int(long.sum()), np.arange(len(lengths))
+    if changed == 0:
+        return Fitted(ids, lengths, every, 0, 0)
+    if policy == "split":
+        shares = _split(ids, lengths, limit, starts_word)
+        counts = np.array([len(share) for share in shares], np.int64)
+        whole = np.array([size for share in shares for size in share], np.int64)
+        return Fitted(ids, whole, np.repeat(every, counts), changed, 0)
+    most = np.where(long, 0 if policy == "skip" else limit, lengths)
+    kept = ids[ranges(0, lengths) < np.repeat(most, lengths)]
+    stays = ~long if policy == "skip" else np.ones(len(long), bool)
+    return Fitted(kept, most[stays], every[stays], changed, len(ids) - len(kept))
+
+
+def _split(ids: Numbers, lengths: Numbers, limit: int, starts_word: Flags) -> list[list[int]]:
+    """Lengths that each item is cut into: as long as may be, cut before a word where one begins."""
+    shares, ends = [], np.cumsum(lengths)
+    for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
+        share, begin = [], end - length
+        while end - begin > limit:
+            words = np.flatnonzero(starts_word[ids[begin + 1 : begin + limit + 1]])
+            share.append(int(words[-1]) + 1 if len(words) else limit)
+            begin += share[-1]
+        shares.append([*share, end - begin])
+    return shares

@@ -1,0 +1,121 @@
+"""A folder that appears complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.system import is_running
+from toolkit.data.storage.meta import META_FILE, read_meta
+
+
+@contextmanager
+def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its name when the block ends without error."""
+    path = _behind_links(path)
+    _refuse_unmovable(path)
+    _refuse_taken(path, overwrite)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+        partial.mkdir()
+    except OSError as error:
+        raise ToolkitError(
+            f"destdir must be a folder that can be made, but {path} is not: {error.strerror}. "
+            f"Choose another --destdir."
+        ) from error
+    try:
+        yield partial
+        old = path.with_name(f"{path.name}.old-{os.getpid()}")
+        if path.exists():
+            path.rename(old)
+        partial.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def written_to(destdir: str) -> Iterator[None]:
+    """Around what writes a folder's files: a full or failing disk is told as what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolkitError(
+            f"destdir must take the data, but {destdir} does not: {error}. Make room, or choose "
+            f"another --destdir."
+        ) from error
+
+
+def _behind_links(path: Path) -> Path:
+    """What a symbolic link leads to: the link itself stays, whether or not anything is there."""
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError):  # links that lead to each other
+        return path
+
+
+def _refuse_unmovable(path: Path) -> None:
+    """What no finished folder could be renamed to; told before the work and not after it."""
+    if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):
+        raise ToolkitError(
+            f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
+            f"{path / 'data'}."
+        )
+
+
+def _refuse_taken(path: Path, overwrite: bool) -> None:
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not (path / META_FILE).is_file():
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds something else than a data folder. "
+            f"Choose another --destdir."
+        )
+    if not overwrite:
+        raise ToolkitError(
+            f"destdir must be new or empty, but {path} holds a data folder already. Choose "
+            f"another --destdir, or replace it with --overwrite."
+        )
+    if foreign := _foreign(path):
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but {path} also holds "
+            f"{foreign}. Choose another --destdir, or move it away."
+        )
+
+
+def _foreign(folder: Path) -> str | None:
+    """The first entry of a data folder that toolkit-preprocess did not write."""
+    try:
+        meta = read_meta(folder)
+    except ToolkitError as error:  # whose advice, to preprocess again, would lead back here
+        raise ToolkitError(
+            f"destdir must hold a data folder alone to be replaced, but what {folder} holds cannot "
+            f"be told: its {META_FILE} is damaged, or of another program or version. Choose "
+            f"another --destdir, or move it away."
+        ) from error
+    written = {META_FILE, *meta["files"]}
+    columns = tuple(f"{split}.{c}" for split, it in meta["splits"].items() for c in it["columns"])
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        is_column = name.startswith(columns) and path.suffix in (".bin", ".idx")
+        is_folder = path.is_dir() and any(file.startswith(f"{name}/") for file in written)
+        if not (name in written or is_column or is_folder):
+            return name
+    return None
+
+
+def _remove_abandoned(path: Path) -> None:
+    """What an interrupted run left behind, unless that run is still alive.
+
+    One with this process's number has ended: a container gives each run the same.
+    """
+    for left in path.parent.glob(f"{path.name}.partial-*"):
+        owner = left.name.rpartition("-")[2]
+        if owner.isdigit() and (int(owner) == os.getpid() or not is_running(int(owner))):
+            shutil.rmtree(left, ignore_errors=True)

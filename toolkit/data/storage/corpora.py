@@ -1,0 +1,84 @@
+"""The data arguments of a command: corpora side by side, each of one folder or of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lcm
+from pathlib import Path
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import DataFolder, open_source
+from toolkit.data.storage.source import Source
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+BETWEEN = ":"
+
+
+class Corpora:
+    """`A B` are two corpora read as one; `A:B:C` are the shards of one.
+
+    Epoch e (from 1) learns from shard (e - 1) mod n of every corpus, n being its own number of
+    shards. All folders are opened at once, which reads no token.
+    """
+
+    def __init__(self, corpora: Sequence[Sequence[Source]]) -> None:
+        self.corpora = [list(shards) for shards in corpora]
+        self.all = DataFolder([source for shards in self.corpora for source in shards])
+        self.path = self.all.path
+
+    @classmethod
+    def open(cls, *arguments: str) -> Corpora:
+        """Check every folder's headers and sizes, and that all have one vocabulary."""
+        paths = [[path for path in argument.split(BETWEEN) if path] for argument in arguments]
+        if not paths or not all(paths):
+            raise ToolkitError("a data folder must be given, but none is. Name one or more.")
+        return cls([[open_source(Path(path)) for path in shards] for shards in paths])
+
+    @property
+    def cycle(self) -> int:
+        """After so many epochs the same folders come again."""
+        return lcm(*map(len, self.corpora))
+
+    @property
+    def fingerprint(self) -> str:
+        return self.all.fingerprint
+
+    @property
+    def codec(self) -> Codec:
+        return self.all.codec
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.all.vocabulary
+
+    def of_epoch(self, epoch: int) -> DataFolder:
+        """What the epoch learns from, corpus after corpus."""
+        return DataFolder([shards[(epoch - 1) % len(shards)] for shards in self.corpora])
+
+    def growing(self, epoch: int) -> list[DataFolder]:
+        """The same up to the first corpus, the second, ..., the last but one."""
+        sources = self.of_epoch(epoch).sources
+        return [DataFolder(sources[:count]) for count in range(1, len(sources))]
+
+    def require(self, split: str) -> None:
+        """Refuse shards of which some lack the split: their epochs would have nothing to learn."""
+        without = [
+            str(shard.path)
+            for shards in self.corpora
+            for shard in shards
+            if len(shards) > 1 and split not in shard.splits
+        ]
+        if without:
+            raise ToolkitError(
+                f"every shard must have a split {split!r}, but {', '.join(without)} has none. "
+                f"Leave it out, or preprocess it again."
+            )
+
+    def having(self, split: str) -> DataFolder:
+        """For evaluation: of each corpus the first shard that has the split."""
+        found = [
+            next((shard for shard in shards if split in shard.splits), None)
+            for shards in self.corpora
+        ]
+        return DataFolder([source for source in found if source]) if any(found) else self.all

@@ -1,0 +1,114 @@
+"""One data folder, or several of one vocabulary read as one, whatever formats they are in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.columns import Column, Part
+from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq
+from toolkit.data.storage.meta import OwnFolder
+from toolkit.data.storage.source import Source
+from toolkit.data.storage.word_vectors import VECTORS_FILE, mapped
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Split:
+    """Columns of one split, with equal item counts."""
+
+    name: str
+    columns: Mapping[str, Column]
+
+    def column(self, name: str) -> Column:
+        if name not in self.columns:
+            raise ToolkitError(
+                f"split {self.name!r} must have a column {name!r}, but has only "
+                f"{', '.join(self.columns)}. This data is of another kind."
+            )
+        return self.columns[name]
+
+    @property
+    def items(self) -> int:
+        return next(iter(self.columns.values())).items
+
+
+class DataFolder:
+    """The splits of all sources, one after the other. Opening reads no token."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = list(sources)
+        self.path, self.kind = self.sources[0].path, self.sources[0].kind
+        for source in self.sources:
+            for key in ("kind", "vocabulary"):
+                if getattr(source, key) != getattr(self.sources[0], key):
+                    raise ToolkitError(
+                        f"data folders must agree on their {key}, but {source.path} differs from "
+                        f"{self.path}. Preprocess one with --codec-from the other."
+                    )
+        self._opened = {name: self._open_split(name) for name in self.splits}
+
+    @classmethod
+    def open(cls, *paths: Path | str) -> DataFolder:
+        """Check what tells of the data, its headers and sizes; one vocabulary in all folders."""
+        if not paths:
+            raise ToolkitError("a data folder must be given, but none is. Name one or more.")
+        return cls([open_source(Path(path)) for path in paths])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes when the data does."""
+        digests = [source.digest for source in self.sources]
+        together = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        return digests[0] if len(digests) == 1 else together
+
+    @property
+    def name(self) -> str:
+        """The folders, for errors."""
+        return " ".join(str(source.path) for source in self.sources)
+
+    @property
+    def splits(self) -> list[str]:
+        return list(dict.fromkeys(name for source in self.sources for name in source.splits))
+
+    @cached_property
+    def codec(self) -> Codec:
+        return self.sources[0].codec()
+
+    @cached_property
+    def word_vectors(self) -> npt.NDArray[np.float32] | None:
+        """A memory-mapped row for each symbol, where preprocessing was given vectors."""
+        path = self.path / VECTORS_FILE
+        return mapped(path) if path.is_file() else None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.codec.vocabulary
+
+    def split(self, name: str) -> Split:
+        if name not in self._opened:
+            raise ToolkitError(
+                f"no split of {self.path} is called {name!r}. Known: {', '.join(self.splits)}."
+            )
+        return self._opened[name]
+
+    def _open_split(self, name: str) -> Split:
+        parts: dict[str, list[Part]] = {}
+        for source in self.sources:
+            if name in source.splits:
+                for column, found in source.parts(name).items():
+                    parts.setdefault(column, []).extend(found)
+        return Split(name, {column: Column(column, found) for column, found in parts.items()})
+
+
+def open_source(path: Path) -> Source:
+    """A folder of toolkit-preprocess or of fairseq-preprocess, by what is in it."""
+    return FairseqFolder(path) if is_fairseq(path) else OwnFolder(path)

@@ -1,0 +1,82 @@
+"""How probable given sentences are, all their symbols at once.
+
+B rows   T places   N places that are told   V target vocabulary
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from toolkit.generation.hypothesis import Hypothesis, scored
+from toolkit.generation.step_scorer import precise
+
+TOGETHER = 1024
+"""Places whose scores of all symbols are held at once."""
+
+
+@torch.no_grad()
+def references(
+    models: Sequence[Any], inputs: Any, given: Sequence[Sequence[int]], end: int, lenpen: float
+) -> list[Hypothesis]:
+    """log p of each given sentence, symbol by symbol, its end included; of several models, of the
+    mean of their probabilities. `inputs` are the sources, None for language models.
+    """
+    device = models[0].words.weight.device
+    width = max(map(len, given)) + 1
+    rows = np.full((len(given), width + 1), end)
+    for row, tokens in zip(rows, given, strict=True):
+        row[1 : len(tokens) + 1] = tokens
+    lengths = np.array([len(tokens) + 1 for tokens in given])
+    places = np.flatnonzero(np.arange(width) < lengths[:, None])
+    previous = torch.from_numpy(rows[:, :-1].copy()).to(device)
+    chosen = torch.from_numpy(places).to(device)
+    wanted = torch.from_numpy(rows[:, 1:].reshape(-1)[places]).to(device)
+    told = [one(model, inputs, previous, chosen, wanted) for model in models]
+    mean = torch.stack(told).logsumexp(0) - math.log(len(models))
+    each = np.split(mean.double().cpu().numpy(), np.cumsum(lengths)[:-1])
+    return [
+        scored(tokens, np.cumsum(row).tolist(), lenpen)
+        for tokens, row in zip(given, each, strict=True)
+    ]
+
+
+def one(
+    model: Any,
+    inputs: Any,
+    previous: Int[Tensor, "B T"],
+    chosen: Int[Tensor, " N"],
+    wanted: Int[Tensor, " N"],
+) -> Float[Tensor, " N"]:
+    """log p of the wanted symbols."""
+    encoded = None if inputs is None else model.encode(inputs)
+    padding = None if inputs is None else inputs.padding
+    states = model.decode(previous, encoded, padding, None, chosen)[0]  # (N, D)
+    parts = zip(states.split(TOGETHER), wanted.split(TOGETHER), strict=True)
+    found = [precise(model.scores(s)).gather(1, w[:, None])[:, 0] for s, w in parts]
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def alignments(
+    models: Sequence[Any], inputs: Any, written: Sequence[Sequence[int]], end: int
+) -> list[Float[Tensor, "T S"]]:
+    """How much each symbol of a sentence looked at each token of its source, its end left out."""
+    device = models[0].words.weight.device
+    rows = torch.full((len(written), max(map(len, written)) + 1), end)
+    for row, tokens in zip(rows, written, strict=True):
+        row[1 : len(tokens) + 1] = torch.tensor(tokens, dtype=rows.dtype)
+    maps = [
+        model.alignment(rows.to(device), model.encode(inputs), inputs.padding).float()
+        for model in models
+    ]
+    mean = torch.stack(maps).mean(0).cpu()
+    hidden = inputs.padding
+    lengths = [inputs.tokens.shape[1]] * len(rows) if hidden is None else (~hidden).sum(1).tolist()
+    return [mean[n, : len(tokens), : lengths[n] - 1] for n, tokens in enumerate(written)]

@@ -1,0 +1,160 @@
+"""Which symbols are tried behind a hypothesis: the most probable ones, or some that are drawn.
+
+N sentences   W rows of each   G groups   K hypotheses of a group   C candidates of a group
+V target vocabulary   R = N W rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from toolkit.common.random_hash import mix, uniform
+
+Numbers = npt.NDArray[np.int64]
+CHUNK = 64
+"""Scores whose largest is looked at first, where many symbols are known."""
+FEW = 4096
+"""Symbols among which the best are looked for directly."""
+
+
+class Candidates(NamedTuple):
+    """Continuations of the hypotheses of each group, best first; -inf where there is none."""
+
+    totals: Float[Tensor, "N G C"]
+    """Log-probability of the whole."""
+    parents: Int[Tensor, "N G C"]
+    """Which hypothesis of the group goes on."""
+    tokens: Int[Tensor, "N G C"]
+
+
+class Rows(NamedTuple):
+    """What the model says of the rows."""
+
+    scores: Float[Tensor, "N W V"]
+    """Log-probabilities; -inf where a symbol may not be written, the rest is not raised for it."""
+    totals: Float[Tensor, "N G K"]
+    """Log-probabilities of the hypotheses; W = G K, or 1 at the first symbol, where K is 1."""
+
+    def of_group(self, group: int) -> Rows:
+        size = self.totals.shape[2]
+        one = self.scores.shape[1] == 1
+        part = slice(0, 1) if one else slice(group * size, (group + 1) * size)
+        return Rows(self.scores[:, part], self.totals[:, group : group + 1])
+
+
+Choose = Callable[[Rows, Numbers, int], Candidates]
+"""Gets the sentences' numbers too, and how many symbols are written."""
+
+
+def best(rows: Rows, count: int, penalty: Tensor | None = None) -> Candidates:
+    """The `count` most probable continuations of a group's hypotheses, each symbol of each tried.
+
+    `penalty` (N, V) is taken off for the choice alone; totals stay those of the model.
+    """
+    scores = rows.scores if penalty is None else rows.scores - penalty[:, None]
+    sentences, width, words = scores.shape
+    each = min(count, words)
+    values, tokens = top(scores.flatten(0, 1), each)
+    totals = values.unflatten(0, (sentences, width)) + rows.totals[:, 0, :, None]  # (N, W, each)
+    found, places = totals.flatten(1).topk(min(count, width * each))
+    parents, tokens = places // each, tokens.view(sentences, -1).gather(1, places)
+    if penalty is not None:
+        found = found + penalty.gather(1, tokens)
+    missing = (0, count - found.shape[1])
+    pad = torch.nn.functional.pad
+    return Candidates(
+        pad(found, missing, value=-torch.inf)[:, None],
+        pad(parents, missing)[:, None],
+        pad(tokens, missing)[:, None],
+    )
+
+
+def top(
+    scores: Float[Tensor, "R V"], count: int
+) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+    """The largest scores of each row, and where they stand.
+
+    They lie in those stretches whose own largest are the largest, which are found in one pass;
+    torch's topk copies every number beside its place first.
+    """
+    words = scores.shape[1]
+    if words < FEW or count * CHUNK * 4 > words:
+        found = scores.topk(count)
+        return found.values, found.indices
+    chunks = words // CHUNK
+    largest = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(-1)
+    begins = largest.topk(count).indices * CHUNK
+    inside = torch.arange(CHUNK, device=scores.device)
+    rest = torch.arange(chunks * CHUNK, words, device=scores.device).expand(len(scores), -1)
+    places = torch.cat([(begins.unsqueeze(-1) + inside).flatten(1), rest], 1)
+    values, found_at = scores.gather(1, places).topk(count)
+    return values, places.gather(1, found_at)
+
+
+class Search:
+    """Beam search; of several groups, each avoids what those before it write at this place.
+
+    argmax of log p(symbol) - strength x (groups' hypotheses before that write it) (Vijayakumar et
+    al. 2018, section 4, with the Hamming distance).
+    """
+
+    def __init__(self, groups: int, size: int, strength: float) -> None:
+        self.groups, self.count, self.strength = groups, 2 * size, strength
+        self.size = size
+
+    def __call__(self, rows: Rows, sentences: Numbers, written: int) -> Candidates:
+        if self.groups == 1:
+            return best(rows, self.count)
+        penalty = torch.zeros_like(rows.scores[:, 0], dtype=torch.float32)
+        found: list[Candidates] = []
+        for group in range(self.groups):
+            part = best(rows.of_group(group), self.count, penalty if group else None)
+            found.append(part)
+            chosen = part.tokens[:, 0, : self.size]
+            there = part.totals[:, 0, : self.size].isfinite().to(penalty.dtype)
+            penalty.scatter_add_(1, chosen, self.strength * there)
+        return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
+
+
+class Draw:
+    """One symbol for every row, drawn from softmax(scores / temperature), cut off at the top.
+
+    The number that decides is a function of (seed, sentence, draw, place), not of neighbours. Of
+    the `topk` most probable (Fan et al. 2018), then of the fewest whose share reaches `topp`
+    (Holtzman et al. 2020).
+    """
+
+    def __init__(self, draws: int, seed: int, temperature: float, topk: int, topp: float) -> None:
+        self.draws, self.seed, self.temperature = draws, seed, temperature
+        self.topk, self.topp = topk, topp
+
+    def __call__(self, rows: Rows, sentences: Numbers, written: int) -> Candidates:
+        number = uniform(mix(self.seed, sentences[:, None], np.arange(self.draws), written))
+        values, tokens = self.tried(rows.scores)  # (N, W, limit)
+        shares = (values / self.temperature).softmax(-1)
+        if self.topp < 1:
+            shares = shares * (shares.cumsum(-1) - shares < self.topp)
+        below = shares.cumsum(-1, dtype=torch.float64).expand(-1, self.draws, -1)
+        wanted = torch.from_numpy(number).to(below.device)[..., None] * below[..., -1:]
+        chosen = (below <= wanted).sum(-1, keepdim=True).clamp(max=below.shape[2] - 1)
+        values, tokens = (part.expand(-1, self.draws, -1) for part in (values, tokens))
+        totals = values.gather(-1, chosen) + rows.totals
+        token = tokens.gather(-1, chosen)
+        return Candidates(totals, torch.zeros_like(token), token)
+
+    def tried(
+        self, scores: Float[Tensor, "N W V"]
+    ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
+        """The symbols among which one is drawn, largest first where that matters."""
+        words = scores.shape[2]
+        if self.topk == 0 and self.topp == 1:
+            return scores, torch.arange(words, device=scores.device).expand(scores.shape)
+        found = scores.topk(min(self.topk or words, words))
+        return found.values, found.indices

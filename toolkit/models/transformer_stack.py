@@ -1,0 +1,174 @@
+"""A stack of layers over a sentence: what encoders and decoders of sequence models share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.common.errors import ToolkitError
+from toolkit.models.encoder import a_multiple, a_rate, at_least_one
+from toolkit.nn.attention import (
+    Attention,
+    Content,
+    CrossAttention,
+    Offsets,
+    Places,
+    SoftmaxMap,
+    Source,
+)
+from toolkit.nn.decoder_layer import NORM_EPS, Seen, SequenceLayer
+from toolkit.nn.decoding_cache import Cache
+from toolkit.nn.embeddings import refuse_long
+from toolkit.nn.feed_forward import ACTIVATIONS, FeedForward
+from toolkit.nn.layer_stack import Layers
+from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.sinusoidal import sinusoids
+
+POSITIONS = ("sinusoidal", "learnt", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    """The shape shared by all models that write sentences."""
+
+    width: int = 512
+    """Width of the hidden states; a multiple of heads."""
+    heads: int = 8
+    """Attention heads."""
+    feed_forward_width: int = 2048
+    """Inner width of the feed-forward networks."""
+    activation: str = "relu"
+    """Function inside the feed-forward networks: relu or gelu."""
+    pre_norm: bool = False
+    """Norm the input of each sublayer, and the last states, instead of the sum behind it. Deep
+    models learn more easily so."""
+    positions: str = "sinusoidal"
+    """How words know their places: sinusoidal (waves added to them), learnt (a table added to
+    them), or none."""
+    max_positions: int = 1024
+    """Rows of the table of learnt positions: the longest sentence in tokens. Without a table
+    sentences may be of any length."""
+    scale_embedding: bool = True
+    """Multiply the words' vectors by the square root of width before positions are added."""
+    dropout: float = 0.1
+    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
+    attention_dropout: float = 0.0
+    """Share of the attention weights zeroed, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "heads", "feed_forward_width", "max_positions"):
+            at_least_one(name, getattr(self, name))
+        for name in ("dropout", "attention_dropout"):
+            a_rate(name, getattr(self, name))
+        a_multiple("width", self.width, "heads", self.heads)
+        one_of("activation", self.activation, tuple(ACTIVATIONS))
+        one_of("positions", self.positions, POSITIONS)
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of a sentence; None where there is no table to run out of."""
+        return self.max_positions if self.positions == "learnt" else None
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ToolkitError(f"arch.{name} must be one of {', '.join(known)}, but is {value!r}.")
+
+
+class Placed(nn.Module):
+    """dropout(sqrt(D) word + position) (Vaswani et al. 2017, sections 3.4, 3.5).
+
+    The table of words is given with every call, for it may be that of scores and of another stack.
+    """
+
+    def __init__(self, c: StackConfig) -> None:
+        super().__init__()
+        self.scale = math.sqrt(c.width) if c.scale_embedding else 1.0
+        self.waves, self.dropout = c.positions == "sinusoidal", Dropout(c.dropout)
+        learnt = c.positions == "learnt"
+        self.positions = nn.Embedding(c.max_positions, c.width) if learnt else None
+
+    def forward(
+        self, tokens: Int[Tensor, "B S"], words: nn.Embedding, first: int = 0
+    ) -> Float[Tensor, "B S D"]:
+        """Tokens at places from `first` on."""
+        x, end = self.scale * words(tokens), first + tokens.shape[1]
+        if self.positions is not None:
+            refuse_long(end, self.positions.num_embeddings)
+            x = x + self.positions.weight[first:end]
+        elif self.waves:
+            x = x + sinusoids(first, end, x.shape[-1], x.device).to(x.dtype)
+        return self.dropout(x)
+
+
+class Stack(nn.Module):
+    """Embeddings, then layers; behind layers with the norm first, one more norm."""
+
+    def __init__(
+        self, c: StackConfig, own: list[Callable[[], Attention]], *, cross: bool, causal: bool
+    ) -> None:
+        super().__init__()
+        self.embeddings, self.causal = Placed(c), causal
+        self.layers = Layers(
+            SequenceLayer(
+                attention(),
+                crossing(c) if cross else None,
+                FeedForward(c.width, c.feed_forward_width, activation=c.activation),
+                c.width,
+                c.dropout,
+                pre_norm=c.pre_norm,
+            )
+            for attention in own
+        )
+        self.norm = nn.LayerNorm(c.width, eps=NORM_EPS) if c.pre_norm else nn.Identity()
+
+    def cache(self, rows: int) -> Cache:
+        """An empty cache for so many rows."""
+        layers = [layer.keeps() for layer in self.layers if isinstance(layer, SequenceLayer)]
+        return Cache(rows, layers)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B S"],
+        words: nn.Embedding,
+        source: Source | None = None,
+        chosen: Int[Tensor, " N"] | None = None,
+        padding: Tensor | None = None,
+    ) -> Float[Tensor, "C N D"]:
+        """States of all places; with `chosen`, flat indices into B x S, of those alone."""
+        offsets = Offsets(None, tokens.shape[1], tokens.device)
+        seen = Seen(Places(offsets, padding, causal=self.causal), source)
+        return self.norm(self.layers(self.embeddings(tokens, words), seen, chosen))
+
+    def advance(
+        self,
+        tokens: Int[Tensor, "B S"],
+        words: nn.Embedding,
+        cache: Cache,
+        source: Source | None = None,
+        chosen: Int[Tensor, " N"] | None = None,
+    ) -> Float[Tensor, "C N D"]:
+        """The same for new tokens alone, behind those that the cache has seen."""
+        assert len(tokens) == cache.rows, "a cache goes on with the rows that it has"
+        first, end = cache.length, cache.length + tokens.shape[1]
+        offsets = Offsets(None, end, tokens.device, first=first)
+        seen = Seen(Places(offsets, causal=tokens.shape[1] > 1), source)
+        x = self.embeddings(tokens, words, first)
+        last = len(self.layers) - 1
+        for i, (layer, kept) in enumerate(zip(self.layers, cache.layers, strict=True)):
+            x = layer(x, seen, chosen if i == last else None, kept)
+        cache.length = end
+        return self.norm(x)
+
+
+def crossing(c: StackConfig) -> CrossAttention:
+    map_ = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
+    return CrossAttention(c.width, c.heads, map_)

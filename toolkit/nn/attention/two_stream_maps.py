@@ -1,0 +1,99 @@
+"""Maps of two streams, words and positions, made of all their scores together (TACO, 3.3, 3.4)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.terms import ScoreTerm
+from toolkit.nn.ops.attention import HIDDEN
+from toolkit.nn.ops.channel_mixing import mixed
+from toolkit.nn.ops.dropout import Dropout
+
+
+class JointMaps(nn.Module, ABC):
+    """Scores of the heads of both streams, words first.
+
+    They are what the layer above sees too, so padding is hidden by `weights` alone: hidden before
+    a convolution, it would smear into the other channels.
+    """
+
+    def __init__(
+        self,
+        word_terms: Sequence[ScoreTerm],
+        position_terms: Sequence[ScoreTerm],
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.word_terms, self.position_terms = map(nn.ModuleList, (word_terms, position_terms))
+        self.dropout = Dropout(dropout)
+
+    @abstractmethod
+    def forward(
+        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+    ) -> Float[Tensor, "B H S T"]:
+        """Scores before the softmax, `below` being those of the layer below."""
+
+    def weights(
+        self, scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
+    ) -> Float[Tensor, "B H S T"]:
+        """dropout(softmax(scores)), padding hidden."""
+        if padding is not None:
+            scores = scores + padding[:, None, None, :].to(scores.dtype) * HIDDEN
+        return self.dropout(scores.softmax(-1))
+
+
+class MixedMaps(JointMaps):
+    """PReLU(W * [A_W; A_QR; A_RK; A_P; maps below] + b), W a 1x1 convolution (TACO, 3.4).
+
+    The channels are heads. The slopes are one for each of the maps that come out.
+    """
+
+    def __init__(
+        self,
+        word_terms: Sequence[ScoreTerm],
+        position_terms: Sequence[ScoreTerm],
+        dropout: float,
+        *,
+        word_heads: int,
+        position_heads: int,
+        below: bool,
+    ) -> None:
+        super().__init__(word_terms, position_terms, dropout)
+        heads = word_heads + position_heads
+        channels = word_heads * len(word_terms) + position_heads * len(position_terms)
+        self.mix = nn.Conv2d(channels + heads * below, heads, 1)
+        self.slope = nn.PReLU(heads)
+
+    def forward(
+        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+    ) -> Float[Tensor, "B H S T"]:
+        maps = [term(words) for term in self.word_terms]
+        maps += [term(positions) for term in self.position_terms]
+        maps += [] if below is None else [below]
+        weight, bias, kind = self.mix.weight, self.mix.bias, maps[0].dtype
+        assert bias is not None, "the convolution has one"
+        if maps[0].device.type == "cpu":
+            return mixed(maps, weight.flatten(1), bias, self.slope.weight)
+        together = torch.cat(maps, 1)
+        return self.slope(F.conv2d(together, weight.to(kind), bias.to(kind)))
+
+
+class SummedMaps(JointMaps):
+    """[A_W + A_QR + A_RK; A_P] + maps below: TACO without its convolution (section 4.2)."""
+
+    def forward(
+        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+    ) -> Float[Tensor, "B H S T"]:
+        of_words = reduce(add, (term(words) for term in self.word_terms))
+        of_positions = reduce(add, (term(positions) for term in self.position_terms))
+        scores = torch.cat([of_words, of_positions], 1)
+        return scores if below is None else scores + below

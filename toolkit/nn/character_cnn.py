@@ -1,0 +1,36 @@
+"""Words from the characters that spell them."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.nn.init import glorot_uniform_
+from toolkit.nn.ops.convolution import computed, convolved
+
+BOUND = 0.05
+"""Of the uniform distribution that tables begin with, as in Keras."""
+
+
+class Spelling(nn.Module):
+    """max over the places of conv(... conv(characters)), each a ReLU of a convolution (Yu, Falenska
+    & Vu 2017, as in the code of Dufter et al. 2020).
+
+    Zeros beyond the ends; the characters that fill a word up take part like any others.
+    """
+
+    def __init__(self, characters: int, width: int, kernel: int, layers: int) -> None:
+        super().__init__()
+        self.characters = nn.Embedding(characters, width)
+        self.filters = nn.ParameterList(torch.empty(kernel, width, width) for _ in range(layers))
+        self.biases = nn.ParameterList(torch.zeros(width) for _ in range(layers))
+        nn.init.uniform_(self.characters.weight, -BOUND, BOUND)
+        for filters in self.filters:
+            glorot_uniform_(filters.detach(), kernel * width, kernel * width)
+
+    def forward(self, spellings: Int[Tensor, "U C"]) -> Float[Tensor, "U E"]:
+        x = computed(self.characters(spellings))
+        for filters, bias in zip(self.filters, self.biases, strict=True):
+            x = convolved(x[None], filters[None], bias[None])[0]
+        return x.amax(1)

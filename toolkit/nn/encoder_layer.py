@@ -1,0 +1,51 @@
+"""Sublayers put together as layers."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from toolkit.nn.attention import Attention, Places
+from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.ops.add_norm import add_norm
+from toolkit.nn.ops.dropout import Dropout
+
+NORM_EPS = 1e-12  # the BERT family's
+
+
+class AddNorm(nn.Module):
+    """LN(x + dropout(y)), the post-norm residual (Vaswani et al. 2017, section 5.4)."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(width, eps=NORM_EPS), Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
+    ) -> Float[Tensor, "B S D"]:
+        norm = self.norm
+        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.active)
+
+
+class EncoderLayer(nn.Module):
+    """x <- LN(x + dropout(attention(x))); x <- LN(x + dropout(feed_forward(x)))."""
+
+    def __init__(
+        self, attention: Attention, width: int, inner: int, dropout: float, groups: int = 1
+    ) -> None:
+        super().__init__()
+        self.attention, self.after_attention = attention, AddNorm(width, dropout)
+        self.feed_forward = FeedForward(width, inner, groups)
+        self.after_feed_forward = AddNorm(width, dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S D"],
+        places: Places,
+        chosen: Int[Tensor, " N"] | None = None,
+    ) -> Float[Tensor, "C N D"]:
+        """With `chosen`, flat indices into B x S, only their states go on after the attention."""
+        x = self.after_attention(x, self.attention(x, places))
+        if chosen is not None:
+            x = x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        return self.after_feed_forward(x, self.feed_forward(x))

@@ -1,0 +1,63 @@
+"""The post-norm residual as one step, which keeps one sum and one mask for its backward pass."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from toolkit.nn.ops.dropout import keep, masked, rounded
+
+
+def add_norm(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
+    if x.device.type == "cpu":
+        x = x.to(y.dtype)
+        if rate or torch.is_grad_enabled():
+            return add_norm_on_cpu(x, y, weight, bias, eps, rate)
+        return torch.native_layer_norm(x + y, weight.shape, weight, bias, eps)[0]
+    return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
+
+
+# Bits seen as other integers are beyond the compiler.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def add_norm_on_cpu(
+    x: Float[Tensor, "B S D"],
+    y: Float[Tensor, "B S D"],
+    weight: Float[Tensor, " D"],
+    bias: Float[Tensor, " D"],
+    eps: float,
+    rate: float,
+) -> Float[Tensor, "B S D"]:
+    normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
+    return normed
+
+
+class _AddNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, weight, bias, eps, rate):  # type: ignore[no-untyped-def]
+        kept = keep(y.shape, rate) if rate else None
+        ctx.scale = 1 / (1 - rounded(rate))
+        total = x + y if kept is None else torch.add(x, masked(y, kept), alpha=ctx.scale)
+        normed, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
+        ctx.save_for_backward(total, mean, rstd, weight, bias, kept)
+        return normed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        total, mean, rstd, weight, bias, kept = ctx.saved_tensors
+        of_x, of_weight, of_bias = torch.ops.aten.native_layer_norm_backward(
+            gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, [True] * 3
+        )
+        of_y = of_x if kept is None else masked(of_x, kept).mul_(ctx.scale)
+        return of_x, of_y, of_weight, of_bias, None, None

@@ -1,0 +1,132 @@
+"""The figures of a run for the eye: a bar on a terminal, aligned lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console as Terminal
+
+from toolkit.reporting.event_log import Value, Values
+from toolkit.reporting.progress import Work, bar_of, clock
+
+FORMATS = {  # name -> how it is shown; the rest is left to the files
+    "loss": "loss {:.3f}",
+    "ppl": "ppl {:.1f}",
+    "accuracy": "accuracy {:.3f}",
+    "exact_match": "exact match {:.3f}",
+    "f1": "f1 {:.3f}",
+    "bleu": "bleu {:.2f}",
+    "chrf": "chrf {:.2f}",
+    "gradient_norm": "norm {:.2f}",
+    "lr": "lr {:.2e}",
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "updates_per_second": "{:.2f} updates/s",
+}
+WIDTHS = {  # of a line's columns, so that they stand below each other
+    "loss": 11,
+    "ppl": 11,
+    "accuracy": 14,
+    "exact_match": 17,
+    "f1": 8,
+    "bleu": 10,
+    "chrf": 10,
+    "gradient_norm": 10,
+    "lr": 11,
+    "tokens_per_second": 18,
+    "updates_per_second": 14,
+}
+ON_BAR = ("loss", "tokens_per_second", "updates_per_second")
+LINE_SECONDS = 60.0  # between lines of what training waits for, in a log
+
+
+class Console:
+    """Loss, rate and time left of training, and a line for every validation and checkpoint.
+
+    `advance` moves the bar between reports; it needs no figures and so waits for no device.
+    """
+
+    def __init__(
+        self,
+        progress: str = "auto",
+        *,
+        total_updates: int | None = None,
+        terminal: Terminal | None = None,
+    ) -> None:
+        self.total = total_updates
+        self.terminal = terminal or Terminal(
+            stderr=True, force_terminal=True if progress == "bar" else None
+        )
+        draws = progress == "bar" or (progress == "auto" and self.terminal.is_terminal)
+        self.bar = bar_of(self.terminal) if draws else None
+        if self.bar:
+            self.shown, self.text = self.bar.add_task("", total=total_updates, text=""), ""
+            self.bar.start()
+
+    def advance(self, update: int) -> None:
+        """Show that so many updates are done."""
+        if self.bar:
+            of = f"/{self.total}" if self.total else ""
+            self.bar.update(self.shown, completed=update, text=f"{update}{of}  {self.text}")
+
+    def work(self, what: str, total: int, unit: str) -> Work:
+        """What training waits for: a line of its own on the bar, now and then one elsewhere."""
+        return Work(
+            what,
+            total,
+            unit,
+            terminal=self.terminal,
+            beside=self.bar,
+            draws=False,
+            line_seconds=LINE_SECONDS,
+        )
+
+    def write(self, event: str, values: Values) -> None:
+        if event == "train" and self.bar:
+            shown = [FORMATS[name].format(v) for name, v in figures(values) if name in ON_BAR]
+            self.text = "  ".join([*shown, self.time_left(values)])
+            self.bar.update(self.shown, description=f"epoch {values.get('epoch', '?')}")
+            self.advance(int(values.get("update") or 0))
+        elif event != "end":
+            self.terminal.print(
+                self.line(event, values), markup=False, highlight=False, soft_wrap=True
+            )
+
+    def close(self) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def line(self, event: str, values: Values) -> str:
+        """`train  update   100/1000  epoch   1  loss 5.321  ...`"""
+        width = len(str(self.total or 99999))
+        of = f"/{self.total}" if self.total else ""
+        parts = [f"{event:<5}", f"update {values.get('update', 0):>{width}}{of}"]
+        if "epoch" in values:
+            parts.append(f"epoch {values['epoch']:>3}")
+        parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
+        parts += of_objectives(values)
+        parts += [FORMATS[name].format(v).ljust(WIDTHS[name]) for name, v in figures(values)]
+        if event == "train":
+            parts.append(self.time_left(values))
+        return "  ".join(parts).rstrip()
+
+    def time_left(self, values: Values) -> str:
+        """Updates still to come, at the rate of the latest report."""
+        rate, update = values.get("updates_per_second"), values.get("update")
+        if not self.total or not isinstance(update, int) or not isinstance(rate, int | float):
+            return ""
+        return f"{clock(max(self.total - update, 0) / rate)} left" if rate > 0 else ""
+
+
+def figures(values: Values) -> Iterator[tuple[str, Value]]:
+    """The numbers that are shown, in the order of FORMATS."""
+    for name in FORMATS:
+        if isinstance(values.get(name), int | float):
+            yield name, values[name]
+
+
+def of_objectives(values: Values) -> list[str]:
+    """Losses and accuracies of a task with several objectives: `mlm 5.474  mpm accuracy 0.165`."""
+    losses = [name for name in values if name.endswith("_loss")]
+    accuracies = [name for name in values if name.endswith("_accuracy")]
+    known = [*(losses if len(losses) > 1 else []), *accuracies]
+    return [f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}" for name in known]

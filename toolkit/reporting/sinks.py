@@ -1,0 +1,194 @@
+"""Where the figures of a run go: a file of JSON lines, TensorBoard, the console.
+
+Only the first rank has sinks. A sink that goes on with an earlier run forgets what that run
+reported after the update it is resumed at, so that no update appears twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.reporting.console import Console as Console
+from toolkit.reporting.event_log import Record, Values, read_records, scalars, write_records
+from toolkit.reporting.runs import LOG
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Sink(Protocol):
+    def write(self, event: str, values: Values) -> None:
+        """Report the figures of one event: train, valid, save or end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Sinks:
+    """Several sinks as one."""
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self.sinks = list(sinks)
+
+    def write(self, event: str, values: Values) -> None:
+        for sink in self.sinks:
+            sink.write(event, values)
+
+    def close(self) -> None:
+        for sink in self.sinks:
+            sink.close()
+
+
+class JsonLines:
+    """One JSON object a line, each on disk before the next update; NaN is the string "NaN"."""
+
+    def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
+        self.path, self.waiting, self.told = path, b"", False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                earlier = read_records(path)
+                write_records(path, [r for r in earlier if r.get("update", 0) <= resumed_at > 0])
+            self.file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise ToolkitError(
+                f"{path} must be writable, but {error.strerror}. Choose another --save-dir."
+            ) from error
+
+    def write(self, event: str, values: Values) -> None:
+        self.waiting += json_files.dumps({"event": event, **values}).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits; where the disk is full it waits in memory, and training goes on."""
+        told, self.told = self.told, False
+        try:
+            while self.waiting:
+                self.waiting = self.waiting[self.file.write(self.waiting) :]
+        except OSError as error:
+            self.told = True
+            if not told:
+                log.warning("%s cannot be written (%s); its records wait.", self.path, error)
+
+    def close(self) -> None:
+        if not self.file.closed:
+            self.flush()
+            self.file.close()
+
+
+class TensorBoard:
+    """Numbers as scalars: train/loss, valid/loss, and valid/test/loss for a further subset."""
+
+    def __init__(self, folder: Path | str, *, resumed_at: int = 0) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # slow to import, seldom asked for
+
+        try:
+            self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
+        except OSError as error:
+            raise ToolkitError(
+                f"logging.tensorboard_logdir must be writable, but {folder}: {error.strerror}. "
+                f"Choose another folder."
+            ) from error
+
+    def write(self, event: str, values: Values) -> None:
+        if event not in ("train", "valid"):
+            return
+        for name, value in scalars(event, values).items():
+            self.writer.add_scalar(name, value, values.get("update"))
+        self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+IDENTITY = "wandb.json"  # in the save folder: which run there its figures go to
+
+
+class WeightsAndBiases:
+    """Numbers as train/loss, valid/loss, ... over `update`.
+
+    A run that goes on from a checkpoint goes on there too. W&B forgets nothing, so what the log
+    says was reported beyond the checkpoint is not sent again: make this before the log is cut.
+    """
+
+    def __init__(
+        self, project: str, folder: Path, options: Mapping[str, Any], *, resumed_at: int = 0
+    ) -> None:
+        before = identity(folder, project) if resumed_at else None
+        self.sent = reported(folder / LOG, after=resumed_at) if before else set()
+        self.run = started(project, folder, options, before)
+        self.run.define_metric("update")
+        self.run.define_metric("*", step_metric="update")
+        remember(folder, project, self.run.id)
+
+    def write(self, event: str, values: Values) -> None:
+        if event not in ("train", "valid") or place(event, values) in self.sent:
+            return
+        self.run.log({"update": values.get("update"), **scalars(event, values)})
+
+    def close(self) -> None:
+        if self.run is not None:
+            self.run.finish()
+        self.run = None
+
+
+def started(project: str, folder: Path, options: Mapping[str, Any], before: str | None) -> Any:
+    """The run there, new or the one with this id."""
+    try:
+        import wandb
+    except ImportError as error:
+        raise ToolkitError(
+            "logging.wandb_project needs wandb, but that is not installed. "
+            "Run pip install 'toolkit-seq[wandb]', or leave the option out."
+        ) from error
+    try:
+        return wandb.init(
+            project=project,
+            name=folder.name,
+            dir=str(folder),
+            config=dict(options),
+            id=before,
+            resume="allow" if before else None,
+            settings=wandb.Settings(console="off"),  # the progress bar stays where it is
+        )
+    except wandb.Error as error:
+        raise ToolkitError(
+            f"logging.wandb_project must be open to you, but W&B says: {error}. Run wandb login, "
+            f"or set WANDB_MODE=offline."
+        ) from error
+
+
+def identity(folder: Path, project: str) -> str | None:
+    """The id under which the save folder's run was reported, if to the same project."""
+    try:
+        found = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
+        return str(found["run"]) if found["project"] == project else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remember(folder: Path, project: str, run: str) -> None:
+    try:
+        text = json.dumps({"project": project, "run": run}) + "\n"
+        (folder / IDENTITY).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ToolkitError(
+            f"{folder / IDENTITY} must be writable, but is not: {error.strerror}. "
+            f"Choose another --save-dir."
+        ) from error
+
+
+def reported(log: Path, *, after: int) -> set[tuple[str, Any, Any]]:
+    """What the earlier run reported of later updates."""
+    records: list[Record] = read_records(log) if log.exists() else []
+    return {place(r.get("event"), r) for r in records if r.get("update", 0) > after}
+
+
+def place(event: Any, values: Values) -> tuple[str, Any, Any]:
+    return str(event), values.get("subset"), values.get("update")

@@ -1,0 +1,144 @@
+"""One table, printed for the terminal, for Markdown, for LaTeX and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console as Terminal
+from rich.table import Table as Drawing
+from rich.text import Text
+
+from toolkit.common import json_files
+
+Cell = str | int | float | None
+LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    best: int | None = None
+    """Row to mark: with a star on the terminal, in bold in Markdown and LaTeX."""
+    caption: str = ""
+    together: Sequence[str] = ()
+    """Columns of one quantity, shown with equal decimals."""
+    numbers: Sequence[str] = ()
+    """Columns whose cells are text that stands for numbers, such as 1,200 and 3.4%."""
+
+    def text(self) -> str:
+        """Aligned columns, as for a log file."""
+        lines = [list(self.columns), *self.shown(lambda cell: cell + " *")]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        aligned = ["  ".join(self.aligned(line, widths)).rstrip() for line in lines]
+        return "\n".join([*([self.caption] if self.caption else []), *aligned]) + "\n"
+
+    def markdown(self) -> str:
+        """A pipe table; the caption goes above it."""
+        heads = " | ".join(map(pipes, self.columns))
+        rules = " | ".join("---:" if number else "---" for number in self.numeric)
+        rows = self.shown(lambda cell: f"**{cell}**", pipes)
+        table = "".join(f"| {line} |\n" for line in (heads, rules, *map(" | ".join, rows)))
+        return f"{self.caption}\n\n{table}" if self.caption else table
+
+    def latex(self) -> str:
+        r"""A tabular for \usepackage{booktabs}; the caption becomes a comment."""
+        heads = " & ".join(map(escaped, self.columns))
+        rows = self.shown(lambda cell: f"\\textbf{{{cell}}}", escaped)
+        caption = [f"% {self.caption}"] if self.caption else []
+        lines = [
+            *caption,
+            f"\\begin{{tabular}}{{{''.join('r' if number else 'l' for number in self.numeric)}}}",
+            "\\toprule",
+            f"{heads} \\\\",
+            "\\midrule",
+            *(f"{' & '.join(row)} \\\\" for row in rows),
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def json(self, **more: Any) -> str:
+        """Full precision: {"rows": [{column: cell}], "best": row or null, "caption": ...}."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        value = {"caption": self.caption, "best": self.best, "rows": rows, **more}
+        return json_files.dumps(value, indent=2) + "\n"
+
+    def print(self, terminal: Terminal | None = None) -> None:
+        """Drawn on a terminal, aligned text elsewhere."""
+        terminal = terminal or Terminal()
+        if not terminal.is_terminal:
+            terminal.print(
+                self.text(), end="", markup=False, highlight=False, soft_wrap=True, emoji=False
+            )
+            return
+        drawing = Drawing(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
+        for name, number in zip(self.columns, self.numeric, strict=True):
+            drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+        for index, row in enumerate(self.shown(lambda cell: cell + " *")):
+            drawing.add_row(*map(Text, row), style="bold" if index == self.best else "")
+        terminal.print(drawing)
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Per column, whether its cells are numbers (or missing ones)."""
+        return [
+            name in self.numbers
+            or (
+                any(isinstance(row[i], int | float) for row in self.rows)
+                and not any(isinstance(row[i], str) for row in self.rows)
+            )
+            for i, name in enumerate(self.columns)
+        ]
+
+    def shown(
+        self, mark: Callable[[str], str], clean: Callable[[str], str] = str
+    ) -> list[list[str]]:
+        """The rows as text, `mark` applied to the best row: to its first cell."""
+        columns = [
+            column_text([row[i] for row in self.rows], self.decimals(i))
+            for i in range(len(self.columns))
+        ]
+        rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
+        if self.best is not None:
+            rows[self.best][0] = mark(rows[self.best][0])
+        return rows
+
+    def decimals(self, column: int) -> int:
+        """Five significant digits of the largest number, among the columns shown together."""
+        alike = [i for i, name in enumerate(self.columns) if name in self.together]
+        cells = [row[i] for row in self.rows for i in (alike if column in alike else [column])]
+        sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
+        return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
+
+    def aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+        return [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, self.numeric, strict=True)
+        ]
+
+
+def column_text(cells: Sequence[Cell], decimals: int) -> list[str]:
+    return [
+        "-" if cell is None else f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
+        for cell in cells
+    ]
+
+
+def escaped(text: str) -> str:
+    """Characters that LaTeX reads as commands, spelled out."""
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def pipes(text: str) -> str:
+    """A pipe inside a cell would end it."""
+    return text.replace("|", "\\|")

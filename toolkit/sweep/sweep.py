@@ -1,0 +1,204 @@
+"""Many trainings as one: a command line, values and seeds in; one table out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console as Terminal
+
+from toolkit.analysis.plots.curve import draw as draw_curves
+from toolkit.checkpoints.save_folder import NAME, SaveFolder
+from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.train import TRAIN, SweepConfig
+from toolkit.config.flags import scan
+from toolkit.config.load import early, load
+from toolkit.config.run import RunConfig
+from toolkit.config.serialize import to_dict
+from toolkit.reporting.runs import LOG, OPTIONS, important, read_runs
+from toolkit.reporting.tables import Table
+from toolkit.sweep.comparison import Outcome, finished, table
+from toolkit.sweep.grid import Point, points, with_flags
+from toolkit.sweep.jobs import Job, run_all
+from toolkit.sweep.progress import Watch
+from toolkit.sweep.resources import array_script, slots_of
+from toolkit.training.data import names
+from toolkit.training.result import put
+
+STOPS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
+LENGTH = {f"training.{name}" for name in STOPS}
+"""Options by which a run may go on for longer."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of a sweep."""
+
+    point: Point
+    config: RunConfig
+    user_dirs: Sequence[str]
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config.checkpoint.save_dir)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        result = finished(self.folder, to_dict(self.config))
+        return None if result is None else Outcome(self.point, result)
+
+    def refuse_other_options(self) -> None:
+        """What was learnt by other options, all but those that make a run longer, is no start."""
+        try:
+            saved = json_files.loads((self.folder / OPTIONS).read_text("utf-8"))
+        except (OSError, ValueError):
+            return
+        before, now = important(saved), important(to_dict(self.config))
+        changed = [
+            f"{name} was {before[name]!r} and is now {now[name]!r}"
+            for name in sorted((before.keys() & now.keys()) - LENGTH)
+            if json_files.dumps(before[name]) != json_files.dumps(now[name])
+        ]
+        if changed and SaveFolder(self.folder).checkpoints():
+            raise ToolkitError(
+                f"a set's runs must go on with the options they began with, but in {self.folder} "
+                f"{'; '.join(changed)}. Change it back, or choose another --save-dir."
+            )
+
+    def refuse_shorter(self) -> None:
+        """What has learnt for longer than is asked for would tell figures nobody asked for."""
+        newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
+        place = NAME.fullmatch(newest.name) if newest else None
+        c = self.config.training
+        for name, most, taken in (
+            ("max_epoch", c.max_epoch, int(place[1]) if place else 0),
+            ("max_update", c.max_update, int(place[2]) if place else 0),
+        ):
+            if most is not None and taken > most:
+                raise ToolkitError(
+                    f"training.{name} must not be below what a set's runs have come to, but is "
+                    f"{most}, and {newest} is there. Raise it, or choose another --save-dir."
+                )
+
+    def job(self) -> Job:
+        """The command that trains it, its options in a file of its folder."""
+        prepare(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
+        plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
+        command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
+        command += ["--config", str(self.folder / OPTIONS)]
+        return Job(name=self.point.name, command=command, folder=self.folder)
+
+
+def sweep(argv: Sequence[str], c: SweepConfig) -> int:
+    """Train what is not trained yet, and compare. 0, 1 if a run failed, 128 + n after signal n."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ToolkitError(
+            "a sweep must be started by itself, but torchrun started this. Leave torchrun out and "
+            "pass --sweep.jobs to train several runs at the same time."
+        )
+    runs = [run_of(argv, point) for point in points(c)]
+    todo = [run for run in runs if run.outcome is None]
+    for run in todo:
+        run.refuse_other_options()
+        run.refuse_shorter()
+    base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
+    prepare(base)
+    jobs = [run.job() for run in todo]
+    if c.slurm:
+        print(array_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
+        return 0
+    return train(jobs, runs, c) or compare(runs, c, base)
+
+
+def run_of(argv: Sequence[str], point: Point) -> Run:
+    """The point's run, its command line read and checked like any other."""
+    config = load(with_flags(argv, point.flags()), TRAIN).config
+    own = Path(config.checkpoint.save_dir) / point.name
+    places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
+    if config.logging.tensorboard_logdir:
+        places += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
+    flags = [*point.flags(), *places]
+    given = scan(argv, early(TRAIN))
+    user_dirs = given["user_dir"].value if "user_dir" in given else []
+    return Run(point, load(with_flags(argv, flags), TRAIN).config, user_dirs)
+
+
+def prepare(folder: Path, options: str = "") -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if options:
+            (folder / OPTIONS).write_text(options, encoding="utf-8")
+    except OSError as error:
+        raise ToolkitError(
+            f"checkpoint.save_dir must be a folder that can be written to, but {folder}: "
+            f"{error.strerror}. Choose another --save-dir."
+        ) from error
+
+
+def train(jobs: Sequence[Job], runs: Sequence[Run], c: SweepConfig) -> int:
+    """0, or 128 + the number of the signal that interrupted it."""
+    watch = Watch(jobs, total=len(runs), updates=runs[0].config.training.max_update)
+    with watch:
+        signal = run_all(jobs, slots_of(c.jobs, runs[0].config.training.device), watch)
+    if signal:
+        left = sum(run.outcome is None for run in runs)
+        watch.tell(f"{left} of {len(runs)} runs are unfinished; the same command goes on with them")
+    return 128 + signal if signal else 0
+
+
+def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
+    """Print and write the table, draw the curves; 1 if any run has no result."""
+    outcomes = [outcome for run in runs if (outcome := run.outcome)]
+    if not outcomes:
+        raise ToolkitError(
+            f"a sweep needs a finished run to compare, but all {len(runs)} failed. "
+            f"See the logs, {base}/*/log.txt."
+        )
+    config = runs[0].config
+    subset = next(iter(names(config.data.valid_subset)), "")
+    metric = c.metric or config.training.best_metric
+    failed = Counter(run.point.configuration for run in runs if run.outcome is None)
+    found = table(outcomes, subset=subset, metric=metric, failed=failed, at=c.at, by=c.by)
+    found.print(Terminal())
+    write(found, outcomes, base)
+    draw(runs, base, metric)
+    return 1 if failed else 0
+
+
+def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
+    runs: list[Mapping[str, Any]] = [
+        {
+            "name": o.point.name,
+            "values": dict(o.point.values),
+            "seed": o.point.seed,
+            **{key: o.result[key] for key in ("updates", "seconds", "valid", "best")},
+        }
+        for o in outcomes
+    ]
+    for ending, text in (
+        ("md", found.markdown()),
+        ("tex", found.latex()),
+        ("json", found.json(runs=runs)),
+    ):
+        put(base / f"sweep.{ending}", text)
+
+
+def draw(runs: Sequence[Run], base: Path, metric: str) -> None:
+    """The learning curves, if they can be drawn; the table does not depend on them."""
+    folders = [str(run.folder) for run in runs if (run.folder / LOG).exists()]
+    picture = base / "sweep.png"
+    try:
+        c = PlotConfig(what=["curve", *folders], output=str(picture), metric=[metric])
+        draw_curves(read_runs(folders), c)
+    except ToolkitError as error:
+        print(f"no learning curves: {error}", file=sys.stderr)
+        return
+    print(f"learning curves in {picture}, the table in {base / 'sweep'}.md, .tex and .json")

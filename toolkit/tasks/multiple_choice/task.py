@@ -1,0 +1,63 @@
+"""One of several options for a passage: RACE (Lai et al. 2017), SWAG (Zellers et al. 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from toolkit.common.registry import register_task
+from toolkit.criteria import Choices, Prediction
+from toolkit.data.formats.qa.split import ChoiceSplit
+from toolkit.data.loading.examples import Examples
+from toolkit.models.encoder import states_at
+from toolkit.models.heads import OptionHead, Pooler
+from toolkit.models.interface import Sizes
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig, suited
+from toolkit.tasks.multiple_choice.examples import NO_OPTION, OBJECTIVE, ChoiceBatch, ChoiceExamples
+from toolkit.tasks.multiple_choice.predictions import ChoiceAnswers
+from toolkit.tasks.task import Task
+
+NEVER = -1e4
+"""Score of an option that a question does not have; every precision has it."""
+
+
+@register_task("multiple_choice", MultipleChoiceConfig())
+class MultipleChoice(Task):
+    """-log p(option), p a softmax over w . x_o + b, x_o the [CLS] state of passage and option o.
+
+    (Devlin et al. 2019, section 4.4.) x is pooled or plain, as in the task glue.
+    """
+
+    answers_in_training, perplexity = True, False
+    coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+
+    def __init__(
+        self, c: MultipleChoiceConfig, encoder: Any, sizes: Sizes, make_encoder: Any
+    ) -> None:
+        super().__init__()
+        self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
+        self.head = OptionHead(encoder.width, c.head_dropout)
+
+    @classmethod
+    def suited(cls, config: Any, arch: Any) -> Any:
+        return suited(config, arch)
+
+    @classmethod
+    def examples(
+        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
+    ) -> Examples:
+        return ChoiceExamples(config, ChoiceSplit(folder, split), training=training)
+
+    def predict(self, encoder: Any, batch: ChoiceBatch) -> dict[str, Prediction]:
+        states = states_at(encoder, batch.inputs, batch.places)  # (B, D)
+        scores = self.head(self.pooler(states))  # (B, D) -> (B)
+        options = scores[batch.rows.clamp(min=0)]  # (B) -> (N, O)
+        options = options.masked_fill(batch.rows == NO_OPTION, NEVER)
+        return {OBJECTIVE: Choices(options, batch.targets)}
+
+    def answers(self, examples: Examples) -> ChoiceAnswers:
+        """Collects each answer: for the figures of each part, and to be handed in."""
+        assert isinstance(examples, ChoiceExamples), "the examples are this task's own"
+        return ChoiceAnswers(examples.split)

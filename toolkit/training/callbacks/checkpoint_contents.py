@@ -1,0 +1,88 @@
+"""What a checkpoint holds: enough to go on bit for bit, and to be used without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from toolkit import __version__
+from toolkit.checkpoints import optimizer_state, sharded
+from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config, write_tensors
+from toolkit.checkpoints.save_folder import SaveFolder, discard
+from toolkit.common import json_files
+from toolkit.config.run import RunConfig
+from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.distributed.fsdp import is_sharded, whole_on_first
+from toolkit.models.interface import Sizes
+from toolkit.training.callbacks.ema import MovingAverage
+from toolkit.training.step import State
+from toolkit.training.trainer import Trainer
+
+
+class Contents:
+    """Writes the trainer and its observers into a folder."""
+
+    def __init__(
+        self,
+        folder: SaveFolder,
+        trainer: Trainer,
+        observers: Mapping[str, Any],
+        *,
+        config: RunConfig,
+        sizes: Sizes,
+        codec: Codec,
+        data: Mapping[str, str],
+        average: MovingAverage | None = None,
+    ) -> None:
+        self.folder, self.trainer, self.observers = folder, trainer, observers
+        self.config, self.sizes, self.codec, self.data = config, sizes, codec, data
+        self.average = average
+
+    def state(self) -> State:
+        """All that is not a tensor; every rank must ask, since observers sum over ranks."""
+        trainer = self.trainer
+        scale = trainer.precision.loss_scale
+        return {
+            "place": asdict(trainer.place),
+            "observers": {name: observer.state() for name, observer in self.observers.items()},
+            "loss_scale": scale.state() if scale else None,
+            "precision": trainer.precision.name,
+            "ranks": trainer.world.size,
+            "data": dict(self.data),
+        }
+
+    def save(self, update: int, epoch: int, reasons: list[str]) -> None:
+        """All ranks sum up and write their shares where there are any, the first one the rest."""
+        state, world, learner = self.state(), self.trainer.world, self.trainer.learner
+        name = f"checkpoint_e{epoch}_u{update}"
+        average = self.average.tensors() if self.average else {}
+        weights = learner.state_dict()
+        moments = optimizer_state.tensors(self.trainer.optimizer, learner)
+        shared = None
+        if is_sharded(learner):
+            shared = sharded.write(self.folder, name, {**weights, **moments}, world)
+            weights = whole_on_first(weights, world)
+        if not world.first:
+            return
+
+        def fill(folder: Path) -> None:
+            write_tensors(folder / MODEL, weights)
+            if shared:
+                sharded.adopt(shared, folder, world.size)
+            else:
+                write_tensors(folder / OPTIMIZER, moments)
+            if average:
+                write_tensors(folder / AVERAGE, average)
+            (folder / STATE).write_text(json_files.dumps(state, indent=1), "utf-8")
+            write_config(folder, self.config, self.sizes)
+            self.codec.save(folder)
+
+        facts = {"update": update, "epoch": epoch, "reasons": reasons}
+        versions = {"toolkit": __version__, "torch": torch.__version__}
+        self.folder.write(name, fill, {**facts, "versions": versions})
+        if shared:
+            discard(shared)

@@ -1,0 +1,100 @@
+"""The training figures, every so many updates."""
+
+from __future__ import annotations
+
+from toolkit.reporting.sinks import Sink
+from toolkit.training.callbacks.meters import Meters
+from toolkit.training.callbacks.throughput import operations, peak_memory_gib, peak_rate
+from toolkit.training.step import Figures, State, Step
+from toolkit.training.trainer import Trainer
+
+
+class Log:
+    """Reports the training figures every so many updates."""
+
+    def __init__(
+        self, trainer: Trainer, sink: Sink | None, interval: int, total_updates: int
+    ) -> None:
+        self.trainer, self.sink, self.interval = trainer, sink, interval
+        self.total = total_updates
+        self.meters = Meters()
+        self.seconds_before = 0.0
+        """Training time of the runs that this one goes on from."""
+        self.reported_at = 0.0, 0.0
+        """The trainer's busy and waiting time at the last report."""
+        self.latest: Figures = {}
+        self.operations_per_token: float | None = None
+        self.peak: float | None = None
+
+    def __call__(self, step: Step) -> None:
+        self.meters.add(step)
+        due = step.update % self.interval == 0
+        if due or step.update == self.total:
+            self.report(step)
+        if due:
+            self.meters.reset()
+            self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
+
+    def report(self, step: Step) -> None:
+        """All ranks sum up, the first one writes."""
+        trainer = self.trainer
+        sums = self.meters.read().over_ranks(trainer.world)
+        task = trainer.learner.task
+        values: Figures = sums.means(task.coefficients, perplexity=task.perplexity)
+        busy, waited = self.since_report
+        seconds = max(busy + waited, 1e-9)
+        values |= {
+            "tokens_per_second": sums.tokens / seconds,
+            "updates_per_second": sums.updates / seconds,
+            "lr": step.learning_rate,
+            "data_wait_rate": waited / seconds,
+            "peak_memory_gib": peak_memory_gib(trainer.world.device),
+            "seconds": self.seconds,
+        }
+        if trainer.precision.loss_scale:
+            values["loss_scale"] = float(trainer.precision.loss_scale.scale)
+        used = self.utilisation(step, values["tokens_per_second"])  # all ranks: shards need them
+        if trainer.world.first:
+            values |= used
+        self.latest = {"update": step.update, "epoch": step.epoch, **values}
+        if self.sink:
+            self.sink.write("train", self.latest)
+
+    @property
+    def since_report(self) -> tuple[float, float]:
+        """Time spent training and waiting for data since the last report."""
+        busy, waited = self.reported_at
+        return self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + self.trainer.busy_seconds + self.trainer.waited_seconds
+
+    def utilisation(self, step: Step, tokens_per_second: float) -> Figures:
+        """Operations of the model as a share of what the machine could do (MFU)."""
+        trainer = self.trainer
+        if self.operations_per_token is None:
+            batch = max(step.micro_batches, key=lambda batch: batch.tokens)
+            with trainer.precision.autocast():
+                found = operations(trainer.learner, batch, trainer.world.device)
+            self.operations_per_token = found / max(1, batch.tokens)
+            self.peak = peak_rate(trainer.world.device, trainer.precision.name)
+        if not self.peak:
+            return {}
+        rate = self.operations_per_token * tokens_per_second
+        return {"mfu": rate / (self.peak * trainer.world.size)}
+
+    def state(self) -> State:
+        meters = self.meters.state(self.trainer.world)
+        return {
+            "meters": meters,
+            "since_report_seconds": list(self.since_report),
+            "seconds": self.seconds,
+            "latest": self.latest,
+        }
+
+    def restore(self, state: State) -> None:
+        self.meters.restore(state["meters"], self.trainer.world)
+        busy, waited = state["since_report_seconds"]
+        self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
+        self.seconds_before, self.latest = state["seconds"], state["latest"]

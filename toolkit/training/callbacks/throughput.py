@@ -1,0 +1,66 @@
+"""How much of the machine is used: floating-point operations, its peak rate, memory."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from toolkit.optim.precision import DTYPES
+from toolkit.tasks.task import Learner
+from toolkit.training.device import to_device
+from toolkit.training.flop_counter import Operations
+
+# Dense multiply rates in operations per second, from the manufacturer's data sheets.
+PEAKS: dict[str, dict[str, float]] = {
+    "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "H100": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
+    "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
+    "L40S": {"bf16": 362e12, "fp16": 362e12, "fp32": 91.6e12},
+    "A10": {"bf16": 125e12, "fp16": 125e12, "fp32": 31.2e12},
+    "L4": {"bf16": 121e12, "fp16": 121e12, "fp32": 30.3e12},
+    "V100": {"fp16": 125e12, "fp32": 15.7e12},
+    "T4": {"fp16": 65e12, "fp32": 8.1e12},
+}
+
+
+def peak_rate(device: torch.device, precision: str) -> float | None:
+    """Operations per second of large matrix products: from a table, or measured on a CPU."""
+    if device.type == "cpu":
+        return measured_rate(precision)
+    name = torch.cuda.get_device_name(device)
+    return next((peaks.get(precision) for key, peaks in PEAKS.items() if key in name), None)
+
+
+def measured_rate(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
+    """2 size^3 operations over the fastest of the products that fit into a moment."""
+    a = torch.ones(size, size, dtype=DTYPES.get(precision, torch.float32))
+    a @ a  # the first one prepares the kernels
+    fastest, end = float("inf"), perf_counter() + seconds
+    while perf_counter() < end:
+        begun = perf_counter()
+        a @ a
+        fastest = min(fastest, perf_counter() - begun)
+    return 2.0 * size**3 / fastest
+
+
+def operations(learner: Learner, batch: Any, device: torch.device) -> float:
+    """Floating-point operations of an update on this batch: three times its forward pass.
+
+    The backward pass multiplies by the weights and by the inputs, twice the forward's work
+    (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
+    """
+    with torch.no_grad(), Operations() as counted:
+        learner(to_device(batch, device))
+    return 3.0 * counted.total
+
+
+def peak_memory_gib(device: torch.device) -> float:
+    """Most memory that this process has held: on the GPU, or in RAM."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30

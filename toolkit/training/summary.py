@@ -1,0 +1,89 @@
+"""What a run tells its user before it starts and after it ended."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+
+import torch
+from rich.console import Console as Terminal
+
+from toolkit.config.run import RunConfig
+from toolkit.reporting.tables import Table
+from toolkit.training.data import Split, TrainingData, remark_on
+from toolkit.training.result import Result
+from toolkit.training.step import Figures
+from toolkit.training.trainer import Trainer
+
+
+def print_start(
+    config: RunConfig,
+    trainer: Trainer,
+    train: TrainingData,
+    valid: Sequence[Split],
+    *,
+    total: int,
+    terminal: Terminal,
+) -> None:
+    """What is going to happen: the model, the data, the machine, the length."""
+    rows = start_rows(config, trainer, train, valid, total)
+    Table(columns=("run", ""), rows=list(rows.items())).print(terminal)
+
+
+def start_rows(
+    config: RunConfig, trainer: Trainer, train: TrainingData, valid: Sequence[Split], total: int
+) -> dict[str, str]:
+    world, c = trainer.world, config.data
+    remarks = {split.name: remark_on(split.examples) for split in valid}
+    told = [train.described, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
+    bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
+    bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
+    shares = (
+        f" x {trainer.update_freq} x {world.size} ranks"
+        if world.size > 1
+        else (f" x {trainer.update_freq}" if trainer.update_freq > 1 else "")
+    )
+    count = sum(p.numel() for p in trainer.parameters)
+    return {
+        "architecture": f"{config.arch.name}, {count:,} parameters",
+        "task": f"{config.task.name}, {config.criterion.name}",
+        "data": ", ".join(c.folders),
+        "examples": "; ".join(told),
+        "batch": f"at most {bound}{shares}",
+        "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
+        f"{config.lr_scheduler.name}{averaged(config.training.ema_decay)}",
+        "updates": f"{trainer.place.update:,} of {total:,} done",
+        "machine": f"{device_name(world.device)}, {trainer.precision.name}",
+        "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
+    }
+
+
+def averaged(decay: float) -> str:
+    return f", weights averaged with decay {decay:g}" if decay else ""
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
+
+
+def print_end(result: Result, terminal: Terminal) -> None:
+    """The last figures of every validation split, and which checkpoint is best."""
+    if result.valid:
+        print_figures({"subset": result.valid}, terminal)
+    if result.best:
+        best = result.best
+        terminal.print(
+            f"best {best['metric']} {best['value']:.4f} at update {best['update']}", highlight=False
+        )
+
+
+def print_figures(tables: Mapping[str, Mapping[str, Figures]], terminal: Terminal) -> None:
+    """Rows of figures under the name of what they are of."""
+    for kind, rows in tables.items():
+        columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
+        cells = [[row, *(figures.get(c) for c in columns)] for row, figures in rows.items()]
+        Table(columns=(kind, *columns), rows=cells).print(terminal)
