@@ -28,7 +28,7 @@ from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.training.callbacks.throughput import peak_memory_gib
-from toolkit.training.parallelize import spread
+from toolkit.training.parallelize import parallelize
 
 VOCABULARY, UPDATES = 8000, 3
 REPORTS = Path(__file__).parent / "reports"
@@ -60,7 +60,7 @@ def measure(c: argparse.Namespace) -> dict[str, float]:
     torch.manual_seed(1)
     learner = build_model(c.arch, vocabulary_size=VOCABULARY, task="mlm").to(device)
     config = TrainingConfig(checkpoint_activations=c.recomputed)
-    spread(learner, World(device=device), config, c.precision)
+    parallelize(learner, World(device=device), config, c.precision)
     optimizer = torch.optim.AdamW(learner.parameters(), fused=True)
     precision, batch = Precision(c.precision, device), batch_of(c.length, c.tokens, device)
     for p in learner.parameters():

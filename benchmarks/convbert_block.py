@@ -27,8 +27,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from toolkit.common.system import keep_freed_memory
-from toolkit.models.convbert import ConvBertConfig, mixed_attention
-from toolkit.nn.attention import Offsets, Places
+from toolkit.models.convbert import ConvBertConfig, build_attention
+from toolkit.nn.attention import Offsets, SequenceContext
 
 TOKENS = 4096
 WIDTH, HEADS, TAPS = 768, 12, 9
@@ -39,10 +39,10 @@ Block = Callable[[Tensor], Tensor]
 class Ours(nn.Module):
     def __init__(self, **changes: object) -> None:
         super().__init__()
-        self.attention = mixed_attention(ConvBertConfig(**changes))  # type: ignore[arg-type]
+        self.attention = build_attention(ConvBertConfig(**changes))  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.attention(x, Places(Offsets(None, x.shape[1], x.device)))
+        return self.attention(x, SequenceContext(Offsets(None, x.shape[1], x.device)))
 
 
 class HuggingFaces(nn.Module):

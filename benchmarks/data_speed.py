@@ -31,11 +31,11 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.loading.batching import Planner
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
-from toolkit.data.samples.masking import LAWS
-from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.samples.masking import MASKING_STRATEGIES
+from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
@@ -49,12 +49,12 @@ def rows_of(found: list[Row]) -> str:
     return "\n".join(f"| {what} | {figure} |" for what, figure in found)
 
 
-def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[str, float]:
+def preprocess_once(text: str, folder: Path, workers: int, tokenizer: Path) -> dict[str, float]:
     """Wall, binarizing and processor seconds of one run of the command."""
     command = [
         *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
-        *["--destdir", str(folder), "--workers", str(workers), "--units", "sentences"],
-        *["--valid-share", "0.02", "--codec-from", str(codec)],
+        *["--destdir", str(folder), "--workers", str(workers), "--segment-by", "sentences"],
+        *["--valid-share", "0.02", "--tokenizer-from", str(tokenizer)],
     ]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -68,15 +68,15 @@ def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[
 
 
 def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
-    codec = scratch / "sentencepiece"
-    options = {"units": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
+    tokenizer = scratch / "sentencepiece"
+    options = {"segment_by": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
     begin = time.perf_counter()
-    preprocess(PreprocessConfig(trainpref=text, destdir=str(codec), **options))
+    preprocess(PreprocessConfig(trainpref=text, destdir=str(tokenizer), **options))
     whole = time.perf_counter() - begin
     found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(rounds):
         for workers, runs in found.items():
-            runs.append(preprocess_once(text, scratch / "data", workers, codec))
+            runs.append(preprocess_once(text, scratch / "data", workers, tokenizer))
     middle = {
         (workers, what): statistics.median(run[what] for run in runs)
         for workers, runs in found.items()
@@ -85,7 +85,7 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     # what does not run in the workers: the command on almost no text
     few = scratch / "few.txt"
     few.write_text("Some words.\n\n" * 1000)
-    parent = preprocess_once(str(few), scratch / "few", 2, codec)["cpu"]
+    parent = preprocess_once(str(few), scratch / "few", 2, tokenizer)["cpu"]
     bound = parent + (middle[2, "cpu"] - parent) / 2
     return [
         (f"tokens, {cores()} cores", f"{middle[1, 'tokens']:,.0f}"),
@@ -109,8 +109,8 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
 
 
 def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
-    """Binarizing with one worker, vocabularies learnt beforehand; SentencePiece's is at hand."""
-    options = {"units": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
+    """Binarizing with one worker, vocabularies learned beforehand; SentencePiece's is at hand."""
+    options = {"segment_by": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
     for kind in ("words", "wordpiece"):
         preprocess(PreprocessConfig(destdir=str(scratch / kind), tokenizer=kind, **options))
     rates: dict[str, list[float]] = {"sentencepiece": [], "words": [], "wordpiece": []}
@@ -132,7 +132,7 @@ def opening(scratch: Path) -> list[Row]:
 
         def once() -> float:
             begin = time.perf_counter()
-            CheckedPart(writer.stem, "train", "tokens")
+            CheckedColumnPart(writer.stem, "train", "tokens")
             return time.perf_counter() - begin
 
         return once
@@ -148,12 +148,12 @@ def opening(scratch: Path) -> list[Row]:
 def batches(folder: DataFolder, rounds: int) -> list[Row]:
     found = []
     for samples, pairs in (("blocks", "chang"), ("pairs", "chang"), ("pairs", "electra")):
-        for law in LAWS:
-            config = MaskingConfig(masking=law, samples=samples, pairs=pairs)
+        for law in MASKING_STRATEGIES:
+            config = MaskingConfig(masking=law, sample_mode=samples, pair_mode=pairs)
             examples = MaskedExamples(
                 config, folder, "train", seed=1, training=True, fixed_shapes=False
             )
-            loader = Loader(examples, max_tokens=4096, batch_size=None, seed=1)
+            loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1)
             rates = [tokens_a_second(loader, epoch) for epoch in range(rounds + 1)][1:]
             rate = f"{statistics.median(rates) / 1e6:.1f}, at best {max(rates) / 1e6:.1f}"
             name = samples if samples == "blocks" else f"{samples} {pairs}"
@@ -161,7 +161,7 @@ def batches(folder: DataFolder, rounds: int) -> list[Row]:
     return found
 
 
-def tokens_a_second(loader: Loader, epoch: int, most: int = 500) -> float:
+def tokens_a_second(loader: BatchLoader, epoch: int, most: int = 500) -> float:
     tokens, begin = 0, time.process_time()
     for (batch,), _ in zip(loader.updates(epoch), range(most), strict=False):
         tokens += batch.tokens
@@ -172,7 +172,7 @@ def waiting(folder: DataFolder) -> list[Row]:
     examples = MaskedExamples(
         MaskingConfig(), folder, "train", seed=1, training=True, fixed_shapes=False
     )
-    loader = Loader(examples, max_tokens=4096, batch_size=None, seed=1, workers=1)
+    loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1, workers=1)
     updates = loader.updates(1)
     next(updates)
     begin, before = time.perf_counter(), loader.waited_seconds
@@ -187,7 +187,7 @@ def waiting(folder: DataFolder) -> list[Row]:
 def planning() -> list[Row]:
     lengths = np.random.default_rng(0).integers(4, 129, 5_000_000)
     begin = time.perf_counter()
-    planner = Planner(lengths, max_tokens=4096, batch_size=None, seed=1, fingerprint="")
+    planner = BatchPlanner(lengths, max_tokens=4096, batch_size=None, seed=1, fingerprint="")
     built = time.perf_counter() - begin
     begin = time.perf_counter()
     planner.epoch(1)

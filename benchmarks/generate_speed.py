@@ -133,21 +133,21 @@ def ours(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
     keep_freed_memory()
     from toolkit.common.registry import ARCHITECTURES
     from toolkit.config.commands.generate import SearchConfig
-    from toolkit.generation.generate import written
-    from toolkit.generation.hypothesis import Start, Symbols
+    from toolkit.generation.generate import generate
+    from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
     from toolkit.models.interface import Inputs, Sizes
 
     entry = ARCHITECTURES[SHAPES[shape][0]]
     config = dataclasses.replace(entry.config, share_embeddings="all")
-    model = entry.build(config, Sizes(tokens=WORDS)).eval().to(DTYPES[precision])
+    model = entry.factory(config, Sizes(tokens=WORDS)).eval().to(DTYPES[precision])
     model.pack()
-    c, symbols = SearchConfig(beam=beam), Symbols(END, (PAD,))
+    c, symbols = SearchConfig(beam=beam), SpecialTokens(END, (PAD,))
 
     def translate() -> None:
         for tokens, padding, target in batches:
-            starts = [Start(most, least=most) for most in target.tolist()]
+            starts = [DecodingPrompt(most, min_length=most) for most in target.tolist()]
             inputs = Inputs(tokens, padding=padding if padding.any() else None)
-            written([model], inputs, starts, symbols, c)
+            generate([model], inputs, starts, symbols, c)
 
     return translate
 

@@ -29,15 +29,15 @@ from race import Record, Update, machine, race, report
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.tasks.glue.config import USUAL, GlueConfig
-from toolkit.tasks.glue.examples import LabelledExamples
-from toolkit.training.callbacks.logging import Log
-from toolkit.training.data import TrainingData, suited
+from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
+from toolkit.tasks.glue.examples import GlueExamples
+from toolkit.training.callbacks.logging import MetricsLogger
+from toolkit.training.data import TrainingData, resolve_task
 from toolkit.training.setup import make_trainer
 
 BATCH, LAYERS, WIDTH, HEADS = 32, 12, 256, 4
@@ -53,7 +53,7 @@ def prepare(table: Path, rows: int, words: int, folder: Path) -> Path:
     task = {"format": "glue", "glue_task": table.parent.name}
     options = {"trainpref": str(table), "vocab_size": words, "destdir": str(folder / "all")}
     preprocess(PreprocessConfig(**task, **options))
-    options = {"trainpref": str(part), "codec_from": str(folder / "all")}
+    options = {"trainpref": str(part), "tokenizer_from": str(folder / "all")}
     preprocess(PreprocessConfig(**task, **options, destdir=str(folder / "part")))
     return folder / "part"
 
@@ -65,26 +65,30 @@ def ours(data: Path, precision: str) -> Update:
     shape = {"layers": LAYERS, "width": WIDTH, "heads": HEADS, "embedding_width": WIDTH}
     given = {"arch": "bert", "task": "glue", **{f"arch.{n}": value for n, value in shape.items()}}
     recipe = {"lr": 5e-5, "batch_size": BATCH, "max_epoch": 1000, "num_workers": 0}
-    config = compose({**given, **recipe, "data.folders": [str(data)], "precision": precision})
+    config = compose({**given, **recipe, "data.dirs": [str(data)], "precision": precision})
     world = World(device=torch.device("cpu"))
     corpora = Corpora.open(str(data))
     found = TrainingData(
-        corpora, suited(config.task, config.arch), config.data, world=world, seed=1
+        corpora, resolve_task(config.task, config.arch), config.data, world=world, seed=1
     )
-    made = make_trainer(config, corpora.all, world, total=10**6, saved=None, tell=print)
+    made = make_trainer(
+        config, corpora.all, world, total_updates=10**6, resume_point=None, print_message=print
+    )
     made.learner.train()
-    log = Log(made, None, config.logging.log_interval, 10**6)
+    log = MetricsLogger(made, None, config.logging.log_interval, 10**6)
 
     def epoch() -> None:
-        made.fit(lambda epoch: found, max_update=10**6, max_epoch=made.place.epoch, observers=[log])
+        made.fit(
+            lambda epoch: found, max_update=10**6, max_epoch=made.progress.epoch, observers=[log]
+        )
 
     return epoch
 
 
 def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
     """Each row as Hugging Face's tokenizers give it."""
-    split = LabelledSplit(DataFolder.open(str(data)), "train")
-    examples = LabelledExamples(GlueConfig(tokens_per_sample=USUAL), split, training=True)
+    split = ClassificationSplit(DataFolder.open(str(data)), "train")
+    examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), split, training=True)
     found: list[dict[str, list[int] | int]] = []
     for row in range(len(split)):
         batch = examples.collate(np.array([row]), 1)
@@ -180,7 +184,7 @@ def measured(task: str, asked: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
         training = Path(asked.data) / task / "train.tsv"
         data = prepare(training, asked.rows, asked.vocab_size, Path(folder))
-        rows = len(LabelledSplit(DataFolder.open(str(data)), "train"))
+        rows = len(ClassificationSplit(DataFolder.open(str(data)), "train"))
         return table(race(contestants(data), asked.rounds, WARM_UP), task, rows)
 
 

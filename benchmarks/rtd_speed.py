@@ -112,13 +112,13 @@ def table(records: Mapping[str, Record]) -> str:
 
 def arithmetic() -> str:
     """Operations of all updates, and the hours they take an H200."""
-    from toolkit.training.callbacks.throughput import operations
+    from toolkit.training.callbacks.throughput import update_flops
 
     heads = " | ".join(f"hours at {share:.0%}" for share in SHARES)
     lines = [f"| 1M updates | operations | {heads} |", "|---|---|" + "---|" * len(SHARES)]
     for model, (_, task, _) in MODELS.items():
         batch, copies = batch_of(task, 8), SENTENCES // 8
-        total = operations(learner_of(model), batch, torch.device("cpu")) * copies * UPDATES
+        total = update_flops(learner_of(model), batch, torch.device("cpu")) * copies * UPDATES
         hours = " | ".join(f"{total / (H200 * share) / 3600:,.1f}" for share in SHARES)
         lines.append(f"| {model} | {total:.2e} | {hours} |")
     return "\n".join(lines)

@@ -40,7 +40,7 @@ def taco(task: str, precision: str, length: int, tokens: int) -> Update:
 
 def both(words: MaskedBatch) -> MaskedPositionsBatch:
     """Sentences with hidden tokens, then the same with hidden positions."""
-    tokens, places, count = words.inputs.tokens, words.places, words.inputs.tokens.numel()
+    tokens, places, count = words.inputs.tokens, words.selected, words.inputs.tokens.numel()
     order = torch.arange(tokens.shape[1]).expand_as(tokens)
     hidden = order.clone()
     hidden.view(-1)[places] = HIDDEN_POSITION

@@ -24,17 +24,17 @@ from typing import Any
 import torch
 from race import Update, race
 
-from toolkit.analysis.flops import counted
+from toolkit.analysis.flops import count_batch
 from toolkit.common.registry import ARCHITECTURES, CRITERIA, LR_SCHEDULERS, OPTIMIZERS, TASKS
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.run import Chosen, RunConfig
+from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
 from toolkit.tasks.build import build_learner
-from toolkit.training.data import Split, sizes_of, split_of
-from toolkit.training.evaluation import validate
+from toolkit.training.data import LoadedSplit, open_split, to_sizes
+from toolkit.training.evaluation import evaluate_model
 from toolkit.training.trainer import Trainer
 
 MODELS = [f"conv_san_ud_{name}" for name in ("add", "pr", "temp", "conv1d", "conv2d")]
@@ -43,29 +43,29 @@ REPORTS = Path(__file__).parent / "reports"
 CPU = World(device=torch.device("cpu"))
 
 
-def task_of(arch: Any) -> Chosen:
+def task_of(arch: Any) -> ComponentConfig:
     built = TASKS["pos_tagging"]
-    return Chosen("pos_tagging", built.build.suited(built.config, arch))
+    return ComponentConfig("pos_tagging", built.factory.suited(built.config, arch))
 
 
-def split(data: str, part: str, arch: Any) -> Split:
+def split(data: str, part: str, arch: Any) -> LoadedSplit:
     c = DataConfig(batch_size=32, num_workers=0)
     folder = DataFolder.open(data)
-    return split_of(part, folder, task_of(arch), c, world=CPU, seed=1, training=part == "train")
+    return open_split(part, folder, task_of(arch), c, world=CPU, seed=1, training=part == "train")
 
 
-def trainer(data: str, arch: Chosen, precision: str) -> Trainer:
+def trainer(data: str, arch: ComponentConfig, precision: str) -> Trainer:
     keep_freed_memory()
     torch.set_flush_denormal(True)
-    learner = build_learner(arch, task_of(arch.config), sizes_of(DataFolder.open(data)))
+    learner = build_learner(arch, task_of(arch.config), to_sizes(DataFolder.open(data)))
     rmsprop = OPTIMIZERS["rmsprop"]
     config = replace(rmsprop.config, lr=1e-3, alpha=0.9, eps=1e-7)
     fixed, criterion = LR_SCHEDULERS["fixed"], CRITERIA["cross_entropy"]
     return Trainer(
         learner,
-        criterion.build(criterion.config),
-        rmsprop.build(config, list(learner.named_parameters())),
-        fixed.build(fixed.config, 1000),
+        criterion.factory(criterion.config),
+        rmsprop.factory(config, list(learner.named_parameters())),
+        fixed.factory(fixed.config, 1000),
         world=CPU,
         precision=Precision(precision, CPU.device),
     )
@@ -77,15 +77,15 @@ def batches(data: str, arch: Any) -> list[Any]:
 
 
 def learning(data: str, model: str, precision: str) -> Update:
-    arch = Chosen(model, ARCHITECTURES[model].config)
+    arch = ComponentConfig(model, ARCHITECTURES[model].config)
     made, given = trainer(data, arch, precision), batches(data, arch.config)
     return lambda: [made.step([batch], 1000) for batch in given]
 
 
 def tagging(data: str, model: str, precision: str) -> Update:
-    arch = Chosen(model, ARCHITECTURES[model].config)
+    arch = ComponentConfig(model, ARCHITECTURES[model].config)
     made, part = trainer(data, arch, precision), split(data, "valid", arch.config)
-    return lambda: validate(
+    return lambda: evaluate_model(
         made.learner,
         made.criterion,
         part.loader,
@@ -97,18 +97,18 @@ def tagging(data: str, model: str, precision: str) -> Update:
 
 def operations(data: str, model: str) -> float:
     """Of the products of an update, forwards and backwards, the mean over the batches."""
-    arch = Chosen(model, ARCHITECTURES[model].config)
-    sizes, task = sizes_of(DataFolder.open(data)), task_of(arch.config)
+    arch = ComponentConfig(model, ARCHITECTURES[model].config)
+    sizes, task = to_sizes(DataFolder.open(data)), task_of(arch.config)
     run = RunConfig(
         arch=arch,
         task=task,
-        criterion=Chosen("cross_entropy", CRITERIA["cross_entropy"].config),
-        optimizer=Chosen("rmsprop", OPTIMIZERS["rmsprop"].config),
-        lr_scheduler=Chosen("fixed", LR_SCHEDULERS["fixed"].config),
-        data=DataConfig(folders=[data], batch_size=32, num_workers=0),
+        criterion=ComponentConfig("cross_entropy", CRITERIA["cross_entropy"].config),
+        optimizer=ComponentConfig("rmsprop", OPTIMIZERS["rmsprop"].config),
+        lr_scheduler=ComponentConfig("fixed", LR_SCHEDULERS["fixed"].config),
+        data=DataConfig(dirs=[data], batch_size=32, num_workers=0),
     )
     given = batches(data, arch.config)
-    parts = [both for batch in given for both in counted(run, sizes, batch).values()]
+    parts = [both for batch in given for both in count_batch(run, sizes, batch).values()]
     return sum(map(sum, parts)) / len(given)
 
 
@@ -116,7 +116,7 @@ def table(asked: argparse.Namespace, precision: str) -> str:
     """What was measured, as Markdown."""
     data, models = asked.data, asked.models.split(",")
     arch = ARCHITECTURES[models[0]].config
-    learnt = sum(batch.tokens for batch in batches(data, arch))
+    learned = sum(batch.tokens for batch in batches(data, arch))
     tagged = sum(batch.tokens for batch in split(data, "valid", arch).loader.evaluation())
     ways = {
         (model, what): partial(make, data, model, precision)
@@ -127,7 +127,7 @@ def table(asked: argparse.Namespace, precision: str) -> str:
     records = race(ways, asked.rounds, warm_up=1, clock=clock)
     seconds = {key: statistics.median(record.seconds) for key, record in records.items()}
     lines = [
-        f"{precision}, {torch.get_num_threads()} thread(s), {learnt} words in {BATCHES} updates "
+        f"{precision}, {torch.get_num_threads()} thread(s), {learned} words in {BATCHES} updates "
         f"and {tagged} to tag, seconds of the {'processor' if asked.busy else 'clock'}.\n",
         "| model | ms an update | GFLOP | GFLOP/s | words/s learning | words/s tagging |",
         "|---|---|---|---|---|---|",
@@ -137,7 +137,7 @@ def table(asked: argparse.Namespace, precision: str) -> str:
         work = operations(data, model) / 1e9
         lines.append(
             f"| {model} | {1e3 * learns:.0f} | {work:.1f} | {work / learns:.0f} "
-            f"| {learnt / BATCHES / learns:,.0f} | {tagged / tags:,.0f} |"
+            f"| {learned / BATCHES / learns:,.0f} | {tagged / tags:,.0f} |"
         )
     return "\n".join(lines)
 

@@ -39,9 +39,9 @@ def ours(
     linear = LR_SCHEDULERS["linear"]
     trainer = Trainer(
         learner,
-        criterion.build(criterion.config),
-        adamw.build(adamw.config, learner.named_parameters()),
-        linear.build(linear.config, 1000),
+        criterion.factory(criterion.config),
+        adamw.factory(adamw.config, learner.named_parameters()),
+        linear.factory(linear.config, 1000),
         world=World(device=place),
         precision=Precision(precision, place),
         clip_norm=1.0,
@@ -71,7 +71,7 @@ def hugging_faces(model: Any, words: int, length: int, count: int, precision: st
     def update() -> None:
         half = precision == "bf16"
         with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
-            loss = model(input_ids=tokens, attention_mask=there, labels=labels).loss
+            loss = model(input_ids=tokens, attention_mask=there, labels=labels).global_loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -17,7 +17,7 @@ prepare_text() { # DATA TEXT...: lower-case sentences, 8,000 pieces (VOCABULARY)
   local data="$1" && shift
   [ ! -f "$data/meta.json" ] || return 0
   [ $# -gt 0 ] || usage "$data does not exist: give files or folders of plain text."
-  toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --units sentences --lowercase \
+  toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --segment-by sentences --lowercase \
     --vocab-size "${VOCABULARY:-8000}" --valid-share 0.01 --destdir "$data"
 }
 
@@ -27,7 +27,7 @@ prepare_treebank() { # DATA TREEBANK [OPTION...]: a folder with *-train, *-dev a
     --validpref "$(echo "$treebank"/*-dev.conllu)" --testpref "$(echo "$treebank"/*-test.conllu)" --destdir "$data" "$@"
 }
 
-# For fine-tuning on GLUE. GLUE: the benchmark's folder. DATA: folder of the binarized tasks. CODEC: checkpoint or data
+# For fine-tuning on GLUE. GLUE: the benchmark's folder. DATA: folder of the binarized tasks. TOKENIZER: checkpoint or data
 # folder whose tokenizer they use.
 
 find_glue_tasks() { # TASK...: sets the array tasks to those that GLUE contains
@@ -39,8 +39,8 @@ find_glue_tasks() { # TASK...: sets the array tasks to those that GLUE contains
 }
 
 prepare_glue_task() { # TASK: its data folder, shared by all seeds and settings
-  [ -f "$DATA/$1/meta.json" ] || toolkit-preprocess --format glue --glue-task "$1" --malformed skip \
-    --trainpref "$GLUE/$1" --codec-from "$CODEC" --destdir "$DATA/$1"
+  [ -f "$DATA/$1/meta.json" ] || toolkit-preprocess --format glue --glue-task "$1" --on-malformed skip \
+    --trainpref "$GLUE/$1" --tokenizer-from "$TOKENIZER" --destdir "$DATA/$1"
 }
 
 valid_subsets() { # TASK: its validation splits; the first one selects the checkpoint

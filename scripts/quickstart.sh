@@ -25,12 +25,12 @@ export PATH="$(cd "${TOOLKIT_VENV:-.venv}/bin" && pwd):$PATH"
 rm -rf "${made[@]}" && mkdir -p quickstart
 
 say "2/6 Text to binarized data"
-units=sentences
+segment_by=sentences
 if [ ${#texts[@]} -eq 0 ]; then
   python scripts/python_prose.py quickstart/python.txt
-  texts=(quickstart/python.txt) units=lines
+  texts=(quickstart/python.txt) segment_by=lines
 fi
-toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --units "$units" --valid-share 0.03 \
+toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --segment-by "$units" --valid-share 0.03 \
   --vocab-size "${VOCAB_SIZE:-4000}" --lowercase --destdir quickstart/data
 
 say "3/6 Learn: taco_tiny, masked words and masked positions, $updates updates"
@@ -49,7 +49,7 @@ if python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt; then
   toolkit-generate --path quickstart/run/checkpoint_best --order --top 2 --input quickstart/swapped.txt
 fi
 
-say "6/6 Pictures: the learning curve, and what each head has learnt about the words around a word"
+say "6/6 Pictures: the learning curve, and what each head has learned about the words around a word"
 toolkit-plot curve quickstart/run --output quickstart/curve.png
 if [ -s quickstart/masked.txt ]; then
   toolkit-plot kernels --path quickstart/run --sentences quickstart/masked.txt --output quickstart/kernels.png > /dev/null

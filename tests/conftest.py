@@ -64,7 +64,7 @@ def imported():
     from toolkit.config.load import compose
 
     build_model("composite_bert_tiny", vocabulary_size=40, task="mlm")
-    compose({"arch": "composite_bert_tiny", "task": "mlm", "data.folders": ["nowhere"]})
+    compose({"arch": "composite_bert_tiny", "task": "mlm", "data.dirs": ["nowhere"]})
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def small_run(data, save_dir, options):
             "arch": "composite_bert_tiny",
             **shape,
             "task": "mlm",
-            "data.folders": [str(data)],
+            "data.dirs": [str(data)],
             "data.batch_size": 8,
             "data.num_workers": 0,
             "training.max_epoch": 2,
@@ -251,22 +251,22 @@ def end_of():
 def stopped():
     """Trains from one update, if it is named, until another, as a signal would have it."""
     from toolkit.distributed import World
-    from toolkit.training.run import Run
+    from toolkit.training.run import TrainingRun
 
     def stop(config, at, world=None, since=None):
-        training = Run(config, world or World())
-        assert since in (None, training.trainer.place.update), "where it went on from"
+        training = TrainingRun(config, world or World())
+        assert since in (None, training.trainer.progress.update), "where it went on from"
 
         def advance(step):
             if step.update == at:
-                training.trainer.ask_to_stop()
+                training.trainer.request_stop()
 
-        training.advance = advance
+        training.advance_progress_bar = advance
         try:
             training.fit()
         finally:
             training.close()
-        assert training.trainer.place.update == at
+        assert training.trainer.progress.update == at
 
     return stop
 
@@ -276,7 +276,7 @@ def byte_level():
     """Pieces of bytes, as GPT-2's: a, b, c and full stops, where Ġb is b with the space before."""
     tokenizers = pytest.importorskip("tokenizers")
 
-    from toolkit.data.tokenizers.huggingface import GivenTokenizer
+    from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     symbols = [*special, *"abc.", "Ġ", "Ġb", "Ġc"]
@@ -286,4 +286,4 @@ def byte_level():
     given.decoder = tokenizers.decoders.ByteLevel()
     given.add_special_tokens(special)
     roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
-    return GivenTokenizer(given.to_str(), roles)
+    return HuggingFaceTokenizer(given.to_str(), roles)

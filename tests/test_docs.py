@@ -1,7 +1,7 @@
 """What the documentation shows works: Python blocks run, commands have the options they use.
 
-A block after `<!-- not run: REASON -->` is left out. A YAML block whose first line is `# NAME.yaml`
-is the file of that name for the commands of its page.
+A block after `<!-- not run: REASON -->` is left out. A YAML block whose first line is `#
+CHECKPOINT_NAME.yaml` is the file of that name for the commands of its page.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from toolkit.config.commands.plot import KINDS
-from toolkit.config.early_exit import answer
+from toolkit.config.early_exit import handle_info_flags
 from toolkit.config.load import load
-from toolkit.config.names import RESERVED
+from toolkit.config.names import RESERVED_NAMES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -104,10 +104,10 @@ def example_files(tmp_path, monkeypatch):
 def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
-    command = module.chosen(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
+    command = module.choose_command(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
     questions = {"--help", "--list", "--version", "--print-config"} & set(words)
     if questions:
-        assert answer(words[1:], command)
+        assert handle_info_flags(words[1:], command)
         return
     training = getattr(load(words[1:], command).config, "training", None)
     assert training is None or training.max_update or training.max_epoch, "the run has no end"
@@ -115,7 +115,7 @@ def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
 
 def test_every_reserved_name_is_in_the_table_of_configuration():
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-    for name, path in RESERVED.items():
+    for name, path in RESERVED_NAMES.items():
         assert f"| `--{name.replace('_', '-')}` | `{path}` |" in page
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.options import options_of
+from toolkit.config.options import list_options
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROOT = REPOSITORY / "toolkit"
@@ -111,26 +111,28 @@ def decorated() -> set[tuple[str, str, str]]:
 
 
 def test_the_table_of_built_ins_is_what_the_decorators_register():
-    known = [(s, name, b.module) for s, r in COMPONENTS.items() for name, b in r.known.items()]
+    known = [(s, name, b.module) for s, r in COMPONENTS.items() for name, b in r.builtins.items()]
     assert decorated() == set(known)
 
 
 def test_every_built_in_can_be_looked_up():
     for registry in COMPONENTS.values():
-        assert [registry[name].name for name in registry.known] == list(registry.known)
+        assert [registry[name].name for name in registry.builtins] == list(registry.builtins)
 
 
 def configs() -> dict[str, object]:
     """Every config class whose fields are options, by a name for the list of failures."""
     commands = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
-    found = {f"{c.name} {s}": k for c in commands for s, k in c.plain_sections().items()}
-    entries = [(s, registry[name]) for s, registry in COMPONENTS.items() for name in registry.known]
+    found = {f"{c.name} {s}": k for c in commands for s, k in c.fixed_sections().items()}
+    entries = [
+        (s, registry[name]) for s, registry in COMPONENTS.items() for name in registry.builtins
+    ]
     return {**found, **{f"{section} {e.name}": e.config for section, e in entries}}
 
 
 def test_every_option_has_help():
     silent = [
-        f"{n}: {o.name}" for n, c in configs().items() for o in options_of("", c) if not o.help
+        f"{n}: {o.name}" for n, c in configs().items() for o in list_options("", c) if not o.help
     ]
     assert not silent
 

@@ -1,4 +1,4 @@
-"""A sequence modelling toolkit for encoders that join convolution and self-attention.
+"""A sequence modeling toolkit for encoders that join convolution and self-attention.
 
 `import toolkit` loads no torch; the names below load what they need when first used.
 """

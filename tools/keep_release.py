@@ -2,8 +2,8 @@
 
     python tools/keep_release.py
 
-writes tests/fixtures/releases/VERSION: a checkpoint folder, the data folder it learnt from (without
-its sentencepiece.model, which the checkpoint has), and
+writes tests/fixtures/releases/VERSION: a checkpoint folder, the data folder it learned from
+(without its sentencepiece.model, which the checkpoint has), and
 `predictions.safetensors` with the tokens that went in and the logits that came out. Run it once
 before a release, and never change what it wrote.
 """
@@ -55,7 +55,7 @@ def make_data() -> None:
 
 
 def train() -> None:
-    options = {"data.folders": ["data"], "data.batch_size": 8, "data.num_workers": 0}
+    options = {"data.dirs": ["data"], "data.batch_size": 8, "data.num_workers": 0}
     options |= {"training.max_update": 6, "training.precision": "fp32", "training.device": "cpu"}
     options |= {"optimizer.lr": 0.01, "checkpoint.save_dir": "run", "logging.progress": "lines"}
     run(compose({"arch": "composite_bert_tiny", **SHAPE, "task": "mlm", **options}))
@@ -81,7 +81,7 @@ def keep() -> None:
 def logits(learner, tokens: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
     """Of every place that is no padding."""
     states = learner.encoder(Inputs(tokens, padding=padding)).states[~padding]
-    return learner.task.head(states, learner.encoder.words.weight).clone()
+    return learner.task.head(states, learner.encoder.token_embedding.weight).clone()
 
 
 if __name__ == "__main__":

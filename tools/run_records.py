@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RUNS, CURVES = "runs.jsonl", "curves.jsonl.xz"
-UNIMPORTANT = ("training.seed", "checkpoint.", "logging.", "data.folders", "data.num_workers")
+UNIMPORTANT = ("training.seed", "checkpoint.", "logging.", "data.dirs", "data.num_workers")
 NOTED = ("checkpoint.finetune_from",)
 
 

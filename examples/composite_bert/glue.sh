@@ -7,13 +7,13 @@
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 [ $# -eq 2 ] || usage "expected 2 arguments, got $#."
-CODEC="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}" seeds="${SEEDS:-0,1,2,3,4,5,6,7,8,9}"
+TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}" seeds="${SEEDS:-0,1,2,3,4,5,6,7,8,9}"
 [ "${SIZE:-small}" = base ] && rate=1e-4 || rate=3e-4
 find_glue_tasks MNLI RTE STS-B MRPC CoLA SST-2 QNLI QQP
 
 for task in "${tasks[@]}"; do
   prepare_glue_task "$task"
-  options=(--lr "$rate") from="$CODEC"
+  options=(--lr "$rate") from="$TOKENIZER"
   case "$task" in
     MNLI | QQP) options+=(--batch-size 128 --max-epoch 4) ;;
     RTE | STS-B) options+=(--max-epoch 10) ;;

@@ -8,7 +8,7 @@ runs="${RUNS:-novels-runs}" data="${DATA:-novels-data}"
 [ $# -gt 0 ] || usage "no text given."
 
 prepare_text "$data" "$@"
-toolkit-train "$data" --user-dir "$here" --task mlm --task.samples blocks \
+toolkit-train "$data" --user-dir "$here" --task mlm --task.sample-mode blocks \
   --grid arch=table1_none,table1_absolute,table1_fixed,table1_dynamic,table1_composite \
   --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --save-dir "$runs" --checkpoint.no-save \
   --batch-size 32 --max-update 1200 --lr 2e-3 --warmup-updates 120 \

@@ -10,7 +10,7 @@ runs="${RUNS:-convbert-runs}" data="${DATA:-novels-data}"
 
 prepare_text "$data" "$@"
 learn() {
-  toolkit-train "$data" --user-dir "$here" --arch convbert_192 --task rtd --task.samples blocks \
+  toolkit-train "$data" --user-dir "$here" --arch convbert_192 --task rtd --task.sample-mode blocks \
     --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1200 --lr 2e-3 --warmup-updates 120 \
     --log-interval 50 --validate-interval-updates 200 --keep-last-epochs 1 "$@"
 }

@@ -14,10 +14,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue import EIGHT, NINE, glue_score
-from toolkit.metrics.seed_summary import Summary, summary
+from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS, glue_score
+from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.event_log import Record
-from toolkit.reporting.runs import Run, grouped, read_runs
+from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 from toolkit.reporting.tables import Cell, Table
 
 SUBSETS = {"valid": "", "valid_mismatched": "-mm"}
@@ -25,7 +25,7 @@ COLUMNS = ("n", "mean", "deviation", "error", "median", "best")
 Scores = dict[str, list[float]]
 
 
-def score(run: Run, subset: str, at: str) -> float | None:
+def score(run: LoggedRun, subset: str, at: str) -> float | None:
     """In percent, of the last validation or of that with the best score on `valid`."""
     found = [r for r in run.records if r["event"] == "valid" and r.get("score") is not None]
     first = [r for r in found if r["subset"] == "valid"]
@@ -45,7 +45,7 @@ def percent(record: Record) -> float:
 def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
     """Column -> the scores of all seeds (MNLI has two); and which of several configurations."""
     found: dict[str, Scores] = {}
-    for name, runs in grouped(read_runs([folder])).items():
+    for name, runs in group_runs(read_runs([folder])).items():
         for subset, ending in SUBSETS.items():
             column = "MNLI-m" if task == "MNLI" and not ending else task + ending
             values = [value for run in runs if (value := score(run, subset, at)) is not None]
@@ -62,17 +62,17 @@ def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
 
 
 def judge(values: Sequence[float], by: str) -> float:
-    found = summary(values)
+    found = summarize(values)
     return {"mean": found.mean, "median": found.median, "best": found.maximum}[by]
 
 
-def cells(s: Summary) -> list[Cell]:
-    return [s.n, s.mean, s.deviation, s.error, s.median, s.maximum]
+def cells(s: SeedSummary) -> list[Cell]:
+    return [s.n, s.mean, s.deviation, s.standard_error, s.median, s.maximum]
 
 
 def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -> list[Cell]:
     """The plain mean over tasks of means, medians and bests; the seeds' deviation and error."""
-    found = {name: summary(columns[name]) for name in names}
+    found = {name: summarize(columns[name]) for name in names}
     mean, median, best = (
         glue_score({name: getattr(it, what) for name, it in found.items()}, names)
         for what in ("mean", "median", "maximum")
@@ -81,8 +81,8 @@ def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -
     if len(counts) > 1:
         return [None, mean, None, None, median, best]
     seeds = [glue_score({name: columns[name][i] for name in names}, names) for i in range(*counts)]
-    among = summary(seeds)
-    return [among.n, mean, among.deviation, among.error, median, best]
+    kind = summarize(seeds)
+    return [kind.n, mean, kind.deviation, kind.standard_error, median, best]
 
 
 def table(given: Sequence[str], at: str = "last", by: str = "mean") -> Table:
@@ -95,15 +95,15 @@ def table(given: Sequence[str], at: str = "last", by: str = "mean") -> Table:
         found, setting = scores(task, folder, at, by)
         columns |= found
         settings |= dict.fromkeys(found, setting)
-    rows = [[name, *cells(summary(values)), settings[name]] for name, values in columns.items()]
-    for told, names in (("mean of nine", NINE), ("mean of eight", EIGHT)):
+    rows = [[name, *cells(summarize(values)), settings[name]] for name, values in columns.items()]
+    for told, names in (("mean of nine", NINE_TASKS), ("mean of eight", EIGHT_TASKS)):
         if set(names) <= columns.keys():
             rows.append([told, *over_tasks(columns, names), ""])
     shown = 1 + len(COLUMNS) + any(settings.values())
     return Table(
         columns=["task", *COLUMNS, "configuration"][:shown],
         rows=[row[:shown] for row in rows],
-        together=[name for name in COLUMNS if name != "n"],
+        shared_precision=[name for name in COLUMNS if name != "n"],
     )
 
 

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.metrics.classification import OF_CLASSES, OF_NUMBERS
+from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 
 def majority(folder: Path) -> float:
     """In percent; for regression tasks the training mean is predicted, whose correlation is 0."""
     data = DataFolder.open(str(folder))
-    train, valid = LabelledSplit(data, "train"), LabelledSplit(data, "valid")
-    if valid.number:
+    train, valid = ClassificationSplit(data, "train"), ClassificationSplit(data, "valid")
+    if valid.is_regression:
         predicted = np.full(len(valid), train.answers.mean())
     else:
         predicted = np.full(len(valid), np.bincount(train.answers).argmax())
-    metrics = {**OF_CLASSES, **OF_NUMBERS}
-    found = [metrics[name](valid.answers, predicted) for name in valid.labels.figures]
+    metrics = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
+    found = [metrics[name](valid.answers, predicted) for name in valid.labels.metrics]
     return 100 * float(np.mean([0.0 if math.isnan(value) else value for value in found]))
 
 

@@ -12,13 +12,13 @@ set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 [ $# -gt 0 ] || usage "the folder of GLUE is missing."
 GLUE="$1" runs="${RUNS:-short}" && shift
-DATA="$runs/data" CODEC="${TEXT_DATA:-$runs/text}" plugin="$here/../composite_bert"
+DATA="$runs/data" TOKENIZER="${TEXT_DATA:-$runs/text}" plugin="$here/../composite_bert"
 seeds="${SEEDS:-0,1,2}" position_seeds="${POSITION_SEEDS:-0,1,2,3,4}" updates="${UPDATES:-12000}"
 export OMP_NUM_THREADS=1
 find_glue_tasks CoLA MRPC STS-B QNLI MNLI QQP SST-2
 
-prepare_text "$CODEC" "$@"
-toolkit-train "$CODEC" --user-dir "$plugin" --task mlm --task.pairs electra --optimizer muon \
+prepare_text "$TOKENIZER" "$@"
+toolkit-train "$TOKENIZER" --user-dir "$plugin" --task mlm --task.pair-mode electra --optimizer muon \
   --grid arch=table1_composite,table1_absolute --seeds 0 --sweep.jobs "${JOBS:-2}" \
   --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
   --save-interval-updates 500 --keep-last-epochs 1 --validate-interval-updates 1000 --save-dir "$runs/pretrained"

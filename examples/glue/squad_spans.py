@@ -3,7 +3,7 @@
 python examples/glue/squad_spans.py FOLDER [--split train] [--tokens 384] [--stride 128] [--show 20]
 
 FOLDER is what toolkit-preprocess --format squad wrote. For the first answer of each question (the
-one that is learnt) the text at its places in a window is compared with what the file says. Every
+one that is learned) the text at its places in a window is compared with what the file says. Every
 miss has a reason; those of all answers, not only the first, are in toolkit-preprocess --json.
 """
 
@@ -15,31 +15,31 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from toolkit.data.formats.qa.answer_spans import characters_of
+from toolkit.data.formats.qa.answer_spans import character_span
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.metrics.squad import exact
+from toolkit.metrics.squad import exact_match
 from toolkit.reporting.tables import Table
 from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import WindowExamples
+from toolkit.tasks.squad.examples import SquadExamples
 
 ALL = "as it is"
 MANY = 64
 
 
-def read_back(examples: WindowExamples) -> Iterator[tuple[int, str]]:
+def read_back(examples: SquadExamples) -> Iterator[tuple[int, str]]:
     """Question, and the text at its answer's places, for every window that has the answer."""
     split, windows = examples.split, examples.windows
     for begin in range(0, len(examples.lengths), MANY):
         ids = np.arange(begin, min(begin + MANY, len(examples.lengths)))
         batch = examples.collate(ids, None)
-        for row in (batch.begins > 0).nonzero()[:, 0].tolist():
+        for row in (batch.starts > 0).nonzero()[:, 0].tolist():
             window = begin + row
-            question = int(windows.questions[window])
-            skipped = int(windows.begins[window] - batch.firsts[row])
-            places = (int(places[row]) + skipped for places in (batch.begins, batch.ends))
-            read = split.read(question)
-            yield question, read.text[slice(*characters_of(read.begins, read.ends, *places))]
+            question = int(windows.question_ids[window])
+            skipped = int(windows.starts[window] - batch.passage_starts[row])
+            places = (int(places[row]) + skipped for places in (batch.starts, batch.ends))
+            read = split.read_passage(question)
+            yield question, read.text[slice(*character_span(read.begins, read.ends, *places))]
 
 
 def outcome(texts: list[str], wanted: str, room: bool) -> str:
@@ -48,7 +48,7 @@ def outcome(texts: list[str], wanted: str, room: bool) -> str:
         return "in no window as a whole" if room else "no token stands for it"
     if texts[0] == wanted.strip():
         return ALL
-    same = "the same by the official rules" if exact(texts[0], wanted) else "other text"
+    same = "the same by the official rules" if exact_match(texts[0], wanted) else "other text"
     return f"begins or ends inside a token, {same}"
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     given = parser.parse_args()
     split = SquadSplit(DataFolder.open(given.folder), given.split)
     c = SquadConfig(tokens_per_sample=given.tokens, stride=given.stride)
-    examples = WindowExamples(c, split, training=False)
+    examples = SquadExamples(c, split, training=False)
     found: dict[int, list[str]] = {}
     for question, text in read_back(examples):
         found.setdefault(question, []).append(text)
@@ -79,7 +79,7 @@ def main() -> None:
     rows = [[why, n, f"{n / total:.2%}"] for why, n in counts.most_common()]
     caption = f"{total:,} answers of {given.split} in {len(examples.lengths):,} windows"
     Table(
-        columns=("answer", "count", "share"), rows=rows, numbers=("share",), caption=caption
+        columns=("answer", "count", "share"), rows=rows, right_align=("share",), caption=caption
     ).print()
     print("\n".join(misses[: given.show]))
 

@@ -14,7 +14,7 @@ learn() { # SAVE_DIR [OPTION...]
   toolkit-train "$data" --config "$here/novels.yaml" --seeds "$seeds" --sweep.jobs "${JOBS:-2}" \
     --sweep.metric ppl --save-dir "$save" --max-update "$updates" "$@"
 }
-learn "$runs/absolute" --grid arch.positions=sinusoidal,learnt
+learn "$runs/absolute" --grid arch.positions=sinusoidal,learned
 learn "$runs/relative" --arch.positions none --grid arch.relative=t5,shaw,composite
 learn "$runs/neither" --arch.positions none
 print_tables language_modeling "$runs"

@@ -13,7 +13,7 @@ from toolkit.nn.attention import Attention, Content, Kernel, LinearProjections, 
 class DistanceBertConfig(EncoderConfig):
     radius: int = 32
     """Furthest offset with a penalty of its own, in tokens; farther ones share the outermost."""
-    longest = None  # without a table of positions sentences may be of any length
+    max_length = None  # without a table of positions sentences may be of any length
 
 
 class DistanceKernel(Kernel):

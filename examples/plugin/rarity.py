@@ -34,6 +34,6 @@ class Rarity(Task):
         states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
         return {"rarity": Classes(self.head(states[batch.places]), batch.targets)}
 
-    def measure(self, predictions):
+    def metrics(self, predictions):
         logits, targets = predictions["rarity"]
         return {"accuracy": Ratio((logits.argmax(-1) == targets).sum(), (targets != IGNORED).sum())}

@@ -9,7 +9,7 @@ runs="${RUNS:-taco-runs}" data="${DATA:-novels-data}"
 
 prepare_text "$data" "$@"
 learn() {
-  toolkit-train "$data" --user-dir "$here" --task mpm --task.samples blocks \
+  toolkit-train "$data" --user-dir "$here" --task mpm --task.sample-mode blocks \
     --seeds 0,1,2 --sweep.jobs "${JOBS:-2}" --batch-size 32 --max-update 1000 --lr 2e-3 \
     --warmup-updates 100 --log-interval 50 --validate-interval-updates 200 \
     --keep-last-epochs 1 "$@"

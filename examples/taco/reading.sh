@@ -15,7 +15,7 @@ case "$name" in
   *) usage "unknown benchmark $name: expected squad, race or swag." ;;
 esac
 [ -f "$data/meta.json" ] || toolkit-preprocess --format "$name" --trainpref "$3" ${4:+--validpref "$4"} \
-  --codec-from "$checkpoint" --destdir "$data"
+  --tokenizer-from "$checkpoint" --destdir "$data"
 toolkit-train "$data" --config "$here/$name.yaml" --finetune-from "$checkpoint" "${settings[@]}" \
-  --seeds "${SEEDS:-0,1,2,3,4}" --sweep.by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save \
+  --seeds "${SEEDS:-0,1,2,3,4}" --sweep.rank-by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save \
   --save-dir "${RUNS:-reading-runs}/$name" ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}

@@ -20,4 +20,6 @@ SMALL = TacoConfig(
 )
 register_arch("taco_192", SMALL)(taco)
 register_arch("taco_192_summed", replace(SMALL, attention_convolution=False))(taco)
-register_arch("bert_192", BertConfig(layers=4, width=192, heads=3, hidden_position=True))(bert)
+register_arch("bert_192", BertConfig(layers=4, width=192, heads=3, hidden_position_embedding=True))(
+    bert
+)

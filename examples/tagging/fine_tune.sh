@@ -35,7 +35,7 @@ train "$data/words" "$runs/conv_san" --arch "${ARCH:-conv_san_ud_conv2d}" --opti
 evaluate "$data/words" conv_san
 for saved in "$@"; do
   name="$(basename "$saved")" checkpoint="$saved/checkpoint_best"
-  prepare_treebank "$data/$name" "$treebank" --unseen-tags wrong --codec-from "$checkpoint"
+  prepare_treebank "$data/$name" "$treebank" --unseen-tags wrong --tokenizer-from "$checkpoint"
   train "$data/$name" "$runs/$name" --finetune-from "$checkpoint" --task.pooling "${POOLING:-mean}" \
     --lr "${LR:-5e-4}" --max-epoch "${EPOCHS:-5}"
   evaluate "$data/$name" "$name"

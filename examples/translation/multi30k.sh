@@ -24,7 +24,7 @@ translate() { # CHECKPOINT OUTPUT
   fi
 }
 for run in "$runs"/arch=*; do
-  [ -d "$run/averaged" ] || toolkit-average "$run" --last "${AVERAGE:-10}" --among epochs --output "$run/averaged"
+  [ -d "$run/averaged" ] || toolkit-average "$run" --last "${AVERAGE:-10}" --kind epochs --output "$run/averaged"
   translate "$run" "$run/best"
   translate "$run/averaged" "$run/averaged-10"
 done

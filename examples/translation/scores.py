@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.metrics.seed_summary import summary
+from toolkit.metrics.seed_summary import summarize
 from toolkit.metrics.translation import corpus_scores
 from toolkit.reporting.tables import Table
 
@@ -57,13 +57,13 @@ def main() -> None:
         sys.exit(f"{given.runs} has no translations of multi30k.sh.")
     lines: list[dict[str, Any]] = []
     for (arch, weights), scores in values.items():
-        means = {name: summary(found).mean for name, found in scores.items()}
+        means = {name: summarize(found).mean for name, found in scores.items()}
         line = {"architecture": arch, "weights": weights, **means, "bleu_by_seed": scores["bleu"]}
         lines.append({name: line[name] for name in COLUMNS})
     if given.into:
         given.into.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     rows = [[cell(value) for value in line.values()] for line in lines]
-    Table(columns=COLUMNS, rows=rows, numbers=COLUMNS[2:]).print()
+    Table(columns=COLUMNS, rows=rows, right_align=COLUMNS[2:]).print()
     for name, signature in signatures.items():
         print(f"{name}: {signature}")
 

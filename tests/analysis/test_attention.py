@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from toolkit.analysis.attention import attention, habits
-from toolkit.analysis.plots.attention import Map
+from toolkit.analysis.attention import attention, head_table
+from toolkit.analysis.plots.attention import HeadMap
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 
@@ -41,7 +41,7 @@ def test_every_head_of_every_layer_is_drawn_printed_and_written(drawn, tmp_path)
 
 def test_heads_are_averaged_on_demand(drawn):
     [_, one, two], _ = maps_of(drawn())
-    [_, mean], _ = maps_of(drawn(average_heads=True))
+    [_, mean], _ = maps_of(drawn(mean_heads=True))
     weights = [torch.tensor(m["weights"]) for m in (one, two, mean)]
     torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
     assert mean["head"] is None
@@ -49,7 +49,7 @@ def test_heads_are_averaged_on_demand(drawn):
 
 def test_one_mean_of_all_is_drawn_for_each_of_several_models(drawn, trained):
     [_, one, two, *_], _ = drawn()
-    records, said = drawn(average_all=True, path=[str(trained)] * 2)
+    records, said = drawn(mean=True, path=[str(trained)] * 2)
     assert [r["event"] for r in records] == [*["sentence", "map"] * 2, *["concentration"] * 4]
     weights = [torch.tensor(m["weights"]) for m in (one, two, records[1])]
     torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
@@ -65,7 +65,7 @@ def test_the_concentration_is_printed_and_written(drawn):
 
 def test_without_a_sentence_the_first_of_the_file_is_drawn(drawn, tmp_path):
     (tmp_path / "text").write_text("the cat\n\na mat and the cat saw how dogs run\n")
-    records, _ = drawn("", sentences=str(tmp_path / "text"), average_heads=True)
+    records, _ = drawn("", sentences=str(tmp_path / "text"), mean_heads=True)
     assert records[0]["tokens"] == drawn("the cat")[0][0]["tokens"]
     assert [r["short"] + r["sentences"] for r in records if "short" in r] == [2, 2]
 
@@ -77,7 +77,7 @@ def test_a_head_can_be_chosen(drawn):
 
 def test_the_habits_of_a_head_are_shares_of_its_attention():
     weights = [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
-    table = habits([Map(1, 1, weights)], [True, False, False])
+    table = head_table([HeadMap(1, 1, weights)], [True, False, False])
     [row] = table.rows
     assert [cell.strip() for cell in row[2:]] == ["16.7%", "33.3%", "50.0%", "16.7%", "1.3"]
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from toolkit.analysis.attention_distance import concentration, of_even_attention
+from toolkit.analysis.attention_distance import concentration, uniform_concentration
 
 
 def by_loops(weights):
@@ -36,7 +36,7 @@ def test_padding_changes_nothing():
 @pytest.mark.parametrize("tokens", [6, 9, 40])
 def test_even_attention_has_the_concentration_of_a_map_of_equal_weights(tokens):
     even = torch.full((1, tokens, tokens), 1 / tokens)
-    assert of_even_attention(tokens) == pytest.approx(concentration(even).item())
+    assert uniform_concentration(tokens) == pytest.approx(concentration(even).item())
 
 
 def test_five_tokens_are_all_near():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.analysis.extract_kernels import Text, added, learnt_kernels, names_of
+from toolkit.analysis.extract_kernels import TextBatch, add_sums, extract_kernels, name_kernels
 from toolkit.models.interface import Inputs
 from toolkit.nn.attention import FixedKernel, Relative
 
@@ -26,11 +26,11 @@ def text():
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [False] * 5])
     counted = ~padding
     counted[:, 0] = False
-    return Text(Inputs(tokens=tokens, padding=padding), counted)
+    return TextBatch(Inputs(tokens=tokens, padding=padding), counted)
 
 
 def test_fixed_kernels_are_their_taps_and_the_others_need_a_text(encoder):
-    kernels, unknown = learnt_kernels(encoder)
+    kernels, unknown = extract_kernels(encoder)
     assert [(k.layer, k.name, k.by) for k in kernels] == [
         (1, "fixed", "head"),
         (2, "fixed", "head"),
@@ -44,10 +44,10 @@ def test_query_kernels_are_averaged_over_the_tokens_that_count(encoder, text):
     seen = []
     attention = encoder.layers[1].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
-    found = learnt_kernels(encoder, [text]).kernels
+    found = extract_kernels(encoder, [text]).kernels
     query = next(k for k in found if (k.layer, k.name) == (2, "query"))
     taps = attention.map.terms[0].kernels[1](seen[-1]).detach()
-    values = [taps[b, 1, s, 3].item() for b in range(3) for s in range(5) if text.counted[b, s]]
+    values = [taps[b, 1, s, 3].item() for b in range(3) for s in range(5) if text.included[b, s]]
     want = torch.tensor(values, dtype=torch.float64)
     assert query.mean[1][3] == pytest.approx(want.mean().item(), abs=1e-6)
     assert query.deviation[1][3] == pytest.approx(want.std(correction=0).item(), abs=1e-5)
@@ -57,56 +57,56 @@ def test_taps_of_the_key_are_turned_to_the_offset_of_the_key_from_the_query(enco
     seen = []
     attention = encoder.layers[0].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
-    found = learnt_kernels(encoder, [text]).kernels
+    found = extract_kernels(encoder, [text]).kernels
     key = next(k for k in found if (k.layer, k.name) == (1, "key"))
-    taps = attention.map.terms[1].kernels[0](seen[-1]).detach().transpose(1, 2)[text.counted]
+    taps = attention.map.terms[1].kernels[0](seen[-1]).detach().transpose(1, 2)[text.included]
     assert key.mean[0][1] == pytest.approx(taps[:, 0, 3].mean().item(), abs=1e-6)
 
 
 def test_batches_add_up_to_one(encoder, text):
     rows = [
-        Text(
+        TextBatch(
             Inputs(*(None if x is None else x[i : i + 1] for x in text.inputs)),
-            text.counted[i : i + 1],
+            text.included[i : i + 1],
         )
         for i in range(3)
     ]
-    whole, parts = (learnt_kernels(encoder, t).kernels for t in ([text], rows))
+    whole, parts = (extract_kernels(encoder, t).kernels for t in ([text], rows))
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(torch.tensor(a.mean), torch.tensor(b.mean))
 
 
 def test_taps_of_longer_sentences_are_added_around_offset_zero():
-    [total] = added([torch.tensor([[1.0, 2, 3]])], [torch.ones(1, 5)])
+    [total] = add_sums([torch.tensor([[1.0, 2, 3]])], [torch.ones(1, 5)])
     assert total.tolist() == [[1, 2, 3, 4, 1]]
 
 
 def test_convolutions_have_a_row_for_each_channel():
     options = {**SHAPE, "fixed": False, "dynamic": False, "depthwise": True, "convolve": ["key"]}
     model = build_model("composite_bert_tiny", vocabulary_size=20, **options)
-    found = learnt_kernels(model).kernels
+    found = extract_kernels(model).kernels
     assert [k.name for k in found] == ["key convolution", "depthwise"] * 2
     weight = model.layers[0].attention.values.convolution.convolution.weight
     assert found[1].by == "channel" and found[1].mean == weight[:, 0].double().tolist()
 
 
 def test_a_model_without_kernels_has_none_and_reading_leaves_a_model_as_it_was(encoder, text):
-    assert learnt_kernels(build_model("bert_tiny", vocabulary_size=20)) == ([], [])
+    assert extract_kernels(build_model("bert_tiny", vocabulary_size=20)) == ([], [])
     encoder.train()
-    learnt_kernels(encoder, [text])
+    extract_kernels(encoder, [text])
     assert encoder.training and not any(m._forward_hooks for m in encoder.modules())
 
 
 def test_kernels_alike_in_one_layer_are_numbered():
     model = torch.nn.Module()
     model.layers = torch.nn.ModuleList([Relative([FixedKernel(1, 1), FixedKernel(1, 2)])])
-    names = names_of(model, ["layers.0.kernels.0", "layers.0.kernels.1"])
+    names = name_kernels(model, ["layers.0.kernels.0", "layers.0.kernels.1"])
     assert list(names.values()) == ["fixed 1", "fixed 2"]
 
 
 def test_numbers_of_offsets_counted_from_the_key_are_shown_from_the_query():
     encoder = build_model("conv_san_ud_pr", vocabulary_size=9, characters=5, layers=2)
-    (kernel,) = learnt_kernels(encoder).kernels
+    (kernel,) = extract_kernels(encoder).kernels
     assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "turned", [-59, -58])
     numbers = encoder.layers[0].attention.map.terms[1].kernels[0].numbers
     assert kernel.mean[0][59 + 3] == pytest.approx(numbers[0, 60 - 3].item())  # key 3 to the right

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit import build_model
-from toolkit.analysis.flops import META, flops_of, parts_of
+from toolkit.analysis.flops import META, count_flops, list_parts
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.models.encoder import Encoder
@@ -14,7 +14,7 @@ LENGTH, WIDTH, SYMBOLS = 24, 32, 60
 def counted(sizes=None, ranks=1, **options):
     options = {key.replace("__", "."): value for key, value in options.items()}
     given = {**SHAPE, "task": "mlm", "tokens_per_sample": LENGTH, "batch_size": 4, **options}
-    return flops_of(compose(given), sizes or Sizes(tokens=SYMBOLS), ranks=ranks)
+    return count_flops(compose(given), sizes or Sizes(tokens=SYMBOLS), ranks=ranks)
 
 
 def test_a_layer_costs_what_a_count_by_hand_says():
@@ -49,7 +49,7 @@ def test_the_last_layer_and_the_head_see_the_hidden_tokens_alone():
         ({"batch_size": None, "max_tokens": 100}, 1, 4, 1),
         ({"batch_size": 3, "max_tokens": 100}, 2, 3, 2),
         ({"update_freq": 3}, 2, 4, 6),
-        ({"global_batches": 6}, 2, 4, 6),
+        ({"micro_batches_per_update": 6}, 2, 4, 6),
     ],
 )
 def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micro_batches):
@@ -93,7 +93,7 @@ def test_a_million_updates_cost_what_table_7_of_convbert_says(
 ):
     options = {"arch": arch, "task": "rtd", "task.generator_size": generator_size}
     run = compose({**options, "batch_size": batch_size, "tokens_per_sample": 128})
-    found = flops_of(run, Sizes(tokens=30522))
+    found = count_flops(run, Sizes(tokens=30522))
     assert 1e6 * found.update == pytest.approx(published, rel=0.05)
 
 
@@ -118,7 +118,7 @@ def test_data_of_another_kind_must_be_given():
 def test_the_parts_are_the_layers_what_these_are_made_of_and_what_stands_beside_them():
     with META:
         learner = build_model("bert_tiny", vocabulary_size=SYMBOLS, task="mlm")
-    names = set(parts_of(learner))
+    names = set(list_parts(learner))
     assert {"encoder.embeddings", "encoder.layers.1", "task.head"} <= names
     assert (
         "encoder.layers.1.attention" in names and "encoder.layers.1.attention.output" not in names

@@ -2,22 +2,30 @@ import json
 
 import pytest
 
-from toolkit.analysis.flops import Both, Flops
-from toolkit.analysis.flops_report import facts, figures, of_checkpoint, of_run, rows, show, table
+from toolkit.analysis.flops import Flops, PassFlops
+from toolkit.analysis.flops_report import (
+    checkpoint_flops,
+    describe_flops,
+    flops_record,
+    flops_table,
+    part_rows,
+    print_flops,
+    run_flops,
+)
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.inspect import CountConfig
+from toolkit.config.commands.inspect import FlopsConfig
 from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
 
-A, F = Both(10, 20), Both(30, 60)
+A, F = PassFlops(10, 20), PassFlops(30, 60)
 PARTS = {
-    "encoder.embeddings": Both(4, 8),
+    "encoder.embeddings": PassFlops(4, 8),
     **{f"encoder.layers.{n}.attention": A for n in range(3)},
     **{f"encoder.layers.{n}.feed_forward": F for n in range(2)},
-    "encoder.layers.2.feed_forward": Both(1, 2),
-    "task.head": Both(5, 10),
+    "encoder.layers.2.feed_forward": PassFlops(1, 2),
+    "task.head": PassFlops(5, 10),
 }
 
 
@@ -31,7 +39,7 @@ def flops(**options):
 
 
 def test_layers_that_are_alike_are_one_row_and_have_what_they_are_made_of():
-    embeddings, layers, last, head = rows(PARTS)
+    embeddings, layers, last, head = part_rows(PARTS)
     assert (embeddings.name, head.name) == ("encoder.embeddings", "task.head")
     assert (layers.name, layers.alike) == ("encoder layers 1 to 2, each", 2)
     assert layers.each == (40, 80) and layers.inner == (("attention", A), ("feed_forward", F))
@@ -39,7 +47,7 @@ def test_layers_that_are_alike_are_one_row_and_have_what_they_are_made_of():
 
 
 def test_the_shares_of_all_parts_are_all():
-    found = table(flops())
+    found = flops_table(flops())
     shares = [row[-1] for row in found.rows if row[-1] and row[0] != "all"]
     assert sum(float(share.strip("%")) for share in shares) == pytest.approx(100, abs=0.2)
     assert found.rows[-1] == ["all", 100 / 2e6, 200 / 2e6, "100.0%"]
@@ -48,40 +56,40 @@ def test_the_shares_of_all_parts_are_all():
 def test_a_run_costs_its_updates_times_one():
     found = flops(max_update=1000)
     assert found.update == 3 * 300
-    assert (figures(found)["update"], figures(found)["run"]) == (900, 900_000)
-    assert facts(found)["update"] == (
+    assert (flops_record(found)["update"], flops_record(found)["run"]) == (900, 900_000)
+    assert describe_flops(found)["update"] == (
         "3 x 2 sentences of 16 tokens: 9.00e+02 FLOP forward and backward"
     )
-    assert facts(found)["run"] == "1,000 updates: 9.00e+05 FLOP"
+    assert describe_flops(found)["run"] == "1,000 updates: 9.00e+05 FLOP"
 
 
 def test_a_run_without_an_end_has_no_total():
-    assert figures(flops())["run"] is None
-    assert facts(flops())["run"] == "give --max-update for that of all updates"
+    assert flops_record(flops())["run"] is None
+    assert describe_flops(flops())["run"] == "give --max-update for that of all updates"
 
 
 def test_a_checkpoint_knows_its_batch_and_how_far_it_is(finished):
-    found = of_checkpoint(finished / "checkpoint_last")
-    assert (found.sentences, found.micro_batches, found.done) == (8, 1, 10)
-    assert facts(found)["so far"] == f"10 updates: {10 * found.update:.2e} FLOP"
-    assert "run" not in facts(found)  # it ends with its epochs
+    found = checkpoint_flops(finished / "checkpoint_last")
+    assert (found.sentences, found.micro_batches, found.completed_updates) == (8, 1, 10)
+    assert describe_flops(found)["so far"] == f"10 updates: {10 * found.update:.2e} FLOP"
+    assert "run" not in describe_flops(found)  # it ends with its epochs
 
 
 def test_data_say_how_many_symbols_there_are(data):
-    asked = CountConfig(flops=True)
+    asked = FlopsConfig(flops=True)
     symbols = len(DataFolder.open(data).vocabulary)
-    assert of_run(a_run(**{"data.folders": [str(data)]}), asked).sizes.tokens == symbols
-    assert of_run(a_run(), asked).sizes.tokens == 30522
-    assert of_run(a_run(), CountConfig(flops=True, vocabulary_size=99)).sizes.tokens == 99
+    assert run_flops(a_run(**{"data.dirs": [str(data)]}), asked).sizes.tokens == symbols
+    assert run_flops(a_run(), asked).sizes.tokens == 30522
+    assert run_flops(a_run(), FlopsConfig(flops=True, vocabulary_size=99)).sizes.tokens == 99
     with pytest.raises(
         ToolkitError, match=r"--vocabulary-size must be left out where data are giv"
     ):
-        of_run(a_run(**{"data.folders": [str(data)]}), CountConfig(flops=True, vocabulary_size=99))
+        run_flops(a_run(**{"data.dirs": [str(data)]}), FlopsConfig(flops=True, vocabulary_size=99))
 
 
 def test_programs_get_every_part_and_the_sums(capsys):
     with Output("-") as output:
-        show(flops(max_update=10), output)
+        print_flops(flops(max_update=10), output)
     said = capsys.readouterr()
     *parts, whole = map(json.loads, said.out.splitlines())
     assert parts[0] == {

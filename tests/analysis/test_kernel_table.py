@@ -1,4 +1,4 @@
-from toolkit.analysis.kernel_table import KernelRows, strongest, table
+from toolkit.analysis.kernel_table import KernelRows, count_peaks, kernel_table
 
 OFFSETS = ["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"]
 HEADS = KernelRows(1, "query", "head", range(-4, 5), [[0.5] * 9, [-1.0] * 9], [[0.1] * 9] * 2)
@@ -13,7 +13,7 @@ CHANNELS = KernelRows(
 
 
 def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
-    found = table([HEADS], None)
+    found = kernel_table([HEADS], None)
     assert found.columns == [
         "layer",
         "kernel",
@@ -24,23 +24,23 @@ def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
 
 
 def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
-    found = table([HEADS], 80)
+    found = kernel_table([HEADS], 80)
     assert found.columns[3:] == OFFSETS[1:-1]
     assert found.caption.endswith("offsets beyond 3 are left out here")
 
 
 def test_nothing_is_said_to_be_left_out_where_all_offsets_are_shown():
-    assert "left out" not in table([HEADS.within(3)], 80).caption
+    assert "left out" not in kernel_table([HEADS.crop(3)], 80).caption
 
 
 def test_channels_are_counted_by_the_offset_that_they_look_at_most():
-    assert strongest(CHANNELS) == [2, 0, 1]
-    [row] = table([CHANNELS], None).rows
+    assert count_peaks(CHANNELS) == [2, 0, 1]
+    [row] = kernel_table([CHANNELS], None).rows
     assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
 
 
 def test_heads_and_far_offsets_can_be_left_out():
-    found = HEADS.of_heads([2]).within(1)
+    found = HEADS.select_heads([2]).crop(1)
     assert found.offsets == [-1, 0, 1] and found.mean == [[-1.0] * 3]
-    assert found.deviation == [[0.1] * 3] and found.record()["heads"] == [2]
-    assert CHANNELS.of_heads([7]) is CHANNELS
+    assert found.deviation == [[0.1] * 3] and found.to_record()["heads"] == [2]
+    assert CHANNELS.select_heads([7]) is CHANNELS

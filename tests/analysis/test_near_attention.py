@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from toolkit.analysis.attention_distance import (
-    Near,
+    AttentionLocality,
     concentration,
-    near_of,
-    of_even_attention,
-    table,
+    locality_table,
+    measure_locality,
+    uniform_concentration,
 )
 from toolkit.analysis.extract_attention import attention_maps
-from toolkit.analysis.read_text import marked
+from toolkit.analysis.read_text import encode_with_special_tokens
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.models.interface import Inputs
@@ -26,13 +26,15 @@ def learner(trained):
 
 def near(learner, lines=LINES, **options):
     c = PlotConfig(what=["attention"], path=["run"], sentences="text", **options)
-    return near_of("run", learner, lines, c)
+    return measure_locality("run", learner, lines, c)
 
 
 def test_it_is_the_mean_over_the_sentences_of_each_ones_own(learner):
     expected = []
     for line in LINES[:2]:
-        [layer] = attention_maps(learner.encoder, Inputs(torch.tensor([marked(learner, line)])))
+        [layer] = attention_maps(
+            learner.encoder, Inputs(torch.tensor([encode_with_special_tokens(learner, line)]))
+        )
         expected.append(concentration(layer.mean(1)).item())
     everything, only = near(learner)
     assert everything.mean == pytest.approx(sum(expected) / 2, rel=1e-5)
@@ -41,15 +43,15 @@ def test_it_is_the_mean_over_the_sentences_of_each_ones_own(learner):
 
 
 def test_sentences_too_short_to_have_far_tokens_are_counted_apart(learner):
-    short = [line for line in LINES if len(marked(learner, line)) < 6]
+    short = [line for line in LINES if len(encode_with_special_tokens(learner, line)) < 6]
     assert (near(learner)[0].sentences, near(learner)[0].short) == (2, len(short)) == (2, 1)
     nothing = near(learner, ["the"])[0]
     assert nothing.mean is None and nothing.sentences == 0
 
 
 def test_attention_to_all_alike_is_told_beside_it(learner):
-    tokens = len(marked(learner, LINES[0]))
-    assert near(learner, LINES[:1])[0].even == pytest.approx(of_even_attention(tokens))
+    tokens = len(encode_with_special_tokens(learner, LINES[0]))
+    assert near(learner, LINES[:1])[0].even == pytest.approx(uniform_concentration(tokens))
 
 
 def test_heads_can_be_chosen(learner):
@@ -68,14 +70,14 @@ def test_attention_that_never_leaves_the_near_tokens_is_all_near(learner, monkey
     monkeypatch.setattr("toolkit.analysis.attention_distance.attention_maps", diagonal)
     found = near(learner)
     assert (found[0].mean, found[0].deviation, found[0].near_rate) == (math.inf, None, 1.0)
-    assert "inf          -  100.0%" in table(found, several=False).text()
+    assert "inf          -  100.0%" in locality_table(found, several=False).text()
 
 
 def test_the_table_says_over_how_many_sentences_and_what_was_left_out():
     rows = [
-        Near("run", None, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
-        Near("run", 1, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
+        AttentionLocality("run", None, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
+        AttentionLocality("run", 1, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
     ]
-    text = table(rows, several=False).text()
+    text = locality_table(rows, several=False).text()
     assert "mean over 40 sentences, 2 without such left out" in text
     assert "mean   0.50000    0.10000  33.3%  0.20000" in text and "checkpoint" not in text

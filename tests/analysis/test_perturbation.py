@@ -4,8 +4,13 @@ import math
 import pytest
 import torch
 
-from toolkit.analysis.perturbation import difference, perturbation, table, words_of
-from toolkit.analysis.plots.perturbation import Difference
+from toolkit.analysis.perturbation import (
+    compare_vectors,
+    difference_table,
+    perturbation,
+    split_words,
+)
+from toolkit.analysis.plots.perturbation import VectorDifference
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 
@@ -33,7 +38,7 @@ def compared(trained, tmp_path, capsys):
 
 def test_distance_and_angle_are_those_of_the_paper():
     vectors = [{"w": torch.tensor([3.0, 4.0])}, {"w": torch.tensor([0.0, 10.0])}]
-    found = difference(vectors, (0, 1), "w", "run")
+    found = compare_vectors(vectors, (0, 1), "w", "run")
     assert found.distance == pytest.approx(math.sqrt(9 + 36) / 5)
     assert found.angle == pytest.approx(math.degrees(math.acos(0.8)))
     assert found.sentences == (1, 2)
@@ -55,7 +60,7 @@ def test_a_sentence_equals_itself(compared):
 
 
 class Spelt:
-    """Letters as tokens, @ begins a word: a codec whose pieces can be read off."""
+    """Letters as tokens, @ begins a word: a tokenizer whose pieces can be read off."""
 
     def __init__(self, text):
         self.symbols = ["[CLS]", *text, "[SEP]"]
@@ -69,14 +74,17 @@ class Spelt:
 
 def test_the_pieces_of_a_word_stand_together_without_its_punctuation():
     text = "@Cats,@(do-g)@--@a"
-    found = dict(words_of(Spelt(text), range(len(text) + 2)))
+    found = dict(split_words(Spelt(text), range(len(text) + 2)))
     assert list(found) == ["cats", "do-g", "a"]
     assert found["cats"] == [2, 3, 4, 5] and found["do-g"] == [9, 10, 11, 12] and found["a"] == [18]
 
 
 def test_a_word_that_one_checkpoint_lacks_leaves_the_columns_of_the_others_where_they_are():
-    found = [Difference("a", (1, 2), "x", 1.0, 2.0), Difference("b", (1, 2), "y", 3.0, 4.0)]
-    assert table(found, ["a", "b"]).rows == [
+    found = [
+        VectorDifference("a", (1, 2), "x", 1.0, 2.0),
+        VectorDifference("b", (1, 2), "y", 3.0, 4.0),
+    ]
+    assert difference_table(found, ["a", "b"]).rows == [
         ["1, 2", "x", "1.000", "2.000", "-", "-"],
         ["1, 2", "y", "-", "-", "3.000", "4.000"],
     ]

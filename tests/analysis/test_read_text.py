@@ -3,25 +3,25 @@ import torch
 
 from toolkit import build_model
 from toolkit.analysis import read_text
-from toolkit.analysis.read_text import batches, limit, loaded, read_lines
+from toolkit.analysis.read_text import batch_lines, load_reader, max_length, read_lines
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 
 
 def test_the_tokens_that_count_are_those_of_the_text_itself(trained):
     learner = load_checkpoint(trained)
-    [batch] = batches(learner, ["the cat sat on a mat", "dogs [MASK]"])
-    special = torch.tensor(learner.codec.vocabulary.special)
+    [batch] = batch_lines(learner, ["the cat sat on a mat", "dogs [MASK]"])
+    special = torch.tensor(learner.tokenizer.vocabulary.special)
     tokens = batch.inputs.tokens
     assert batch.inputs.padding.any() and not batch.inputs.padding[1].any()
-    assert batch.counted.equal(~torch.isin(tokens, special))
-    assert learner.codec.decode(tokens[1][batch.counted[1]].tolist()) == "the cat sat on a mat"
+    assert batch.included.equal(~torch.isin(tokens, special))
+    assert learner.tokenizer.decode(tokens[1][batch.included[1]].tolist()) == "the cat sat on a mat"
 
 
 def test_a_long_line_is_read_as_far_as_the_model_reads(trained):
     learner = load_checkpoint(trained)
-    [batch] = batches(learner, ["the cat " * 500])
-    assert batch.inputs.tokens.shape == (1, limit(learner))
+    [batch] = batch_lines(learner, ["the cat " * 500])
+    assert batch.inputs.tokens.shape == (1, max_length(learner))
 
 
 def test_blank_lines_and_a_byte_order_mark_are_no_sentences(tmp_path):
@@ -45,9 +45,9 @@ def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
 
 
 def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, monkeypatch):
-    monkeypatch.setattr("toolkit.models.encoder.Encoder.reads_words", True, raising=False)
+    monkeypatch.setattr("toolkit.models.encoder.Encoder.is_word_level", True, raising=False)
     with pytest.raises(ToolkitError, match=r"must read plain text to be shown some, but that of"):
-        loaded(str(trained), "cpu")
+        load_reader(str(trained), "cpu")
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_a_model_that_writes_is_shown_no_text(arch, task, monkeypatch):
     learner = build_model(arch, vocabulary_size=20, task=task)
     monkeypatch.setattr(read_text, "load_checkpoint", lambda path: learner)
     with pytest.raises(ToolkitError, match=r"must read alone to be shown text, but that of a wri"):
-        loaded("a", "cpu")
+        load_reader("a", "cpu")

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from toolkit.checkpoints.folder_lock import NAME, Lock
+from toolkit.checkpoints.folder_lock import NAME, FolderLock
 from toolkit.common.errors import ToolkitError
 
 CONTEXT = multiprocessing.get_context("fork")
@@ -17,7 +17,7 @@ CONTEXT = multiprocessing.get_context("fork")
 
 def asked(folder, answers):
     try:
-        Lock(folder).acquire()
+        FolderLock(folder).acquire()
     except ToolkitError as error:
         answers.put(str(error))
     else:
@@ -57,7 +57,7 @@ def without_flock(monkeypatch):
 
 
 def test_a_second_process_is_refused_with_the_host_and_number_of_the_first(tmp_path):
-    lock = Lock(tmp_path)
+    lock = FolderLock(tmp_path)
     lock.acquire()
     told = refused(tmp_path)
     assert "checkpoint.save_dir must belong to one run at a time, but in" in told
@@ -68,7 +68,7 @@ def test_a_second_process_is_refused_with_the_host_and_number_of_the_first(tmp_p
 
 
 def test_a_released_lock_leaves_no_file(tmp_path):
-    lock = Lock(tmp_path)
+    lock = FolderLock(tmp_path)
     lock.acquire()
     assert (tmp_path / NAME).exists()
     lock.release()
@@ -76,13 +76,13 @@ def test_a_released_lock_leaves_no_file(tmp_path):
 
 
 def test_a_lock_goes_with_what_holds_it(tmp_path):
-    Lock(tmp_path).acquire()
+    FolderLock(tmp_path).acquire()
     gc.collect()
     assert refused(tmp_path) == ""
 
 
 def test_one_process_may_hold_it_twice_until_both_let_go(tmp_path):
-    first, second = Lock(tmp_path), Lock(tmp_path)
+    first, second = FolderLock(tmp_path), FolderLock(tmp_path)
     first.acquire()
     second.acquire()
     first.release()
@@ -92,7 +92,7 @@ def test_one_process_may_hold_it_twice_until_both_let_go(tmp_path):
 
 
 def hold(folder, ready):
-    lock = Lock(folder)
+    lock = FolderLock(folder)
     lock.acquire()
     child = os.fork()
     if child == 0:
@@ -110,7 +110,7 @@ def test_a_killed_process_leaves_the_lock_to_the_next_even_where_its_child_lives
         assert f"process {process.pid} on" in refused(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        Lock(tmp_path).acquire()
+        FolderLock(tmp_path).acquire()
     finally:
         os.kill(child, signal.SIGKILL)
     assert f"took the save folder over from process {process.pid}" in caplog.text
@@ -119,12 +119,12 @@ def test_a_killed_process_leaves_the_lock_to_the_next_even_where_its_child_lives
 def test_without_locks_of_the_file_system_a_living_process_is_respected(tmp_path, without_flock):
     leave(tmp_path, pid=os.getppid())
     with pytest.raises(ToolkitError, match=rf"process {os.getppid()} on .* If it is gone, remove"):
-        Lock(tmp_path).acquire()
+        FolderLock(tmp_path).acquire()
 
 
 def test_without_locks_of_the_file_system_a_dead_process_is_not(tmp_path, without_flock, gone):
     leave(tmp_path, pid=gone)
-    lock = Lock(tmp_path)
+    lock = FolderLock(tmp_path)
     lock.acquire()
     assert json.loads((tmp_path / NAME).read_text())["pid"] == os.getpid()
 
@@ -132,7 +132,7 @@ def test_without_locks_of_the_file_system_a_dead_process_is_not(tmp_path, withou
 def test_without_locks_of_the_file_system_another_host_is_believed(tmp_path, without_flock, gone):
     leave(tmp_path, host="elsewhere", pid=gone)
     with pytest.raises(ToolkitError, match=rf"process {gone} on elsewhere \(since noon\)\. Wait"):
-        Lock(tmp_path).acquire()
+        FolderLock(tmp_path).acquire()
 
 
 def test_a_lock_file_that_its_holder_removed_meanwhile_is_made_anew(tmp_path, monkeypatch):
@@ -144,6 +144,6 @@ def test_a_lock_file_that_its_holder_removed_meanwhile_is_made_anew(tmp_path, mo
             removed.append((tmp_path / NAME).unlink())
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    lock = Lock(tmp_path)
+    lock = FolderLock(tmp_path)
     lock.acquire()
     assert removed and refused(tmp_path)

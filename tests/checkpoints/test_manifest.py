@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 @pytest.fixture
 def sealed(tmp_path):
     (tmp_path / "weights").write_bytes(bytes(range(256)))
-    manifest.seal(tmp_path, {"update": 3, "reasons": ["epoch"]})
+    manifest.write(tmp_path, {"update": 3, "reasons": ["epoch"]})
     return tmp_path
 
 
@@ -59,7 +59,7 @@ def test_numbers_that_are_none_in_a_manifest_are_damage(sealed):
 @pytest.mark.parametrize("files", [[], {"a": 1}, {f"{n}": "" for n in range(10_001)}])
 def test_a_list_of_files_that_is_none_is_damage(sealed, files):
     facts = manifest.read(sealed)
-    (sealed / "manifest.json").write_text(manifest.text_of({**facts, "files": files}))
+    (sealed / "manifest.json").write_text(manifest.to_text({**facts, "files": files}))
     with pytest.raises(ToolkitError, match="is damaged"):
         manifest.read(sealed)
 
@@ -68,7 +68,7 @@ def test_a_list_of_files_that_is_none_is_damage(sealed, files):
 def test_a_name_that_leads_elsewhere_is_refused(sealed, name):
     (sealed / "link").symlink_to("/etc/hostname")
     with pytest.raises(ToolkitError, match="must name files of its own folder, but names"):
-        manifest.inside(sealed, name)
+        manifest.resolve_inside(sealed, name)
 
 
 def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path):
@@ -85,7 +85,7 @@ def test_other_json_is_damaged(sealed, text):
 
 def test_a_newer_format_asks_for_an_upgrade(sealed):
     facts = manifest.read(sealed)
-    (sealed / "manifest.json").write_text(manifest.text_of({**facts, "format": 9}))
+    (sealed / "manifest.json").write_text(manifest.to_text({**facts, "format": 9}))
     with pytest.raises(ToolkitError, match=r"written by format 9, this toolkit reads up to 1"):
         manifest.read(sealed)
 

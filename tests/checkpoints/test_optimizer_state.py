@@ -26,17 +26,17 @@ def trained(make, layer):
 def test_state_goes_by_name_whatever_the_order_of_the_parameters(make):
     torch.manual_seed(0)
     layer = nn.Linear(2, 3)
-    saved = optimizer_state.tensors(trained(make, layer), layer)
+    saved = optimizer_state.collect_state(trained(make, layer), layer)
     reordered = make(reversed(list(layer.parameters())))
     optimizer_state.restore(reordered, layer, saved)
-    again = optimizer_state.tensors(reordered, layer)
+    again = optimizer_state.collect_state(reordered, layer)
     assert saved.keys() == again.keys() and any(k.startswith("weight::") for k in saved)
     assert all(torch.equal(saved[k], again[k]) for k in saved)
 
 
 def test_state_of_another_learner_is_refused():
     layer = nn.Linear(2, 3)
-    saved = optimizer_state.tensors(trained(torch.optim.Adam, layer), layer)
+    saved = optimizer_state.collect_state(trained(torch.optim.Adam, layer), layer)
     with pytest.raises(ToolkitError, match=r"'other' is none of its parameters"):
         optimizer_state.restore(torch.optim.Adam(layer.parameters()), nn.Bilinear(1, 1, 1), {
             "weight::step": saved["weight::step"], "other::step": saved["weight::step"]

@@ -39,7 +39,7 @@ def test_links_are_relative_and_replaced(saves):
         write(saves, update)
         saves.link(LAST, f"checkpoint_e1_u{update}")
     assert os.readlink(saves.path / LAST) == "checkpoint_e1_u2"
-    assert saves.target(LAST).name == "checkpoint_e1_u2" and saves.target(BEST) is None
+    assert saves.resolve_link(LAST).name == "checkpoint_e1_u2" and saves.resolve_link(BEST) is None
 
 
 def test_checkpoints_are_ordered_by_update_whatever_the_clock_says(saves):
@@ -52,7 +52,7 @@ def test_the_last_one_is_tried_first_and_then_the_newest(saves):
     for update in (1, 2, 3):
         write(saves, update)
     saves.link(LAST, "checkpoint_e1_u2")
-    assert [path.name[-1] for path in saves.candidates()] == ["2", "3", "1"]
+    assert [path.name[-1] for path in saves.resume_candidates()] == ["2", "3", "1"]
 
 
 def test_what_links_point_at_is_never_dropped(saves):
@@ -60,7 +60,7 @@ def test_what_links_point_at_is_never_dropped(saves):
         write(saves, update)
     saves.link(BEST, "checkpoint_e1_u1")
     saves.link(LAST, "checkpoint_e1_u2")
-    saves.drop(saves.checkpoints())
+    saves.delete_checkpoints(saves.checkpoints())
     assert names(saves) == [BEST, "checkpoint_e1_u1", "checkpoint_e1_u2", LAST]
 
 
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_reason(tmp_path):
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    monkeypatch.setattr("toolkit.checkpoints.save_folder.PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("toolkit.checkpoints.save_folder.RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
 
 def test_a_write_that_fails_once_is_tried_again(saves, no_pauses):

@@ -10,32 +10,32 @@ from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
 from toolkit.checkpoints import manifest, optimizer_state, sharded
-from toolkit.checkpoints.save_folder import NotSaved, SaveFolder
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import whole
-from toolkit.training.run import Run, run
+from toolkit.distributed.fsdp import to_full
+from toolkit.training.run import TrainingRun, run
 
 
 def values(training):
     """Weights and optimizer of a run by name: a digest of each tensor's bytes."""
     learner, optimizer = training.trainer.learner, training.trainer.optimizer
-    tensors = {**learner.state_dict(), **optimizer_state.tensors(optimizer, learner)}
+    tensors = {**learner.state_dict(), **optimizer_state.collect_state(optimizer, learner)}
     return {
-        name: hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
+        name: hashlib.sha256(to_full(tensor).numpy().tobytes()).hexdigest()
         for name, tensor in tensors.items()
     }
 
 
 def made(config, world, train=True, until=None):
     """What a run has in memory at its end, or where it would go on from."""
-    training = Run(config, world)
+    training = TrainingRun(config, world)
 
     def advance(step):
         if step.update == until:
-            training.trainer.ask_to_stop()
+            training.trainer.request_stop()
 
-    training.advance = advance
+    training.advance_progress_bar = advance
     try:
         if train:
             training.fit()
@@ -61,8 +61,8 @@ def test_what_one_process_saved_is_what_sharded_ranks_go_on_from(config, ranks):
 
 def test_a_sharded_run_ends_as_one_process_does(config, ranks, tmp_path):
     """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
-    whole = run(config(save_dir=str(tmp_path / "whole"), global_batches=2))
-    how = {"save_dir": str(tmp_path / "cut"), "global_batches": 2}
+    whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))
+    how = {"save_dir": str(tmp_path / "cut"), "micro_batches_per_update": 2}
     made(config(**how), World(), until=2)
     ranks(lambda world: made(config(**how, sharding="full"), world, until=5) and None)
     again = run(config(**how))
@@ -74,7 +74,7 @@ def test_a_sharded_run_ends_as_one_process_does(config, ranks, tmp_path):
 def test_a_sharded_checkpoint_is_one_of_a_whole_learner_too(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     folder = tmp_path / "run" / "checkpoint_last"
-    names = [path.relative_to(folder).as_posix() for path in sharded.of(folder)]
+    names = [path.relative_to(folder).as_posix() for path in sharded.list_shards(folder)]
     assert names == [f"sharded/share_0000{n}_of_00002.safetensors" for n in (1, 2)]
     assert set(names) < manifest.verify(folder)["files"].keys()
     learner = load_checkpoint(folder)
@@ -85,21 +85,23 @@ def test_a_sharded_checkpoint_is_one_of_a_whole_learner_too(config, ranks, tmp_p
 
 def test_a_damaged_share_is_passed_over(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
-    share = sharded.of(tmp_path / "run" / "checkpoint_last")[1]
+    share = sharded.list_shards(tmp_path / "run" / "checkpoint_last")[1]
     share.write_bytes(share.read_bytes()[:-1] + b"\x01")
     with pytest.raises(ToolkitError, match=r"share_00002_of_00002\.safetensors must have the dig"):
         manifest.verify(tmp_path / "run" / "checkpoint_last")
 
 
 def test_a_rank_that_cannot_write_keeps_all_from_saving(ranks, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharded, "PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(sharded, "RETRY_DELAYS_SECONDS", (0.0,))
 
     def save(world):
         if world.rank == 1:
-            monkeypatch.setattr(sharded, "write_share", full)
+            monkeypatch.setattr(sharded, "write_shard", full)
         try:
-            sharded.write(SaveFolder(tmp_path), "checkpoint_e1_u1", {"a": torch.ones(2)}, world)
-        except NotSaved as error:
+            sharded.write_rank_shard(
+                SaveFolder(tmp_path), "checkpoint_e1_u1", {"a": torch.ones(2)}, world
+            )
+        except CheckpointSaveError as error:
             return str(error)
         return None
 
@@ -114,7 +116,7 @@ def test_shares_on_different_disks_are_told(tmp_path):
     (tmp_path / "written").mkdir()
     (tmp_path / "written" / "share_00001_of_00002.safetensors").touch()
     with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
-        sharded.adopt(tmp_path / "written", tmp_path, 2)
+        sharded.link_shards(tmp_path / "written", tmp_path, 2)
 
 
 @pytest.mark.slow

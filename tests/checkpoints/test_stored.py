@@ -7,9 +7,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.distributed import checkpoint as dcp
 
-from toolkit.checkpoints.tensor_files import opened, write_share
+from toolkit.checkpoints.tensor_files import open_tensors, write_shard
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import shard
+from toolkit.distributed.fsdp import apply_fsdp
 
 
 class Tables(nn.Module):
@@ -29,16 +29,16 @@ def shares(ranks, tmp_path, request):
 
     def write(world):
         learner = tables()
-        shard(learner, [], world)
+        apply_fsdp(learner, [], world)
         mine = {**learner.state_dict(), "one::step": torch.tensor(3.0)}
-        write_share(tmp_path / f"{world.rank}.safetensors", mine, first=world.first)
+        write_shard(tmp_path / f"{world.rank}.safetensors", mine, is_main=world.first)
 
     ranks(write, request.param)
     return sorted(tmp_path.glob("*.safetensors"))
 
 
 def test_the_shares_of_all_ranks_are_the_whole(shares):
-    found = opened(shares)
+    found = open_tensors(shares)
     for name, tensor in tables().state_dict().items():
         assert found[name].shape == tensor.shape and torch.equal(found[name][...], tensor)
         assert torch.equal(found[name][:], tensor)
@@ -46,7 +46,7 @@ def test_the_shares_of_all_ranks_are_the_whole(shares):
 
 
 def test_rows_are_read_across_files(shares):
-    table, found = tables().seven.weight, opened(shares)["seven.weight"]
+    table, found = tables().seven.weight, open_tensors(shares)["seven.weight"]
     for begin in range(8):
         for end in range(begin, 8):
             assert torch.equal(found[begin:end], table[begin:end])
@@ -64,12 +64,12 @@ def test_torchs_distributed_checkpoint_reads_the_shares(shares):
 
 def test_a_share_that_is_missing_is_told(shares):
     with pytest.raises(ToolkitError, match=r"must go on with row 0 of seven\.\w+, but has shape"):
-        opened(shares[1:])
+        open_tensors(shares[1:])
 
 
 def test_a_plain_file_is_one_share(tmp_path):
     save_file({"a": torch.arange(6.0).view(3, 2)}, tmp_path / "a.safetensors")
-    assert opened([tmp_path / "a.safetensors"])["a"][1:].tolist() == [[2, 3], [4, 5]]
+    assert open_tensors([tmp_path / "a.safetensors"])["a"][1:].tolist() == [[2, 3], [4, 5]]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_header_with_nonsense_is_refused(tmp_path, header):
     file = tmp_path / "a.safetensors"
     save_file({"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": header})
     with pytest.raises(ToolkitError, match=r"a\.safetensors must hold safetensors, but does not"):
-        opened([file])
+        open_tensors([file])
 
 
 def test_offsets_that_leave_a_gap_are_refused(tmp_path):
@@ -88,13 +88,13 @@ def test_offsets_that_leave_a_gap_are_refused(tmp_path):
         {"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": json.dumps({"a": {"saved_offsets": [1]}})}
     )
     with pytest.raises(ToolkitError, match=r"must go on with row 0 of a, but has shape \[2\] from"):
-        opened([file])
+        open_tensors([file])
 
 
 def test_nothing_but_the_header_is_read_before_rows_are_asked_for(tmp_path):
     file = tmp_path / "a.safetensors"
     save_file({"a": torch.ones(2)}, file)
-    found = opened([file])
+    found = open_tensors([file])
     assert torch.equal(found["a"][...], load_file(file)["a"])
     file.unlink()
     with pytest.raises(ToolkitError, match="must hold safetensors"):

@@ -3,13 +3,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolkit.cli.plot import PICTURES
+from toolkit.cli.plot import PLOTS
 from toolkit.config.commands.plot import KINDS
 
 COMMANDS = {
     "preprocess": "toolkit.data.preprocess.preprocess",
     "train": "toolkit.training.run.run",
-    "validate": "toolkit.commands.validate.evaluate",
+    "validate": "toolkit.commands.validate.evaluate_checkpoints",
     "generate": "toolkit.commands.generate.generate",
     "average": "toolkit.commands.average.average",
     "convert": "toolkit.conversion.convert.convert",
@@ -40,22 +40,22 @@ def test_the_words_of_a_command_reach_its_config(monkeypatch):
     seen = []
     monkeypatch.setattr(COMMANDS["validate"], seen.append)
     importlib.import_module("toolkit.cli.validate").main(WORDS["validate"])
-    assert (seen[0].folders, seen[0].path) == (["data"], ["one", "two"])
+    assert (seen[0].dirs, seen[0].path) == (["data"], ["one", "two"])
 
 
 @pytest.mark.parametrize("several", [["--seeds", "0,1"], ["--grid", "arch.layers=1,2"]])
 def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     seen = []
-    monkeypatch.setattr("toolkit.sweep.sweep.sweep", lambda *given: seen.append(given) or 3)
+    monkeypatch.setattr("toolkit.sweep.sweep.run_sweep", lambda *given: seen.append(given) or 3)
     words = [*WORDS["train"], *several]
     assert importlib.import_module("toolkit.cli.train").main(words) == 3
-    assert seen[0][0] == words and seen[0][1].asked
+    assert seen[0][0] == words and seen[0][1].is_sweep
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_picture_calls_its_own_function(kind, monkeypatch):
     seen = []
-    monkeypatch.setattr(f"{PICTURES[kind]}.{kind}", seen.append)
+    monkeypatch.setattr(f"{PLOTS[kind]}.{kind}", seen.append)
     of_runs = kind in ("curve", "confusion")
     words = [kind, "run"] if of_runs else [kind, "--path", "run"]
     words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))

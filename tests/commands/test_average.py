@@ -12,17 +12,17 @@ from toolkit.checkpoints.load import (
     read_tensors,
     write_tensors,
 )
-from toolkit.commands.average import average, mean_of
-from toolkit.commands.describe_checkpoint import describe
-from toolkit.commands.validate import evaluate
+from toolkit.commands.average import average, average_tensors
+from toolkit.commands.describe_checkpoint import describe_checkpoint
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.commands.validate import ValidateConfig
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 @pytest.fixture(scope="module")
@@ -62,26 +62,26 @@ def test_an_average_is_used_like_any_checkpoint(trained, tmp_path, config, data)
     folder = averaged(tmp_path / "mean", trained, last=2)
     learner = load_checkpoint(folder)
     words = read_tensors(folder / MODEL)["encoder.embeddings.words.weight"]
-    assert torch.equal(learner.encoder.words.weight, words)
-    found = evaluate(ValidateConfig(folders=[str(data)], path=[str(folder)]))
+    assert torch.equal(learner.encoder.token_embedding.weight, words)
+    found = evaluate_checkpoints(ValidateConfig(dirs=[str(data)], path=[str(folder)]))
     assert found[str(folder)]["valid"]["examples"] == 9
-    start = Run(config(finetune_from=str(folder), save_dir=str(tmp_path / "more")), World())
+    start = TrainingRun(config(finetune_from=str(folder), save_dir=str(tmp_path / "more")), World())
     start.close()
-    assert torch.equal(start.trainer.learner.encoder.words.weight, words)
+    assert torch.equal(start.trainer.learner.encoder.token_embedding.weight, words)
 
 
 def test_no_run_goes_on_from_an_average_and_the_reason_is_told(trained, tmp_path, config):
     folder = averaged(tmp_path / "mean", trained, last=2)
     with pytest.raises(ToolkitError, match=r"is an average of 2 and has no optimizer. Start from"):
-        Run(config(restore_file=str(folder), save_dir=str(tmp_path / "more")), World())
+        TrainingRun(config(restore_file=str(folder), save_dir=str(tmp_path / "more")), World())
 
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
         ({"last": 3}, ["6", "8", "10"]),
-        ({"last": 2, "among": "epochs"}, ["5", "10"]),
-        ({"last": 2, "among": "updates"}, ["6", "8"]),
+        ({"last": 2, "kind": "epochs"}, ["5", "10"]),
+        ({"last": 2, "kind": "updates"}, ["6", "8"]),
     ],
 )
 def test_the_newest_of_a_save_folder_are_chosen(trained, tmp_path, options, wanted):
@@ -106,7 +106,7 @@ def test_programs_are_told_as_json_lines(trained, tmp_path):
 
 def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
     folder = averaged(tmp_path / "mean", trained, last=2)
-    rows = describe(folder, verify=True)
+    rows = describe_checkpoint(folder, verify=True)
     assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["place"]
 
 
@@ -161,7 +161,7 @@ def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, mo
             one = type("", (), {"fingerprint": "read alike"})
             return type("", (), {"vocabulary": one, "fingerprint": f"written in {folder.name}"})
 
-    monkeypatch.setattr(module, "Codec", Other)
+    monkeypatch.setattr(module, "Tokenizer", Other)
     with pytest.raises(ToolkitError, match=r"must be of one vocabulary to be averaged"):
         averaged(tmp_path / "mean", trained, last=2)
 
@@ -172,9 +172,9 @@ def test_checkpoints_of_the_other_direction_are_refused(trained, tmp_path, monke
     def load(folder):
         languages = ("en", "de") if folder.name.endswith("u10") else ("de", "en")
         named = dict(zip(("source_lang", "target_lang"), languages, strict=True))
-        return ParallelCodec(Dictionary.build({"cat": 1}, size=9), None, **named)
+        return ParallelTokenizer(WordLevelTokenizer.from_counts({"cat": 1}, size=9), None, **named)
 
-    monkeypatch.setattr(module, "Codec", type("", (), {"load": staticmethod(load)}))
+    monkeypatch.setattr(module, "Tokenizer", type("", (), {"load": staticmethod(load)}))
     with pytest.raises(ToolkitError, match=r"must be of one direction .* of \w\w-\w\w and .* of"):
         averaged(tmp_path / "mean", trained, last=2)
 
@@ -188,14 +188,14 @@ def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_pa
     half = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
     one = checkpoint("one", w=half, count=torch.tensor([3]))
     same = checkpoint("same", w=3 * half, count=torch.tensor([3]))
-    found = mean_of([one, same])
+    found = average_tensors([one, same])
     assert found["w"].dtype == torch.bfloat16 and found["w"].tolist() == [2, 4]
     assert found["count"].tolist() == [3]
     other = checkpoint("other", w=half, count=torch.tensor([4]))
     with pytest.raises(ToolkitError, match=r"count is no fraction and not the same"):
-        mean_of([one, other])
+        average_tensors([one, other])
     with pytest.raises(ToolkitError, match=r"the same tensors to be averaged, .* missing: count"):
-        mean_of([one, checkpoint("less", w=half)])
+        average_tensors([one, checkpoint("less", w=half)])
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_pa
         ({"output": "x"}, "checkpoints must be named, but none is"),
         ({"paths": ["a"]}, "--output must name a folder, but is missing"),
         ({"paths": ["a"], "output": "x", "last": 0}, "last must be at least 1, but is 0"),
-        ({"paths": ["a"], "output": "x", "last": 1, "among": "best"}, "but is 'best'"),
-        ({"paths": ["a"], "output": "x", "among": "epochs"}, "left out where --last is not given"),
+        ({"paths": ["a"], "output": "x", "last": 1, "kind": "best"}, "but is 'best'"),
+        ({"paths": ["a"], "output": "x", "kind": "epochs"}, "left out where --last is not given"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests.helpers.fairseq_files import write_folder
-from toolkit.commands.describe_data import describe, lengths_of, quantile, size
+from toolkit.commands.describe_data import count_lengths, describe_data, format_bytes, quantile
 from toolkit.common.errors import ToolkitError
 
 
 @pytest.fixture
 def folder(make_folder, random_prose):
-    return str(make_folder(random_prose(100), valid_share=0.2).path)
+    return str(make_folder(random_prose(100), valid_fraction=0.2).path)
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def table(description):
 
 
 def test_a_folder_is_described_by_what_made_it_and_by_its_splits(folder):
-    found = describe(folder)
+    found = describe_data(folder)
     assert found.facts["kind"] == "text"
-    assert "units lines, valid_share 0.2" in found.facts["made with"]
+    assert "segment_by lines, valid_fraction 0.2" in found.facts["made with"]
     assert found.facts["tokenizer"] == "sentencepiece"
     rows = table(found)
     assert set(rows) == {"train", "valid"} and int(rows["train"]["items"]) == 84
@@ -37,14 +37,14 @@ def test_a_folder_is_described_by_what_made_it_and_by_its_splits(folder):
 
 
 def test_lengths_are_told_by_mean_median_and_the_longest(fairseq):
-    row = table(describe(fairseq))["train"]
+    row = table(describe_data(fairseq))["train"]
     figures = [row[name] for name in ("documents", "items", "tokens", "mean", "median", "longest")]
     assert figures == ["2", "4", "13", "3.2", "2", "6"]
     assert row["unknown"] == "~23.077%"  # dog, on and mat of 13
 
 
 def test_some_items_are_shown_as_text_evenly_spread(fairseq):
-    items = describe(fairseq, examples=3).items
+    items = describe_data(fairseq, examples=3).items
     assert items == {
         "train 0": "the cat sat",
         "train 1": "the <unk>",
@@ -55,37 +55,39 @@ def test_some_items_are_shown_as_text_evenly_spread(fairseq):
 
 
 def test_more_examples_than_items_show_each_item_once(fairseq):
-    assert len(describe(fairseq, examples=50).items) == 4 + 2
+    assert len(describe_data(fairseq, examples=50).items) == 4 + 2
 
 
 def test_shards_are_told_apart(fairseq, tmp_path):
     second = write_folder(tmp_path / "more", ["the", "cat", "sat", "a"], {"train": ["a cat"]})
-    found = describe(f"{fairseq}:{second}")
+    found = describe_data(f"{fairseq}:{second}")
     assert found.facts["shards"] == "2"
     assert set(table(found)) == {f"{fairseq}/train", f"{fairseq}/valid", f"{second}/train"}
 
 
 def test_what_was_too_long_is_told_where_there_was_any(make_folder, random_prose):
-    options = {"max_item_tokens": 20, "too_long": "skip"}
-    found = describe(str(make_folder(random_prose(100), **options).path))
+    options = {"max_item_tokens": 20, "overlength": "skip"}
+    found = describe_data(str(make_folder(random_prose(100), **options).path))
     assert "too long" in found.splits and "max_item_tokens 20" in found.facts["made with"]
 
 
 def test_verifying_reads_everything(folder, fairseq, tmp_path):
-    assert describe(folder, verify=True).facts["verified"].endswith("read, all checksums match")
-    found = describe(fairseq, verify=True).facts["verified"]
+    assert (
+        describe_data(folder, verify=True).facts["verified"].endswith("read, all checksums match")
+    )
+    found = describe_data(fairseq, verify=True).facts["verified"]
     assert found.endswith("every item in its place, every id known")
     file = tmp_path / "data" / "valid.tokens.0.bin"
     content = bytearray(file.read_bytes())
     content[130] ^= 1
     file.write_bytes(content)
-    describe(folder, examples=0)
+    describe_data(folder, examples=0)
     with pytest.raises(ToolkitError, match=r"valid.tokens.0.bin .* block 0 is damaged, .* item 0"):
-        describe(folder, verify=True)
+        describe_data(folder, verify=True)
 
 
 def test_lengths_are_counted_over_parts(column):
-    found = lengths_of(column(([[1, 2], [3]], [0]), ([[4], [5, 6, 7]], [1])))
+    found = count_lengths(column(([[1, 2], [3]], [0]), ([[4], [5, 6, 7]], [1])))
     assert found == {2: 1, 1: 2, 3: 1}
 
 
@@ -98,4 +100,4 @@ def test_quantiles_are_those_of_the_sorted_lengths():
 
 
 def test_sizes_have_a_unit():
-    assert [size(n) for n in (7, 1234, 5_600_000_000)] == ["7 bytes", "1.23 kB", "5.6 GB"]
+    assert [format_bytes(n) for n in (7, 1234, 5_600_000_000)] == ["7 bytes", "1.23 kB", "5.6 GB"]

@@ -6,12 +6,12 @@ import pytest
 
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.generate import main
-from toolkit.commands.generate import filled, generate, refuse_of_sentences
+from toolkit.commands.generate import check_fill_mask_options, fill_sentences, generate
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.commands.generate import GenerateConfig
 from toolkit.config.load import compose
-from toolkit.config.run import Chosen
+from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.training.run import run
@@ -64,7 +64,7 @@ def test_answers_are_those_of_the_learner(path, tmp_path):
 def test_lines_that_fit_together_go_through_the_model_together(path):
     learner, rows = load_checkpoint(path), []
     learner.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0].tokens)))
-    assert len(filled(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
+    assert len(fill_sentences(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
 
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
@@ -86,11 +86,11 @@ def test_an_empty_input_has_an_empty_answer(path, stdin, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_words_are_put_in_order_by_a_model_that_learnt_it(data, tmp_path, stdin, capsys):
+def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin, capsys):
     one = {"training.max_update": 1, "batch_size": 8, "num_workers": 0, "device": "cpu"}
     run(
         compose(
-            {"arch": "taco_tiny", "task": "mpm", "data.folders": [str(data)], **one}
+            {"arch": "taco_tiny", "task": "mpm", "data.dirs": [str(data)], **one}
             | {"save_dir": str(tmp_path / "run")}
         )
     )
@@ -108,8 +108,8 @@ def test_words_are_put_in_order_by_a_model_that_learnt_it(data, tmp_path, stdin,
 
 def test_a_checkpoint_of_a_task_that_answers_nothing_here_is_refused():
     arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
-    chosen = Chosen("bert_tiny", arch.config), Chosen("encode", task.config)
+    chosen = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
     learner = build_learner(*chosen, Sizes(tokens=9))
     message = r"must have a checkpoint that fills masks or writes sentences, but run was trained"
     with pytest.raises(ToolkitError, match=message):
-        refuse_of_sentences(GenerateConfig(path=["run"]), learner)
+        check_fill_mask_options(GenerateConfig(path=["run"]), learner)

@@ -3,7 +3,7 @@ import lzma
 
 import pytest
 
-from toolkit.commands.text_io import opened
+from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
 
 TEXT = b"one\r\n\ntwo \xff\n" * 1000
@@ -14,7 +14,7 @@ TEXT = b"one\r\n\ntwo \xff\n" * 1000
 )
 def test_lines_come_as_bytes_from_packed_files_too(tmp_path, name, pack):
     (tmp_path / name).write_bytes(pack(TEXT))
-    with opened(str(tmp_path / name), "") as lines:
+    with open_input(str(tmp_path / name), "") as lines:
         assert not lines.isatty()
         assert b"".join(lines) == TEXT
 
@@ -37,6 +37,6 @@ def test_a_packed_file_that_is_not_whole_is_one_clear_error(tmp_path, name, data
         pytest.raises(
             ToolkitError, match=r"--input must be whole, but .*a\..z is cut off or damag"
         ),
-        opened(str(path), "") as lines,
+        open_input(str(path), "") as lines,
     ):
         list(lines)

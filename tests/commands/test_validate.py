@@ -4,24 +4,24 @@ from multiprocessing import active_children
 import numpy as np
 import pytest
 
-from toolkit.commands.validate import evaluate
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 def asked(data, *paths, **options):
     options = {"num_workers": 0, "precision": "fp32", **options}
-    return ValidateConfig(folders=[str(data)], path=[str(p) for p in paths], **options)
+    return ValidateConfig(dirs=[str(data)], path=[str(p) for p in paths], **options)
 
 
 def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_path, capsys):
     result = run(config(max_update=2))
     paths = [tmp_path / "run", tmp_path / "run" / "checkpoint_last"]
-    found = evaluate(asked(data, *paths, valid_subset="valid,train", batch_size=5))
+    found = evaluate_checkpoints(asked(data, *paths, valid_subset="valid,train", batch_size=5))
     assert found.keys() == {str(path) for path in paths}
     for subsets in found.values():
         assert subsets["valid"] == pytest.approx(result.valid["valid"], rel=1e-5)
@@ -30,7 +30,7 @@ def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_p
 
 
 def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_path):
-    runs = [Run(config(seed=s, save_dir=str(tmp_path / f"{s}")), World()) for s in (1, 2)]
+    runs = [TrainingRun(config(seed=s, save_dir=str(tmp_path / f"{s}")), World()) for s in (1, 2)]
     shown = [
         [split.examples.collate(np.arange(4), epoch).inputs.tokens for split, epoch in splits]
         for splits in ([(r.train, 1), (r.valid[0], None)] for r in runs)
@@ -42,7 +42,7 @@ def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_pat
 def test_the_results_are_written_as_json(config, data, tmp_path):
     run(config(max_update=1))
     file = tmp_path / "out.json"
-    found = evaluate(asked(data, tmp_path / "run", results_path=str(file)))
+    found = evaluate_checkpoints(asked(data, tmp_path / "run", results_path=str(file)))
     assert json.loads(file.read_text()) == found
 
 
@@ -50,7 +50,7 @@ def test_results_that_cannot_be_written_are_told(config, data, tmp_path):
     run(config(max_update=1))
     file = str(tmp_path / "nowhere" / "out.json")
     with pytest.raises(ToolkitError, match=r"results_path must be a file that can be written"):
-        evaluate(asked(data, tmp_path / "run", results_path=file))
+        evaluate_checkpoints(asked(data, tmp_path / "run", results_path=file))
 
 
 def test_data_of_another_vocabulary_are_refused(config, tmp_path):
@@ -66,11 +66,11 @@ def test_data_of_another_vocabulary_are_refused(config, tmp_path):
         )
     )
     with pytest.raises(ToolkitError, match=r"must have the vocabulary of .*run, but"):
-        evaluate(asked(tmp_path / "other", tmp_path / "run"))
+        evaluate_checkpoints(asked(tmp_path / "other", tmp_path / "run"))
     with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from"):
         run(
             config(
-                folders=[str(tmp_path / "other")],
+                dirs=[str(tmp_path / "other")],
                 save_dir=str(tmp_path / "b"),
                 finetune_from=str(tmp_path / "run"),
             )
@@ -80,7 +80,7 @@ def test_data_of_another_vocabulary_are_refused(config, tmp_path):
 def test_an_unknown_split_is_told(config, data, tmp_path):
     run(config(max_update=1))
     with pytest.raises(ToolkitError, match=r"no split of .* is called 'tset'"):
-        evaluate(asked(data, tmp_path / "run", valid_subset="tset"))
+        evaluate_checkpoints(asked(data, tmp_path / "run", valid_subset="tset"))
 
 
 def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch):
@@ -93,5 +93,5 @@ def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch)
 
     monkeypatch.setattr("toolkit.commands.validate.validate", failing)
     with pytest.raises(ZeroDivisionError):
-        evaluate(asked(data, trained, num_workers=1))
+        evaluate_checkpoints(asked(data, trained, num_workers=1))
     assert not active_children()

@@ -11,11 +11,11 @@ import pytest
 from toolkit.cli.generate import main
 from toolkit.cli.preprocess import main as preprocess
 from toolkit.commands.generate import generate
-from toolkit.commands.generate_text import Tally, written
+from toolkit.commands.generate_text import GenerationSummary, open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import GenerateConfig
 from toolkit.config.load import compose
-from toolkit.generation.output import Reply, Text
+from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.reporting.json_output import Output
 from toolkit.training.run import run
 
@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 def trained(place, name, task, arch, seed):
     layers = {"arch.encoder_layers": 1, "arch.decoder_layers": 1}
-    options = {"arch": arch, "task": task, "data.folders": [str(place / "bin")], "seed": seed}
+    options = {"arch": arch, "task": task, "data.dirs": [str(place / "bin")], "seed": seed}
     run(compose({**SMALL, **layers, **options, "save_dir": str(place / name)}))
 
 
@@ -193,7 +193,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_line_alone(answered):
     [
         (["--beam", "50"], "beam must be at most the symbols that can be written, "),
         (["--task", "mlm"], "--task must be the task of the checkpoint, but is 'mlm'"),
-        (["--order"], "--order must be with a model that learnt to order words"),
+        (["--order"], "--order must be with a model that learned to order words"),
         (["--nbest", "9"], "nbest must be at most beam, but is 9 with beam 5"),
         (["--beam", "4", "--diverse-beam-groups", "3"], "beam must be a multiple of"),
         (["--temperature", "2"], "sampling must be on where"),
@@ -209,7 +209,7 @@ def test_a_model_of_masks_refuses_what_only_writers_can_do(finished):
     with pytest.raises(ToolkitError, match=r"--beam must be with models that write"):
         generate(GenerateConfig(path=[str(finished)], beam=3))
     with pytest.raises(ToolkitError, match=r"a data folder must be with models that write"):
-        generate(GenerateConfig(path=[str(finished)], folders=["data"]))
+        generate(GenerateConfig(path=[str(finished)], dirs=["data"]))
     with pytest.raises(ToolkitError, match=r"several checkpoints must be with models that write"):
         generate(GenerateConfig(path=[str(finished)] * 2))
 
@@ -219,7 +219,7 @@ def test_results_need_a_name(path):
     c = GenerateConfig(path=["run"], results_path=path)
     with (
         pytest.raises(ToolkitError, match="--results-path must name a file, but is '"),
-        written(c, Output(None)),
+        open_writers(c, Output(None)),
     ):
         pass
 
@@ -230,7 +230,7 @@ def test_the_input_is_not_written_over(tmp_path):
     c = GenerateConfig(path=["run"], input=source, results_path=results)
     with (
         pytest.raises(ToolkitError, match="--results-path must leave the input alone, but"),
-        written(c, Output(None)),
+        open_writers(c, Output(None)),
     ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
@@ -242,24 +242,24 @@ def test_records_and_figures_are_two_files(tmp_path):
         names = {"results_path": str(tmp_path / results), "json": str(tmp_path / figures)}
         with (
             pytest.raises(ToolkitError, match="--json and --results-path must name two files"),
-            written(GenerateConfig(path=["run"], **names), Output(None)),
+            open_writers(GenerateConfig(path=["run"], **names), Output(None)),
         ):
             pass
 
 
 @pytest.mark.parametrize(("lowercase", "case"), [(True, "lc"), (False, "mixed")])
 def test_what_is_written_in_lower_case_is_compared_so(capsys, lowercase, case):
-    tally, said, true = Tally(), "ein hund rennt weit", "Ein Hund rennt weit"
-    tally.hear([Reply(1, "a dog", [Text(said, -0.5, [-1.0])], true)])
-    c = GenerateConfig(path=["run"], folders=["bin"])
-    tally.tell(c, Output(None), 1.0, lowercase=lowercase)
+    tally, said, true = GenerationSummary(), "ein hund rennt weit", "Ein Hund rennt weit"
+    tally.update([GenerationOutput(1, "a dog", [GeneratedText(said, -0.5, [-1.0])], true)])
+    c = GenerateConfig(path=["run"], dirs=["bin"])
+    tally.report(c, Output(None), 1.0, lowercase=lowercase)
     bleu = capsys.readouterr().err.splitlines()[1]
     assert bleu.startswith("BLEU 100.00") == lowercase and f"case:{case}" in bleu
 
 
 def test_a_language_model_writes_on(folder, data, tmp_path, monkeypatch, capsys):
     options = {"arch": "transformer_lm_tiny", "task": "language_modeling", "arch.layers": 1}
-    place = {"data.folders": [str(data)], "save_dir": str(tmp_path / "lm")}
+    place = {"data.dirs": [str(data)], "save_dir": str(tmp_path / "lm")}
     run(compose({**SMALL, **options, **place, "task.tokens_per_sample": 16}))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\n\nthe dog saw how\n")))
     words = ["--path", str(tmp_path / "lm"), "--beam", "2", "--max-len-b", "5"]

@@ -2,7 +2,7 @@ import importlib
 
 from toolkit.common.registry import COMPONENTS
 
-ENTRIES = [(name, entry) for r in COMPONENTS.values() for name, entry in r.known.items()]
+ENTRIES = [(name, entry) for r in COMPONENTS.values() for name, entry in r.builtins.items()]
 
 
 def test_every_built_in_is_told_in_one_short_line():

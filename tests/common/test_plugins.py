@@ -4,7 +4,7 @@ import pytest
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.plugins import check, load_folder, recorded
+from toolkit.common.plugins import check_loaded, describe_plugins, load_folder
 from toolkit.common.registry import Registry
 
 
@@ -51,7 +51,7 @@ def test_two_folders_of_one_name_do_not_meet(tmp_path):
 def test_one_folder_twice_is_imported_once(folder, monkeypatch):
     one = load_folder(str(folder))
     monkeypatch.chdir(folder.parent)
-    assert load_folder("my plugins-2") is one and plugins.loaded() == [one]
+    assert load_folder("my plugins-2") is one and plugins.list_loaded() == [one]
 
 
 def test_tests_and_folders_without_init_are_left_alone(folder):
@@ -82,7 +82,7 @@ def test_an_error_in_the_code_of_a_plugin_keeps_its_own_type(folder):
     (folder / "__init__.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         load_folder(str(folder))
-    assert plugins.loaded() == []
+    assert plugins.list_loaded() == []
     (folder / "__init__.py").write_text("MENDED = True\n")
     assert sys.modules[load_folder(str(folder)).module].MENDED
 
@@ -91,22 +91,22 @@ def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):
     (folder / "arch.py").write_text("def build(): ...\n")
     plugin = load_folder(str(folder))
     build = module(plugin, "arch").build
-    assert recorded([build, len]) == [{"name": "my plugins-2", "sha256": plugin.sha256}]
-    assert recorded([len]) == []
+    assert describe_plugins([build, len]) == [{"name": "my plugins-2", "sha256": plugin.sha256}]
+    assert describe_plugins([len]) == []
 
 
 def test_a_missing_plugin_is_named_and_how_to_give_it():
     needed = [{"name": "mine", "sha256": "0"}]
     expected = "run/x must be loaded together with the plugin 'mine'.*Pass its folder with --user"
     with pytest.raises(ToolkitError, match=expected):
-        check(needed, "run/x")
+        check_loaded(needed, "run/x")
 
 
 def test_a_plugin_that_changed_since_is_told(folder, caplog):
     plugin = load_folder(str(folder))
-    check([{"name": plugin.name, "sha256": plugin.sha256}], "run/x")
+    check_loaded([{"name": plugin.name, "sha256": plugin.sha256}], "run/x")
     assert not caplog.messages
-    check([{"name": plugin.name, "sha256": "0"}], "run/x")
+    check_loaded([{"name": plugin.name, "sha256": "0"}], "run/x")
     assert caplog.messages == ["run/x was made with another version of plugin 'my plugins-2'."]
 
 
@@ -119,5 +119,5 @@ def test_installed_plugins_are_found_when_a_name_is_unknown(tmp_path, monkeypatc
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ToolkitError, match=r"no thing is called 'x'"):
         Registry("thing", {})["x"]
-    assert [(p.name, p.module) for p in plugins.loaded()] == [("mine", "toolkit_test_plugin")]
+    assert [(p.name, p.module) for p in plugins.list_loaded()] == [("mine", "toolkit_test_plugin")]
     assert sys.modules["toolkit_test_plugin"].LOADED

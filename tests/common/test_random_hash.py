@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.common.random_hash import mix, seed_of, uniform
+from toolkit.common.random_hash import derive_seed, mix, uniform
 
 
 @pytest.mark.parametrize(
@@ -36,5 +36,5 @@ def test_uniform_numbers_fill_0_to_1_evenly():
 
 
 def test_a_seed_fits_torch():
-    assert all(0 <= seed_of(i, 3) < 2**63 for i in range(1000))
-    assert seed_of(1, 2) != seed_of(2, 1)
+    assert all(0 <= derive_seed(i, 3) < 2**63 for i in range(1000))
+    assert derive_seed(1, 2) != derive_seed(2, 1)

@@ -36,8 +36,8 @@ def test_an_entry_knows_its_builder_config_and_origin():
     registry = Registry("thing", {})
     registry.register("a", 3)(thing)
     entry = registry["a"]
-    assert (entry.name, entry.build, entry.config) == ("a", thing, 3)
-    assert "test_registry.py:" in entry.origin
+    assert (entry.name, entry.factory, entry.config) == ("a", thing, 3)
+    assert "test_registry.py:" in entry.source_location
 
 
 def test_registering_the_same_function_twice_is_harmless():
@@ -52,7 +52,7 @@ def test_importing_one_file_twice_is_harmless(tmp_path):
     (tmp_path / "part.py").write_text("def build(): ...\n")
     for name in ("one", "two"):
         registry.register("a", 0)(module_from(tmp_path / "part.py", name).build)
-    assert registry["a"].build.__module__ == "two"
+    assert registry["a"].factory.__module__ == "two"
 
 
 def test_one_name_from_two_files_is_an_error_that_names_both(tmp_path):
@@ -90,5 +90,5 @@ def test_a_summary_is_the_first_line_of_what_the_builder_says_of_itself():
 def test_a_module_knows_what_it_registered():
     registry = Registry("thing", {})
     registry.register("a", 0)(thing)
-    assert [entry.name for entry in registry.entries_of(thing.__module__)] == ["a"]
-    assert registry.entries_of(thing.__module__[:-1]) == []
+    assert [entry.name for entry in registry.list_entries(thing.__module__)] == ["a"]
+    assert registry.list_entries(thing.__module__[:-1]) == []

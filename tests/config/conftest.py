@@ -9,14 +9,14 @@ import pytest
 
 from toolkit.config.command import Command
 from toolkit.config.commands.train import TRAIN
-from toolkit.config.options import GREEDY, WHOLE
+from toolkit.config.options import MULTI_WORD, NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flat:
     POSITIONAL: ClassVar[str] = "files"
 
-    files: list[str] = field(default_factory=list, metadata=WHOLE)
+    files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Files to read,
     in order."""
     language: str = "en"
@@ -31,7 +31,7 @@ class Flat:
     """Whether to shout."""
     parts: list[int] = field(default_factory=list)
     """Parts to take."""
-    path: list[str] = field(default_factory=list, metadata=GREEDY)
+    path: list[str] = field(default_factory=list, metadata=MULTI_WORD)
     """Paths to take."""
 
 

@@ -11,7 +11,7 @@ class Bare:
 
 
 def test_a_command_without_sections_has_the_fields_of_its_class(flat):
-    assert [option.path for option in flat.plain_options()][:3] == ["files", "language", "title"]
+    assert [option.path for option in flat.fixed_options()][:3] == ["files", "language", "title"]
     assert flat.components == {} and flat.positional == "files"
 
 
@@ -20,8 +20,8 @@ def test_a_command_whose_class_names_no_positional_option_has_none():
 
 
 def test_the_training_command_has_the_sections_of_a_run_and_its_own(train):
-    assert set(train.plain_sections()) == {"data", "training", "checkpoint", "logging", "sweep"}
-    assert train.components is COMPONENTS and train.positional == "data.folders"
+    assert set(train.fixed_sections()) == {"data", "training", "checkpoint", "logging", "sweep"}
+    assert train.components is COMPONENTS and train.positional == "data.dirs"
 
 
 def test_only_a_command_with_components_can_list_them(flat, train):
@@ -32,4 +32,4 @@ def test_only_a_command_with_components_can_list_them(flat, train):
 def test_no_option_of_a_command_hides_one_of_every_command(flat, train):
     for command in (flat, train):
         every = {option.name for option in command.command_line}
-        assert not every & {option.name for option in command.plain_options()}
+        assert not every & {option.name for option in command.fixed_options()}

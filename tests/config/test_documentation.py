@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 
-from toolkit.config.options import Described, described, field_help
+from toolkit.config.options import FieldDoc, field_help, read_field_docs
 
 
 @dataclass
@@ -28,7 +28,7 @@ def test_inherited_fields_keep_their_help():
 def test_a_file_is_read_without_importing_it(tmp_path):
     file = tmp_path / "part.py"
     file.write_text('1 / 0\nclass C:\n    lr: float = 1.0\n    """Rate."""\n')
-    assert described(str(file)) == {"C": {"lr": Described("float", "Rate.")}}
+    assert read_field_docs(str(file)) == {"C": {"lr": FieldDoc("float", "Rate.")}}
 
 
 def test_a_class_typed_at_a_prompt_has_no_help(monkeypatch):

@@ -2,16 +2,16 @@ import pytest
 
 import toolkit
 from toolkit.common.errors import ToolkitError
-from toolkit.config.early_exit import answer
+from toolkit.config.early_exit import handle_info_flags
 
 
 def test_words_that_ask_for_work_are_not_answered(train):
-    assert answer(["data", "--arch", "bert"], train) is None
-    assert answer(["--help=false", "--print-config=no"], train) is None
+    assert handle_info_flags(["data", "--arch", "bert"], train) is None
+    assert handle_info_flags(["--help=false", "--print-config=no"], train) is None
 
 
 def test_the_version_is_told(flat):
-    assert answer(["--version"], flat) == f"flat {toolkit.__version__}"
+    assert handle_info_flags(["--version"], flat) == f"flat {toolkit.__version__}"
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ def test_the_version_is_told(flat):
     ],
 )
 def test_components_are_listed_with_a_line_each(train, kind, name):
-    rows = answer(["--list", kind], train).splitlines()
+    rows = handle_info_flags(["--list", kind], train).splitlines()
     assert [row for row in rows if row.startswith(f"{name} ") and len(row.split()) > 2]
 
 
 def test_an_unknown_list_is_answered_with_the_known_ones(train):
     expected = "--list must name one of archs, tasks, criteria, optimizers, lr_schedulers, but is"
     with pytest.raises(ToolkitError, match=expected):
-        answer(["--list", "models"], train)
+        handle_info_flags(["--list", "models"], train)
 
 
 def test_a_plugin_is_listed_with_the_built_in_ones(train, tmp_path):
@@ -41,7 +41,7 @@ def test_a_plugin_is_listed_with_the_built_in_ones(train, tmp_path):
         "@register_criterion('listed_plugin', object())\n"
         "def build(c):\n    'What mine is for.'\n"
     )
-    text = answer(["--user-dir", str(tmp_path), "--list", "criteria"], train)
+    text = handle_info_flags(["--user-dir", str(tmp_path), "--list", "criteria"], train)
     assert ["listed_plugin", "What mine is for."] in [
         line.split(maxsplit=1) for line in text.split("\n")
     ]

@@ -1,17 +1,19 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.flags import parse, scan
-from toolkit.config.load import by_path
-from toolkit.config.names import find
+from toolkit.config.flags import parse_flags, scan_flags
+from toolkit.config.load import index_by_path
+from toolkit.config.names import find_option
 
 
 @pytest.fixture
 def parsed(flat):
-    options = by_path(flat.plain_options())
+    options = index_by_path(flat.fixed_options())
 
     def words(text):
-        found = parse(text.split(" "), lambda name: find(name, options), options["files"])
+        found = parse_flags(
+            text.split(" "), lambda name: find_option(name, options), options["files"]
+        )
         return {path: given.value for path, given in found.items()}
 
     return words
@@ -48,8 +50,8 @@ def test_the_last_of_repeated_flags_counts_also_where_it_is_a_list(parsed):
 
 
 def test_repeated_flags_of_a_list_that_is_not_parted_at_commas_add_up(parsed, train):
-    options = by_path(train.command_line)
-    found = parse(["--config", "a,b", "--config=c"], options.__getitem__, None)
+    options = index_by_path(train.command_line)
+    found = parse_flags(["--config", "a,b", "--config=c"], options.__getitem__, None)
     assert found["config"].value == ["a,b", "c"]
 
 
@@ -78,14 +80,14 @@ def test_an_unknown_single_dash_option_is_told(parsed):
 
 
 def test_a_word_that_nothing_takes_is_told(flat):
-    options = by_path(flat.plain_options())
+    options = index_by_path(flat.fixed_options())
     with pytest.raises(ToolkitError, match=r"options must start with --, but 'word' does not"):
-        parse(["word"], lambda name: find(name, options), None)
+        parse_flags(["word"], lambda name: find_option(name, options), None)
     with pytest.raises(ToolkitError, match=r"but 'two' does not"):
-        parse(["one", "two"], lambda name: find(name, options), options["title"])
+        parse_flags(["one", "two"], lambda name: find_option(name, options), options["title"])
 
 
 def test_a_scan_finds_a_few_options_among_unknown_ones(flat):
-    options = {"share": by_path(flat.plain_options())["share"]}
-    found = scan(["a", "--new", "-1", "--share", "2", "--", "--share", "3"], options)
+    options = {"share": index_by_path(flat.fixed_options())["share"]}
+    found = scan_flags(["a", "--new", "-1", "--share", "2", "--", "--share", "3"], options)
     assert {path: given.value for path, given in found.items()} == {"share": "2"}

@@ -3,17 +3,17 @@ import sys
 
 import pytest
 
-from toolkit.config.early_exit import answer
+from toolkit.config.early_exit import handle_info_flags
 
 
 def test_bare_help_teaches_what_the_command_does_and_its_common_options(flat):
-    text = answer(["-h"], flat)
+    text = handle_info_flags(["-h"], flat)
     assert text.startswith("usage: flat FILES... [options]\n\nDo it.\n\nexample:\n  flat x")
     assert "common options:\n  --share X  Share to keep. (default: 0.5)" in text
 
 
 def test_every_field_of_a_command_is_in_its_help_once(flat):
-    text = answer(["--help"], flat)
+    text = handle_info_flags(["--help"], flat)
     for flag in ["language", "title", "share", "limit", "shout", "parts", "path"]:
         assert text.count(f"  --{flag} ") == 1
     assert "arguments:\n  FILES...  Files to read, in order.\n\ncommon options:" in text
@@ -21,7 +21,10 @@ def test_every_field_of_a_command_is_in_its_help_once(flat):
 
 
 def test_help_with_a_component_shows_its_options(train):
-    bare, named = answer(["--help"], train), answer(["--help", "--arch", "bert_tiny"], train)
+    bare, named = (
+        handle_info_flags(["--help"], train),
+        handle_info_flags(["--help", "--arch", "bert_tiny"], train),
+    )
     assert "--arch.layers" not in bare and "composite_bert_small " in bare
     assert "options of arch bert_tiny:\n  --arch.layers N " in named
     assert "(default: 2)" in named and "--task.mask-rate" not in named
@@ -36,7 +39,7 @@ def test_help_with_a_plugin_shows_its_components_options(train, tmp_path):
         "@register_criterion('helped_plugin', Config())\n"
         "def build(c): ...\n"
     )
-    text = answer(["--user-dir", str(tmp_path), "--help"], train)
+    text = handle_info_flags(["--user-dir", str(tmp_path), "--help"], train)
     assert "options of criterion helped_plugin:\n" in text
     assert "--criterion.odd  Whether it is odd. (default: true)" in text
 

@@ -51,7 +51,7 @@ def test_what_is_not_named_is_the_tasks_criterion_adamw_and_a_linear_schedule(ru
 
 def test_reserved_names_reach_sections_and_components(run):
     found = run("folder", "--max-tokens", "512", "--lr", "1e-3", "--warmup-updates", "7", "--bf16")
-    assert found.data.folders == ["folder"] and found.data.max_tokens == 512
+    assert found.data.dirs == ["folder"] and found.data.max_tokens == 512
     assert found.optimizer.config.lr == 1e-3 and found.lr_scheduler.config.warmup_updates == 7
     assert found.training.bf16
 
@@ -132,10 +132,10 @@ def test_a_component_whose_name_is_no_plain_text_is_refused(train):
 def test_a_run_is_composed_in_python():
     run = compose(
         {"arch": "bert_tiny", "task": "mlm", "arch.dropout": 0.0, "max_update": 3, "lr": 0.1}
-        | {"data.folders": ["a"], "valid_subset": "valid,test"}
+        | {"data.dirs": ["a"], "valid_subset": "valid,test"}
     )
     assert (run.arch.config.dropout, run.training.max_update) == (0.0, 3)
-    assert (run.data.folders, run.optimizer.config.lr) == (["a"], 0.1)
+    assert (run.data.dirs, run.optimizer.config.lr) == (["a"], 0.1)
 
 
 def test_composing_refuses_what_is_unknown():

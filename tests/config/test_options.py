@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import WHOLE, options_of
+from toolkit.config.options import NO_SPLIT, list_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,11 +12,11 @@ class Config:
     """Width."""
     rate: float | None = None
     names: list[str] = field(default_factory=lambda: ["x"])
-    grid: list[str] = field(default_factory=list, metadata=WHOLE)
+    grid: list[str] = field(default_factory=list, metadata=NO_SPLIT)
 
 
 def options(config=Config):
-    return {option.name: option for option in options_of("arch", config)}
+    return {option.name: option for option in list_options("arch", config)}
 
 
 def test_a_field_is_an_option_with_its_type_default_and_help():
@@ -31,8 +31,10 @@ def test_an_instance_gives_the_defaults():
 
 def test_optional_and_list_fields_are_told_apart():
     found = options()
-    assert found["rate"].optional and found["rate"].scalar is float and not found["rate"].many
-    assert found["names"].many and found["names"].scalar is str and found["names"].default == ["x"]
+    assert found["rate"].optional and found["rate"].scalar is float and not found["rate"].is_list
+    assert (
+        found["names"].is_list and found["names"].scalar is str and found["names"].default == ["x"]
+    )
     assert found["names"].separator == "," and found["grid"].separator is None
 
 
@@ -55,4 +57,4 @@ class Named:
 @pytest.mark.parametrize("config", [Wrong, Named])
 def test_a_field_that_cannot_be_an_option_is_an_error(config):
     with pytest.raises(ToolkitError, match=r"arch\.(pair|name) must be a field of type bool, int"):
-        options_of("arch", config)
+        list_options("arch", config)

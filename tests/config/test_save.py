@@ -5,13 +5,13 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
-from toolkit.config.serialize import from_dict, plugins_of, to_dict
+from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 
 
 def test_a_run_survives_being_saved_as_json():
-    run = compose({**NAMED, "convolve": ["query"], "lr": 1e-5, "max_tokens": 7, "folders": ["a,b"]})
+    run = compose({**NAMED, "convolve": ["query"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b"]})
     assert from_dict(json.loads(json.dumps(to_dict(run)))) == run
 
 
@@ -52,4 +52,4 @@ def test_a_saved_run_that_was_tampered_with_is_refused(section, key, value, comp
 
 
 def test_a_run_of_built_in_components_needs_no_plugins():
-    assert plugins_of(compose(NAMED)) == []
+    assert describe_run_plugins(compose(NAMED)) == []

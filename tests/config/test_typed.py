@@ -1,15 +1,15 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import build
-from toolkit.config.options import options_of
+from toolkit.config.load import build_config
+from toolkit.config.options import list_options
 from toolkit.config.sections import DataConfig
-from toolkit.config.sources import Given
+from toolkit.config.sources import OptionValue
 
 
 def built(flat, values):
-    given = {path: Given(value, f"--{path}") for path, value in values.items()}
-    return build(flat.config, options_of("", flat.config), given)
+    given = {path: OptionValue(value, f"--{path}") for path, value in values.items()}
+    return build_config(flat.config, list_options("", flat.config), given)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_a_value_of_another_type_is_refused_with_its_origin(flat, path, text, co
 
 
 def test_the_rules_of_the_config_class_hold():
-    options = options_of("data", DataConfig)
+    options = list_options("data", DataConfig)
     with pytest.raises(ToolkitError, match=r"data.max_tokens must be at least 1, but is 0"):
-        build(DataConfig, options, {"data.max_tokens": Given("0", "--max-tokens")})
+        build_config(DataConfig, options, {"data.max_tokens": OptionValue("0", "--max-tokens")})

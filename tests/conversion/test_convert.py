@@ -10,12 +10,12 @@ import torch
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.convert import main
-from toolkit.commands.describe_checkpoint import describe
-from toolkit.commands.validate import evaluate
+from toolkit.commands.describe_checkpoint import describe_checkpoint
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 from .conftest import PIECES
 
@@ -41,7 +41,7 @@ def test_a_conversion_fills_masks_and_says_where_it_comes_from(saved, converted)
     best = logits.softmax(-1).topk(3)
     assert [piece for piece, _ in gap] == [PIECES[i] for i in best.indices]
     assert [share for _, share in gap] == pytest.approx(best.values.tolist(), abs=1e-5)
-    assert describe(ours, verify=True)["converted from"] == str(folder)
+    assert describe_checkpoint(ours, verify=True)["converted from"] == str(folder)
 
 
 @pytest.mark.slow
@@ -50,12 +50,14 @@ def test_a_model_that_was_there_is_validated_on_its_old_data(config, tmp_path, c
     run(config(**small))
     ours = converted(converted(tmp_path / "bert", "hf", name="hf"), name="ours")
     paths = [str(tmp_path / "bert"), str(ours)]
-    found = evaluate(ValidateConfig(folders=[str(data)], path=paths, num_workers=0))
+    found = evaluate_checkpoints(ValidateConfig(dirs=[str(data)], path=paths, num_workers=0))
     figures = [found[path]["valid"] for path in paths]
     assert figures[0] == figures[1] and figures[0]["examples"] == 9
     with pytest.raises(ToolkitError, match=r"is a conversion of .*hf and has no optimizer"):
-        Run(config(restore_file=str(ours), **{**small, "save_dir": str(tmp_path / "x")}), World())
-    more = Run(
+        TrainingRun(
+            config(restore_file=str(ours), **{**small, "save_dir": str(tmp_path / "x")}), World()
+        )
+    more = TrainingRun(
         config(finetune_from=str(ours), **{**small, "save_dir": str(tmp_path / "y")}), World()
     )
     more.close()
@@ -70,7 +72,7 @@ def test_a_pooler_is_taken_from_beside_the_weights(saved, converted, config, tmp
     ours = converted(folder)
     learner = load_checkpoint(ours)
     learner.task.pooler = torch.nn.Linear(24, 24)
-    resume.finetune(str(ours), learner, learner.codec, lambda text: None)
+    resume.load_finetune_weights(str(ours), learner, learner.tokenizer, lambda text: None)
     assert torch.equal(learner.task.pooler.weight, model.pooler.dense.weight)
 
 
@@ -99,7 +101,9 @@ def test_a_converted_checkpoint_is_sealed(saved, converted):
     ours = converted(folder)
     facts = manifest.verify(ours)
     assert facts["converted"] == str(folder) and facts["update"] == 0
-    assert {"spare.safetensors", "hugging_face.json", "codec.json"} <= facts["files"].keys()
-    (ours / "spare.safetensors").write_bytes(b"changed")
-    with pytest.raises(ToolkitError, match=r"spare.safetensors must have the digest"):
+    assert {"extra.safetensors", "hugging_face.json", "tokenizer_config.json"} <= facts[
+        "files"
+    ].keys()
+    (ours / "extra.safetensors").write_bytes(b"changed")
+    with pytest.raises(ToolkitError, match=r"extra.safetensors must have the digest"):
         load_checkpoint(ours)

@@ -2,29 +2,29 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.mismatches import Problem, refuse, tensors
+from toolkit.conversion.mismatches import Mismatch, check_none, compare_tensors
 
 
 def test_tensors_that_are_as_they_must_be_are_no_problem():
     found = {"a": torch.ones(2, 3), "b": torch.ones(())}
-    assert tensors(found, {"a": (2, 3), "b": ()}, "x") == []
-    refuse("x", [])
+    assert compare_tensors(found, {"a": (2, 3), "b": ()}, "x") == []
+    check_none("x", [])
 
 
 def test_each_kind_of_trouble_is_told_with_its_place():
     found = {"a": torch.ones(2, 3), "c": torch.ones(4), "d": torch.ones(())}
-    assert tensors(found, {"a": (3, 2), "b": (5,)}, "x") == [
-        Problem("missing tensor", "x: b", "-", "5"),
-        Problem("misshapen tensor", "x: a", "2 x 3", "3 x 2"),
-        Problem("extra tensor", "x: c", "4", "-"),
-        Problem("extra tensor", "x: d", "one number", "-"),
+    assert compare_tensors(found, {"a": (3, 2), "b": (5,)}, "x") == [
+        Mismatch("missing tensor", "x: b", "-", "5"),
+        Mismatch("misshapen tensor", "x: a", "2 x 3", "3 x 2"),
+        Mismatch("extra tensor", "x: c", "4", "-"),
+        Mismatch("extra tensor", "x: d", "one number", "-"),
     ]
 
 
 def test_the_table_comes_before_one_error(capsys):
-    problems = [Problem("setting", "k", "1", "2"), Problem("extra tensor", "x: a", "3", "-")]
+    problems = [Mismatch("setting", "k", "1", "2"), Mismatch("extra tensor", "x: a", "3", "-")]
     with pytest.raises(ToolkitError, match=r"src must hold .* has 2 problems \(setting, extra ten"):
-        refuse("src", problems)
+        check_none("src", problems)
     head, *rows = [line.split() for line in capsys.readouterr().err.splitlines()]
     assert head == ["what", "where", "found", "needed"]
     assert rows == [["setting", "k", "1", "2"], ["extra", "tensor", "x:", "a", "3", "-"]]

@@ -8,13 +8,13 @@ import torch
 
 from toolkit.checkpoints.load import read_config
 from toolkit.common.registry import TASKS
-from toolkit.config.run import Chosen
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.config.run import ComponentConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.multiple_choice.examples import ChoiceBatch
-from toolkit.tasks.squad.examples import WindowBatch
-from toolkit.training.resume import finetune
+from toolkit.tasks.multiple_choice.examples import MultipleChoiceBatch
+from toolkit.tasks.squad.examples import SquadBatch
+from toolkit.training.resume import load_finetune_weights
 
 from .conftest import PIECES, SHAPE
 
@@ -29,8 +29,8 @@ def tuned(saved, converted):
         model, folder = saved(name)
         ours = converted(folder)
         run, sizes = read_config(ours)
-        learner = build_learner(run.arch, Chosen(task, TASKS[task].config), sizes).eval()
-        finetune(str(ours), learner, Codec.load(ours), lambda text: None)
+        learner = build_learner(run.arch, ComponentConfig(task, TASKS[task].config), sizes).eval()
+        load_finetune_weights(str(ours), learner, Tokenizer.load(ours), lambda text: None)
         return model, learner
 
     return make
@@ -52,7 +52,7 @@ def test_places_of_an_answer_score_as_in_their_question_answering(tuned):
     learner.task.head.load_state_dict(model.qa_outputs.state_dict())
     inputs, theirs = batch(3)
     zeros = torch.zeros(3, dtype=torch.long)
-    given = WindowBatch(inputs, zeros, zeros, ~inputs.padding, zeros, zeros, **NOTHING)
+    given = SquadBatch(inputs, zeros, zeros, ~inputs.padding, zeros, zeros, **NOTHING)
     with torch.no_grad():
         found, want = learner(given), model(**theirs)
     for name, wanted in (("begin", want.start_logits), ("end", want.end_logits)):
@@ -66,7 +66,7 @@ def test_options_score_as_in_their_multiple_choice(tuned):
     inputs, theirs = batch(6)
     width, zeros = inputs.tokens.shape[1], torch.zeros(2, dtype=torch.long)
     rows = torch.arange(6).view(2, 3)
-    given = ChoiceBatch(inputs, torch.arange(6) * width, rows, zeros, zeros, **NOTHING)
+    given = MultipleChoiceBatch(inputs, torch.arange(6) * width, rows, zeros, zeros, **NOTHING)
     with torch.no_grad():
         [found] = learner(given).values()
         want = model(**{name: part.view(2, 3, width) for name, part in theirs.items()}).logits

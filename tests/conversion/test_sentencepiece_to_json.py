@@ -9,13 +9,17 @@ import pytest
 from tokenizers import normalizers
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.sentencepiece_to_json import lower, parsed, runs
+from toolkit.conversion.sentencepiece_to_json import (
+    consecutive_ranges,
+    lowercase_normalizers,
+    parse_model,
+)
 from toolkit.data.tokenizers.normalize import lower_without_accents
 
 
 @pytest.fixture(scope="module")
 def lowered():
-    return normalizers.Sequence(lower()).normalize_str
+    return normalizers.Sequence(lowercase_normalizers()).normalize_str
 
 
 @pytest.mark.slow
@@ -55,9 +59,12 @@ def test_text_of_many_characters_is_lowered_alike(lowered):
 
 
 def test_runs_are_first_and_last_of_consecutive_numbers():
-    assert runs([1, 2, 3, 7, 9, 10]) == [(1, 3), (7, 7), (9, 10)] and runs([]) == []
+    assert (
+        consecutive_ranges([1, 2, 3, 7, 9, 10]) == [(1, 3), (7, 7), (9, 10)]
+        and consecutive_ranges([]) == []
+    )
 
 
 def test_what_is_no_model_is_refused():
     with pytest.raises(ToolkitError, match=r"a SentencePiece model must be readable, but is not"):
-        parsed(b"no model")
+        parse_model(b"no model")

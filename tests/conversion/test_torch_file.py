@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.torch_file import SETTINGS, Inert, load
+from toolkit.conversion.torch_file import SETTING_CLASSES, OpaqueObject, load
 
 
 class Asks:
@@ -94,9 +94,9 @@ def test_a_pickle_of_protocol_4_is_refused_before_it_runs(tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", SETTING_CLASSES)
 def test_what_stands_for_settings_does_nothing(name):
-    made = Inert("touch /nowhere")
+    made = OpaqueObject("touch /nowhere")
     made.__setstate__({"encoder_layers": 3})
     assert made.arguments == ("touch /nowhere",) and made.state == {"encoder_layers": 3}
     module, _, leaf = name.rpartition(".")
@@ -109,7 +109,7 @@ def test_settings_are_read_as_inert_objects_and_tensors_as_tensors(tmp_path):
     torch.save({"model": {"w": torch.ones(2)}, "args": argparse.Namespace(heads=3)}, path)
     found = load(path, settings=True)
     assert torch.equal(found["model"]["w"], torch.ones(2))
-    assert type(found["args"]) is Inert and found["args"].state == {"heads": 3}
+    assert type(found["args"]) is OpaqueObject and found["args"].state == {"heads": 3}
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02.", b"hello"])

@@ -1,51 +1,54 @@
 import pytest
 import torch
 
-from toolkit.checkpoints.load import SPARE, load_checkpoint, read_config, read_tensors
+from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config, read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.write_checkpoint import (
-    Converted,
-    empty,
-    refuse_target,
-    run_of,
-    widened,
-    write,
+    ConvertedModel,
+    build_on_meta,
+    check_target,
+    compose_run,
+    projects_embeddings,
+    write_checkpoint,
 )
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 
 
 def test_an_empty_learner_has_names_and_shapes_and_no_memory():
-    learner = empty(run_of("bert_tiny", "mlm", {"layers": 1}), Sizes(tokens=10**9))
+    learner = build_on_meta(compose_run("bert_tiny", "mlm", {"layers": 1}), Sizes(tokens=10**9))
     tensors = learner.state_dict()
     assert tensors["encoder.embeddings.words.weight"].is_meta
     assert tensors["task.head.bias"].shape == (10**9,)
 
 
 def test_embeddings_are_widened_where_they_are_narrower():
-    assert widened(run_of("bert_tiny", "mlm", {}).arch.config)
-    assert not widened(run_of("bert", "mlm", {}).arch.config)
-    assert not widened(run_of("bert", "mlm", {"embedding_width": 768}).arch.config)
+    assert projects_embeddings(compose_run("bert_tiny", "mlm", {}).arch.config)
+    assert not projects_embeddings(compose_run("bert", "mlm", {}).arch.config)
+    assert not projects_embeddings(compose_run("bert", "mlm", {"embedding_width": 768}).arch.config)
 
 
 def test_what_is_written_is_a_checkpoint(data, tmp_path):
-    codec, run = Codec.load(data), run_of("bert_tiny", "encode", {"layers": 1, "width": 8})
-    sizes = Sizes(tokens=len(codec.vocabulary))
-    shapes = {name: tensor.shape for name, tensor in empty(run, sizes).state_dict().items()}
+    tokenizer, run = (
+        Tokenizer.load(data),
+        compose_run("bert_tiny", "encode", {"layers": 1, "width": 8}),
+    )
+    sizes = Sizes(tokens=len(tokenizer.vocabulary))
+    shapes = {name: tensor.shape for name, tensor in build_on_meta(run, sizes).state_dict().items()}
     tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
     spare = {"task.pooler.weight": torch.ones(2, dtype=torch.bfloat16)}
     target = tmp_path / "ours"
-    write(
+    write_checkpoint(
         target,
-        Converted(run=run, sizes=sizes, tensors=tensors, codec=codec, spare=spare),
+        ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer, extra=spare),
         tmp_path / "theirs",
     )
     found = load_checkpoint(target).state_dict()
     assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
-    assert read_tensors(target / SPARE)["task.pooler.weight"].dtype == torch.bfloat16
+    assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
     assert read_config(target)[0].arch.config == run.arch.config
     with pytest.raises(ToolkitError, match=r"DST must be a new folder"):
-        refuse_target(target)
+        check_target(target)
 
 
 def test_half_precision_stays_as_it_was(data, tmp_path, saved, converted):
@@ -54,7 +57,7 @@ def test_half_precision_stays_as_it_was(data, tmp_path, saved, converted):
     model, folder = saved("BertModel")
     model.to(torch.bfloat16).save_pretrained(folder)
     ours = converted(folder)
-    assert load_checkpoint(ours).encoder.words.weight.dtype == torch.float32
+    assert load_checkpoint(ours).encoder.token_embedding.weight.dtype == torch.float32
     back = converted(ours, "hf")
     before, after = (load_file(path / "model.safetensors") for path in (folder, back))
     assert all(

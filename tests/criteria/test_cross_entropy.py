@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
-from toolkit.criteria import IGNORED, Binary, Choices, Classes, cross_entropy
+from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, cross_entropy
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 ROWS, CLASSES = 32, 11
@@ -113,7 +113,7 @@ def test_a_share_of_smoothing_beyond_one_is_refused():
 
 
 def test_smoothing_towards_what_is_no_answer_is_refused():
-    given = Choices(*prediction())
+    given = MaskedClasses(*prediction())
     assert total(given) == total(prediction())
     with pytest.raises(ToolkitError, match=r"label_smoothing must be 0 .* but is 0\.1"):
         total(given, 0.1)

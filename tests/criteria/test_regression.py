@@ -12,7 +12,7 @@ from toolkit.criteria import Classes, Values
 
 def total(prediction, name="mean_squared_error"):
     entry = CRITERIA[name]
-    return entry.build(entry.config)({"it": prediction})["it"]
+    return entry.factory(entry.config)({"it": prediction})["it"]
 
 
 @pytest.mark.parametrize("name", ["mean_squared_error", "cross_entropy"])

@@ -1,16 +1,16 @@
-"""Small text, a codec trained on it, and data folders made of both."""
+"""Small text, a tokenizer trained on it, and data folders made of both."""
 
 import numpy as np
 import pytest
 
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
-from toolkit.data.preprocessing.train_tokenizer import train
-from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.vocabulary import append_special
 
 WORDS = [
@@ -51,16 +51,16 @@ def random_prose():
 
 
 @pytest.fixture(scope="session")
-def codec():
+def tokenizer():
     config = PreprocessConfig(trainpref="x", vocab_size=75, character_coverage=1.0)
     text = [*prose(300).split("\n"), *["cafe five 0123456789 8765430"] * 9]
-    return SentencePieces(train(text, config), lowercase=False)
+    return SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False)
 
 
 @pytest.fixture(scope="session")
-def model_file(codec, tmp_path_factory):
+def model_file(tokenizer, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "some.model"
-    path.write_bytes(codec.model)
+    path.write_bytes(tokenizer.model)
     return path
 
 
@@ -105,7 +105,7 @@ def column(tmp_path):
             begins = np.isin(np.arange(len(items)), documents)
             writer.add(np.concatenate([np.array(i, np.int64) for i in items]), lengths, begins)
             writer.finish()
-            opened.append(CheckedPart(writer.stem, "train", "tokens"))
+            opened.append(CheckedColumnPart(writer.stem, "train", "tokens"))
         return Column("tokens", opened)
 
     return write

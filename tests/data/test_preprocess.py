@@ -33,15 +33,15 @@ def run(tmp_path, **options):
 
 def test_text_comes_back_from_the_folder_item_by_item(make_folder):
     folder = make_folder(TEXT)
-    decoded = [folder.codec.decode(ids) for ids in items(folder)]
+    decoded = [folder.tokenizer.decode(ids) for ids in items(folder)]
     assert decoded == ["the old house.", "the river", "under the red house"]
-    assert folder.split("train").column("tokens").parts[0].document_items.tolist() == [0, 2]
+    assert folder.split("train").column("tokens").parts[0].document_starts.tolist() == [0, 2]
 
 
 def test_a_model_is_trained_on_the_text_unless_one_is_given(tmp_path, text_file, random_prose):
     folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=45)
     assert len(folder.vocabulary) == 49
-    assert folder.codec.decode(items(folder)[0]) in random_prose(300)
+    assert folder.tokenizer.decode(items(folder)[0]) in random_prose(300)
 
 
 def test_a_vocabulary_that_the_text_cannot_fill_is_smaller(
@@ -60,7 +60,11 @@ def test_the_folder_does_not_depend_on_the_number_of_workers(
     text = str(text_file(random_prose(600).replace(". ", ". A ").replace("\n\n", "\n\n\n")))
     folders = []
     for workers in (1, 2, 3):
-        options = {"destdir": str(tmp_path / f"{workers}"), "units": units, "valid_share": 0.3}
+        options = {
+            "destdir": str(tmp_path / f"{workers}"),
+            "segment_by": units,
+            "valid_fraction": 0.3,
+        }
         folders.append(run(tmp_path, trainpref=text, workers=workers, **options))
     assert len(folders[0].split("train").column("tokens").parts) > 5
     assert len({folder.fingerprint for folder in folders}) == 1
@@ -77,21 +81,21 @@ def test_parts_hold_what_one_part_holds(make_folder, monkeypatch, random_prose):
 
 def test_held_out_items_are_missing_from_the_training_split(make_folder):
     text = "".join(f"{number}\n" for number in range(2000))
-    folder = make_folder(text, valid_share=0.1, test_share=0.05)
+    folder = make_folder(text, valid_fraction=0.1, test_fraction=0.05)
     numbers = {
-        split: [int(folder.codec.decode(ids)) for ids in items(folder, split)]
+        split: [int(folder.tokenizer.decode(ids)) for ids in items(folder, split)]
         for split in folder.splits
     }
     assert sorted(chain.from_iterable(numbers.values())) == list(range(2000))
     assert [len(numbers[split]) for split in ("valid", "test")] == [208, 96]
     part = folder.split("train").column("tokens").parts[0]
-    begins = np.array(numbers["train"])[part.document_items]
+    begins = np.array(numbers["train"])[part.document_starts]
     assert set(begins.tolist()) == {0, *(b for b in begins if b - 1 not in numbers["train"])}
 
 
 def test_the_share_held_out_is_that_of_the_whole_text_whatever_its_parts(make_folder, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
-    folder = make_folder("a house\n" * 5000, valid_share=0.02)
+    folder = make_folder("a house\n" * 5000, valid_fraction=0.02)
     assert len(folder.split("train").column("tokens").parts) > 30
     assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
 
@@ -103,10 +107,10 @@ def test_packed_texts_and_folders_of_texts_are_taken(tmp_path, text_file, model_
     assert items(folder)[:3] == items(folder)[3:]
 
 
-def test_lower_case_is_kept_in_the_codec(make_folder):
+def test_lower_case_is_kept_in_the_tokenizer(make_folder):
     folder = make_folder("THE OLD Café\n", lowercase=True)
-    assert folder.codec.decode(items(folder)[0]) == "the old cafe"
-    assert folder.codec.encode("THE") == folder.codec.encode("the")
+    assert folder.tokenizer.decode(items(folder)[0]) == "the old cafe"
+    assert folder.tokenizer.encode("THE") == folder.tokenizer.encode("the")
 
 
 def test_lines_of_which_nothing_is_left_are_dropped(make_folder):
@@ -139,9 +143,9 @@ def test_blank_text_is_refused(tmp_path, text_file, model_file):
 
 
 def test_text_too_short_to_hold_out_of_is_refused(tmp_path, text_file, model_file):
-    options = {"sentencepiece_model": str(model_file), "valid_share": 0.01}
+    options = {"sentencepiece_model": str(model_file), "valid_fraction": 0.01}
     found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
-    assert found.startswith("valid_share must hold out something, but the text is too short")
+    assert found.startswith("valid_fraction must hold out something, but the text is too short")
 
 
 def test_text_too_poor_for_a_model_is_refused(tmp_path, text_file):
@@ -159,7 +163,7 @@ def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
 
 def test_a_model_cannot_be_trained_without_training_text(tmp_path, text_file):
     found = refusal(tmp_path, validpref=str(text_file(TEXT)))
-    assert found.startswith("a vocabulary must be learnt from --trainpref")
+    assert found.startswith("a vocabulary must be learned from --trainpref")
 
 
 def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
@@ -237,9 +241,9 @@ def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file)
     [("skip", [3, 2], 10), ("truncate", [3, 2, 4], 6), ("split", [3, 2, 4, 4, 2], 0)],
 )
 def test_what_is_too_long_is_counted_and_shown(tmp_path, text_file, capsys, policy, lengths, lost):
-    found, entry = fitted(tmp_path, text_file, too_long=policy)
+    found, entry = fitted(tmp_path, text_file, overlength=policy)
     assert found == lengths
-    assert (entry["too_long"], entry["lost_tokens"]) == (1, lost)
+    assert (entry["overlength"], entry["lost_tokens"]) == (1, lost)
     shown = capsys.readouterr().out
     assert "over 4" in shown and "tokens lost" in shown and "train: 1 item too long" in shown
 
@@ -252,7 +256,7 @@ def test_items_of_nothing_visible_are_counted(tmp_path, text_file, model_file, c
 
 
 def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
-    options = {"tokenizer": "words", "max_item_tokens": 1, "too_long": "skip"}
+    options = {"tokenizer": "words", "max_item_tokens": 1, "overlength": "skip"}
     found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
     assert "has only lines that are blank or have more than 1 tokens" in found
 
@@ -261,22 +265,31 @@ def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
     "options, message",
     [
         ({}, "one of --trainpref, --validpref and --testpref must name text"),
-        ({"units": "words"}, "units must be one of lines, paragraphs, sentences, but is 'words'"),
-        ({"valid_share": 1.0}, "valid_share must lie in 0 .. 1, 1 excluded, but is 1.0"),
-        ({"valid_share": 0.6, "test_share": 0.4}, "must leave text to train on"),
-        ({"valid_share": 0.1, "validpref": "b"}, "must not be given together"),
+        (
+            {"segment_by": "words"},
+            "segment_by must be one of lines, paragraphs, sentences, but is 'words'",
+        ),
+        ({"valid_fraction": 1.0}, "valid_fraction must lie in 0 .. 1, 1 excluded, but is 1.0"),
+        ({"valid_fraction": 0.6, "test_fraction": 0.4}, "must leave text to train on"),
+        ({"valid_fraction": 0.1, "validpref": "b"}, "must not be given together"),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
         ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word'"),
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
         ({"workers": -1}, "workers must not be negative, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
         ({"max_item_tokens": -1}, "max_item_tokens must not be negative, but is -1"),
-        ({"too_long": "drop"}, "must be one of error, skip, truncate, split, but is 'drop'"),
-        ({"too_long": "skip"}, "must come with a limit, but there is none. Give --max-item"),
+        ({"overlength": "drop"}, "must be one of error, skip, truncate, split, but is 'drop'"),
+        ({"overlength": "skip"}, "must come with a limit, but there is none. Give --max-item"),
         ({"tokenizer": "bpe"}, "must be one of sentencepiece, words, wordpiece, but is 'bpe'"),
-        ({"srcdict": "a", "codec_from": "b"}, "given once, but is by srcdict and codec_from"),
+        (
+            {"srcdict": "a", "tokenizer_from": "b"},
+            "given once, but is by srcdict and tokenizer_from",
+        ),
         ({"srcdict": "a", "tokenizer": "wordpiece"}, "must be what srcdict is of, but is wordp"),
-        ({"codec_from": "a", "lowercase": True}, "must be those of codec_from, but are given"),
+        (
+            {"tokenizer_from": "a", "lowercase": True},
+            "must be those of tokenizer_from, but are given",
+        ),
         ({"srcdict": "a", "split_digit_commas": True}, "with sentencepiece, but the tokenizer is"),
         ({"min_count": 0}, "min_count must be at least 1, but is 0"),
         ({"min_count": 2}, "must come with a dictionary of words to be counted, but there is"),
@@ -295,7 +308,7 @@ def test_novels_with_bom_crlf_and_gz_become_a_folder(tmp_path, real_data, model_
     folder = run(
         tmp_path,
         trainpref=f"{novels},{packed}",
-        units="sentences",
+        segment_by="sentences",
         sentencepiece_model=str(model_file),
         workers=2,
     )

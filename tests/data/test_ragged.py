@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.ragged import ranges
+from toolkit.data.ragged import ragged_arange
 
 NOTHING = np.zeros(0, np.int64)
 
@@ -12,10 +12,10 @@ def test_ranges_equal_python_s(begins):
     firsts = np.broadcast_to(begins, 4).tolist()
     pairs = zip(firsts, counts.tolist(), strict=True)
     want = [number for first, count in pairs for number in range(first, first + count)]
-    assert ranges(begins, counts).tolist() == want
+    assert ragged_arange(begins, counts).tolist() == want
 
 
 @pytest.mark.parametrize("counts", [NOTHING, np.zeros(3, np.int64)])
 def test_ranges_of_nothing_are_empty_numbers(counts):
-    found = ranges(np.zeros_like(counts), counts)
+    found = ragged_arange(np.zeros_like(counts), counts)
     assert (len(found), found.dtype) == (0, np.int64)

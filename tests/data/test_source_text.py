@@ -4,7 +4,7 @@ import lzma
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import read_source
+from toolkit.data.text_files import read_strict_text
 
 
 @pytest.mark.parametrize(
@@ -26,23 +26,23 @@ def test_a_file_that_is_no_plain_text_is_refused_by_file_and_line(tmp_path, data
     path = tmp_path / "a.conllu"
     path.write_bytes(data)
     with pytest.raises(ToolkitError, match=complaint):
-        read_source(path)
+        read_strict_text(path)
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
 def test_packed_files_are_read(tmp_path, ending, pack):
     path = tmp_path / f"a.conllu{ending}"
     path.write_bytes(pack("é\n".encode()))
-    assert read_source(path) == ("é\n".encode(), "é\n")
+    assert read_strict_text(path) == ("é\n".encode(), "é\n")
 
 
 def test_a_packed_file_that_is_cut_off_is_told(tmp_path):
     path = tmp_path / "a.conllu.xz"
     path.write_bytes(lzma.compress(b"abc" * 1000)[:40])
     with pytest.raises(ToolkitError, match=r"a.conllu.xz must be readable, but is not"):
-        read_source(path)
+        read_strict_text(path)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be readable, but is not: .*No such file"):
-        read_source(tmp_path / "a.conllu")
+        read_strict_text(tmp_path / "a.conllu")

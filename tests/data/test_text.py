@@ -5,13 +5,13 @@ import re
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import Piece, list_files, read_lines
+from toolkit.data.text_files import FileChunk, list_files, read_lines
 
 TEXT = "first line\n  second \n\nthird"
 
 
 def lines(path, begin=0, end=None, most=1000):
-    piece = Piece(path, begin, path.stat().st_size if end is None else end, True)
+    piece = FileChunk(path, begin, path.stat().st_size if end is None else end, True)
     return [line for chunk in read_lines(piece, most) for line in chunk.lines]
 
 
@@ -44,7 +44,7 @@ def test_a_piece_reads_only_its_bytes(text_file, chunk_bytes):
 
 def test_reading_tells_how_far_it_has_come(text_file, chunk_bytes):
     path = text_file(TEXT)
-    piece = Piece(path, 0, path.stat().st_size, True)
+    piece = FileChunk(path, 0, path.stat().st_size, True)
     assert [*read_lines(piece, 1000)][-1].read_bytes == len(TEXT)
 
 

@@ -8,13 +8,20 @@ from torch import nn
 
 from toolkit import build_model
 from toolkit.criteria import Criterion
-from toolkit.distributed import World, without_exchange
-from toolkit.distributed.fsdp import local, norm, own_rows, rows_like, shard, whole
+from toolkit.distributed import World, no_sync
+from toolkit.distributed.fsdp import (
+    apply_fsdp,
+    local_rows,
+    shard_like,
+    to_full,
+    to_local,
+    total_norm,
+)
 from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.callbacks.non_finite import diagnosis
-from toolkit.training.callbacks.throughput import operations
+from toolkit.training.callbacks.non_finite import diagnose_non_finite
+from toolkit.training.callbacks.throughput import update_flops
 from toolkit.training.trainer import Trainer
 
 
@@ -54,7 +61,7 @@ def make_trainer(world, sharding, arch, precision="fp32"):
     learner = build_model(arch, vocabulary_size=50, task="mlm", width=32, heads=2)
     if sharding:
         compute = {"bf16": torch.bfloat16}.get(precision)
-        shard(learner, learner.encoder.layers, world, compute)
+        apply_fsdp(learner, learner.encoder.layers, world, compute)
     return Trainer(
         learner,
         Summed(),
@@ -71,7 +78,7 @@ def trained(world, sharding, arch, *, updates=4, precision="fp32"):
     trainer = make_trainer(world, sharding, arch, precision)
     mine = micro_batches()[world.rank :: world.size]
     outcomes = [trainer.step(mine, 6 * updates).outcome for _ in range(updates)]
-    parameters = torch.cat([whole(p.detach()).flatten() for p in trainer.learner.parameters()])
+    parameters = torch.cat([to_full(p.detach()).flatten() for p in trainer.learner.parameters()])
     return parameters, [float(outcome.norm) for outcome in outcomes]
 
 
@@ -92,12 +99,12 @@ def test_only_the_last_micro_batch_exchanges_gradients(ranks):
     def gradients(world):
         learner = nn.Sequential(nn.Linear(2, 3))
         nn.init.zeros_(learner[0].weight)
-        shard(learner, learner, world)
-        with without_exchange(learner):
+        apply_fsdp(learner, learner, world)
+        with no_sync(learner):
             learner(torch.ones(1, 2)).sum().backward()
         before = [p.grad for p in learner.parameters()]
         learner(torch.full((1, 2), 2.0 + 2 * world.rank)).sum().backward()
-        return before, whole(learner[0].weight.grad).tolist()
+        return before, to_full(learner[0].weight.grad).tolist()
 
     assert ranks(gradients) == [([None, None], [[4.0, 4.0]] * 3)] * 2  # 1 + (2 + 4) / 2
 
@@ -117,9 +124,9 @@ def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks):
         learner, sums = trainer.learner, trainer.criterion.forward
         if world.rank == 1:
             trainer.criterion.forward = lambda p: {k: v + torch.inf for k, v in sums(p).items()}
-        before = [local(p.detach()).clone() for p in learner.parameters()]
+        before = [to_local(p.detach()).clone() for p in learner.parameters()]
         skipped = float(trainer.step([micro_batches()[world.rank]], 2).outcome.skipped)
-        return skipped, all(map(torch.equal, before, map(local, learner.parameters())))
+        return skipped, all(map(torch.equal, before, map(to_local, learner.parameters())))
 
     assert ranks(step) == [(1.0, True)] * 2
 
@@ -143,7 +150,7 @@ def test_layers_that_share_parameters_are_gathered_with_the_rest(ranks):
     def grouped(world):
         torch.manual_seed(0)
         learner = Tied()
-        shard(learner, learner.layers, world)
+        apply_fsdp(learner, learner.layers, world)
         learner(torch.ones(2, 3)).sum().backward()
         return [isinstance(layer, torch.distributed.fsdp.FSDPModule) for layer in learner.layers]
 
@@ -155,10 +162,10 @@ def test_rows_are_taken_apart_and_put_together_whatever_their_number(ranks):
         torch.manual_seed(0)
         learner = Tied()
         tables = {name: p.detach().clone() for name, p in learner.named_parameters()}
-        shard(learner, learner.layers, world)
+        apply_fsdp(learner, learner.layers, world)
         return [
-            torch.equal(local(p), tables[name][own_rows(p)])
-            and torch.equal(whole(rows_like(p, tables[name][own_rows(p)])), tables[name])
+            torch.equal(to_local(p), tables[name][local_rows(p)])
+            and torch.equal(to_full(shard_like(p, tables[name][local_rows(p)])), tables[name])
             for name, p in learner.named_parameters()
         ]
 
@@ -170,8 +177,8 @@ def test_the_norm_is_that_of_all_rows_even_where_squares_leave_fp32(ranks):
     def norms(world):
         learner = nn.Linear(2, 3)
         nn.init.constant_(learner.weight, 8e18)
-        shard(learner, [], world)
-        return float(norm([learner.weight]))
+        apply_fsdp(learner, [], world)
+        return float(total_norm([learner.weight]))
 
     assert ranks(norms) == pytest.approx([6**0.5 * 8e18] * 2)
 
@@ -179,7 +186,7 @@ def test_the_norm_is_that_of_all_rows_even_where_squares_leave_fp32(ranks):
 def test_parameters_stay_sharded_after_a_pass_without_gradients(ranks):
     def kept(world):
         learner = Tied()
-        shard(learner, learner.layers, world)
+        apply_fsdp(learner, learner.layers, world)
         with torch.no_grad():
             learner(torch.ones(2, 3))
         return all(isinstance(p, torch.distributed.tensor.DTensor) for p in learner.parameters())
@@ -189,8 +196,8 @@ def test_parameters_stay_sharded_after_a_pass_without_gradients(ranks):
 
 def test_one_process_without_torchrun_has_nobody_to_share_with():
     learner = nn.Linear(2, 2)
-    assert shard(learner, [], World()) is learner
-    assert own_rows(learner.weight) is ... and whole(learner.weight) is learner.weight
+    assert apply_fsdp(learner, [], World()) is learner
+    assert local_rows(learner.weight) is ... and to_full(learner.weight) is learner.weight
 
 
 @pytest.mark.parametrize("at", ["parameter", "forward", "backward"])
@@ -199,12 +206,12 @@ def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
         trainer = make_trainer(world, True, "bert_tiny")
         output = trainer.learner.encoder.layers[1].attention.output
         if world.rank == 1 and at == "parameter":
-            local(output.weight.detach()).fill_(torch.nan)
+            to_local(output.weight.detach()).fill_(torch.nan)
         if world.rank == 1 and at == "forward":
             output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
         if world.rank == 1 and at == "backward":
             output.register_forward_hook(lambda module, inputs, outputs: Overflow.apply(outputs))
-        return diagnosis(trainer.gradient, micro_batches()[:2], {"mlm": 10.0})
+        return diagnose_non_finite(trainer.gradient, micro_batches()[:2], {"mlm": 10.0})
 
     first, second = ranks(diagnose)
     assert first == second and "encoder.layers.1." in first and "rank 1" in first
@@ -213,7 +220,7 @@ def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
 def test_operations_of_sharded_layers_are_counted_like_others(ranks):
     def counted(world):
         learner = make_trainer(world, world.size > 1, "bert_tiny").learner
-        return operations(learner, micro_batches()[0], torch.device("cpu"))
+        return update_flops(learner, micro_batches()[0], torch.device("cpu"))
 
     assert ranks(counted) == [counted(World())] * 2
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.distributed import Exchange, wrap
+from toolkit.distributed import GradientSync, wrap_data_parallel
 
 
 def network():
@@ -31,8 +31,8 @@ def broken(place):
 def test_a_rank_that_fails_in_backward_does_not_keep_the_other_waiting(ranks, layer):
     def train(world):
         plain = network()
-        wrapped = wrap(plain, world)
-        exchange = Exchange.of(wrapped, world)
+        wrapped = wrap_data_parallel(plain, world)
+        exchange = GradientSync.for_ddp(wrapped, world)
         backward(wrapped, exchange, world.rank)
         before = gradients(plain)
         plain.zero_grad()
@@ -41,15 +41,15 @@ def test_a_rank_that_fails_in_backward_does_not_keep_the_other_waiting(ranks, la
             with pytest.raises(torch.OutOfMemoryError):
                 backward(wrapped, exchange, world.rank)
             hook.remove()
-            exchange.finish()
+            exchange.complete_with_zeros()
         else:
             backward(wrapped, exchange, world.rank)
         plain.zero_grad()
-        exchange.forget()
+        exchange.reset_reducer()
         for _ in range(3):
             plain.zero_grad()
             backward(wrapped, exchange, world.rank)
-        return all(map(torch.equal, gradients(plain), before)), len(exchange.sent)
+        return all(map(torch.equal, gradients(plain), before)), len(exchange.pending)
 
     (first, buckets), (second, _) = ranks(train)
     assert first and second and buckets >= 2
@@ -58,4 +58,4 @@ def test_a_rank_that_fails_in_backward_does_not_keep_the_other_waiting(ranks, la
 def test_one_process_has_nothing_to_exchange():
     from toolkit.distributed import World
 
-    assert Exchange.of(network(), World()) is None
+    assert GradientSync.for_ddp(network(), World()) is None

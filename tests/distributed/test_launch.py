@@ -2,24 +2,24 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed import World, launch, without_exchange, wrap
-from toolkit.distributed.launch import find_device
+from toolkit.distributed import World, launch, no_sync, wrap_data_parallel
+from toolkit.distributed.launch import select_device
 
 
 def test_without_torchrun_the_world_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
     with launch("cpu") as world:
-        assert (world.rank, world.size, world.first) == (0, 1, True)
-        assert world.gather("a") == ["a"] and world.broadcast("b") == "b"
-        assert world.sum(torch.tensor([1.0, 2.0])).tolist() == [1, 2]
-        world.wait()
+        assert (world.rank, world.size, world.is_main) == (0, 1, True)
+        assert world.all_gather("a") == ["a"] and world.broadcast("b") == "b"
+        assert world.all_reduce(torch.tensor([1.0, 2.0])).tolist() == [1, 2]
+        world.barrier()
 
 
 def test_a_world_of_one_is_not_wrapped():
     layer = torch.nn.Linear(2, 2)
-    assert wrap(layer, World()) is layer
-    with without_exchange(layer):
+    assert wrap_data_parallel(layer, World()) is layer
+    with no_sync(layer):
         pass
 
 
@@ -35,5 +35,5 @@ def test_a_broken_environment_is_told(monkeypatch):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="asks for a GPU where there is none")
 def test_a_missing_gpu_is_told():
     with pytest.raises(ToolkitError, match="device must be one that this machine has"):
-        find_device("cuda")
-    assert find_device("auto").type == "cpu"
+        select_device("cuda")
+    assert select_device("auto").type == "cpu"

@@ -3,21 +3,21 @@ import time
 
 import pytest
 
-from toolkit.distributed.heartbeat import Pulse, whereabouts
+from toolkit.distributed.heartbeat import CollectiveTracker, main_thread_location
 
 
 def test_an_exchange_is_counted_and_left_again():
-    pulse = Pulse()
+    pulse = CollectiveTracker()
     with pulse.waiting("a sum"):
-        assert (pulse.entered, pulse.exchange) == (1, "a sum") and pulse.waited_seconds >= 0
-    assert (pulse.entered, pulse.exchange, pulse.waited_seconds) == (1, "", 0.0)
+        assert (pulse.entered, pulse.current) == (1, "a sum") and pulse.waited_seconds >= 0
+    assert (pulse.entered, pulse.current, pulse.waited_seconds) == (1, "", 0.0)
 
 
 def test_an_exchange_that_breaks_stays_marked():
-    pulse = Pulse()
+    pulse = CollectiveTracker()
     with pytest.raises(RuntimeError), pulse.waiting("a sum"):
         raise RuntimeError("connection closed")
-    assert pulse.exchange == "a sum"
+    assert pulse.current == "a sum"
 
 
 def test_where_the_main_thread_is_begins_with_its_own_line():
@@ -25,7 +25,7 @@ def test_where_the_main_thread_is_begins_with_its_own_line():
 
     def look():
         while not done.is_set():
-            found.append(whereabouts())
+            found.append(main_thread_location())
 
     threading.Thread(target=look).start()
     for _ in range(5000):

@@ -20,15 +20,15 @@ def dogs(monkeypatch):
 
     def make(size=2, timeout=10.0, folder=None):
         store = HashStore()
-        monkeypatch.setattr(watchdog, "meeting_point", lambda: store)
-        monkeypatch.setattr(watchdog, "BEAT_SECONDS", 0.01)
+        monkeypatch.setattr(watchdog, "connect_to_store", lambda: store)
+        monkeypatch.setattr(watchdog, "HEARTBEAT_SECONDS", 0.01)
         store.set("verdict", "")
         made = [
             Watchdog(World(rank=rank, size=size), timeout=timeout, folder=folder)
             for rank in range(size)
         ]
         for dog in made:
-            dog.beat()
+            dog.send_heartbeat()
         return made
 
     def leave(code):
@@ -40,8 +40,8 @@ def dogs(monkeypatch):
 
 def test_each_rank_reads_what_the_others_do(dogs):
     first, second = dogs()
-    with second.world.pulse.waiting("a sum over the ranks"):
-        second.look()
+    with second.world.collectives.waiting("a sum over the ranks"):
+        second.poll()
     found, said = first.read()
     assert [beat.entered for beat in found] == [0, 1]
     assert found[1].exchange == "a sum over the ranks" and said == ""
@@ -49,20 +49,20 @@ def test_each_rank_reads_what_the_others_do(dogs):
 
 def test_a_rank_whose_beats_stop_is_silent_by_the_readers_clock(dogs):
     first, second = dogs(timeout=0.02)
-    first.look()
+    first.poll()
     time.sleep(0.05)
     first.look()
-    assert first.verdict.kind == "silent" and "rank 1" in first.verdict.text
+    assert first.failure.kind == "silent" and "rank 1" in first.failure.text
     second.look()
-    assert second.verdict == first.verdict, "the first verdict is that of all"
+    assert second.failure == first.failure, "the first verdict is that of all"
 
 
 def test_the_end_leaves_stacks_and_says_why(dogs, tmp_path, capfd):
     first, _ = dogs(folder=tmp_path)
-    first.verdict = watchdog.Verdict("late", "rank 1 is late: it sleeps.")
+    first.failure = watchdog.RankFailure("late", "rank 1 is late: it sleeps.")
     with pytest.raises(Left) as code:
-        first.end()
-    assert code.value.args == (watchdog.LOST,)
+        first.abort()
+    assert code.value.args == (watchdog.PEER_FAILURE_EXIT_CODE,)
     said = capfd.readouterr().err
     assert "rank 0 ends: rank 1 is late: it sleeps. Start again" in said
     assert "thread 0x" in said
@@ -97,7 +97,7 @@ def test_a_second_ctrl_c_waits_for_nobody(dogs, monkeypatch):
     first.thread.start()
     monkeypatch.setattr(watchdog.Watchdog, "linger", pytest.fail)
     monkeypatch.setattr(watchdog.Watchdog, "blame", pytest.fail)
-    with pytest.raises(KeyboardInterrupt), first.world.pulse.waiting("a sum"):
+    with pytest.raises(KeyboardInterrupt), first.world.collectives.waiting("a sum"):
         raise KeyboardInterrupt
     first.close(KeyboardInterrupt())
     assert json.loads(first.store.get("beat 0"))["state"] == "KeyboardInterrupt: no message"
@@ -106,11 +106,11 @@ def test_a_second_ctrl_c_waits_for_nobody(dogs, monkeypatch):
 def test_a_broken_exchange_is_another_ranks_fault_if_one_is_found_gone(dogs):
     first, _ = dogs()
     first.thread.start()
-    first.verdict = watchdog.Verdict("gone", "rank 1 is gone.")
+    first.failure = watchdog.RankFailure("gone", "rank 1 is gone.")
     with (
         pytest.raises(Left),
         pytest.raises(RuntimeError),
-        first.world.pulse.waiting("a sum"),
+        first.world.collectives.waiting("a sum"),
     ):
         try:
             raise RuntimeError("connection closed by peer")

@@ -44,10 +44,10 @@ def test_fine_tuning_is_as_the_papers_tables_say(paper, head, rate, decay, layer
     c = recipe(f"{paper}/glue.yaml")
     assert (c.task.config.head, c.data.batch_size, c.training.max_epoch) == (head, 32, 3)
     adam = c.optimizer.config
-    assert (adam.lr, adam.weight_decay, adam.layer_rate_decay) == (rate, decay, layers)
+    assert (adam.lr, adam.weight_decay, adam.layerwise_lr_decay) == (rate, decay, layers)
     assert (adam.beta1, adam.beta2, adam.eps) == (0.9, 0.999, 1e-6)
     assert adam.bias_correction == (paper != "convbert")
-    assert (c.lr_scheduler.name, c.lr_scheduler.config.warmup_share) == ("linear", 0.1)
+    assert (c.lr_scheduler.name, c.lr_scheduler.config.warmup_fraction) == ("linear", 0.1)
     assert c.training.best_metric == "score" and c.arch.config.dropout == 0.1
 
 
@@ -69,7 +69,7 @@ def test_pre_training_is_as_the_papers_tables_say():
     small, base = recipe("composite_bert/small.yaml"), recipe("taco/base.yaml")
     assert (small.optimizer.config.lr, small.data.batch_size) == (3e-4, 128)
     assert (small.training.max_update, small.lr_scheduler.config.warmup_updates) == (125000, 10000)
-    assert base.data.batch_size * base.training.global_batches == 1200
+    assert base.data.batch_size * base.training.micro_batches_per_update == 1200
     assert (base.training.max_update, base.optimizer.config.lr) == (500000, 1e-4)
 
 
@@ -139,14 +139,14 @@ def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(comma
 
 
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name in ("glue.sh", "short.sh")])
-def test_a_folder_without_tasks_is_refused_before_anything_is_learnt(commands, tmp_path, script):
-    (tmp_path / "bin" / "toolkit-train").write_text("touch learnt\n")
-    (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learnt\n")
+def test_a_folder_without_tasks_is_refused_before_anything_is_learned(commands, tmp_path, script):
+    (tmp_path / "bin" / "toolkit-train").write_text("touch learned\n")
+    (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learned\n")
     words = ["bash", script, *(["checkpoint"] if script.name == "glue.sh" else []), "nowhere"]
     more = [tmp_path / "text.txt"] if script.name == "short.sh" else []
     found = subprocess.run([*words, *more], cwd=tmp_path, env=commands, capture_output=True)
     assert found.returncode == 2 and b"nowhere contains no folder of a GLUE task" in found.stderr
-    assert not (tmp_path / "learnt").exists()
+    assert not (tmp_path / "learned").exists()
 
 
 @pytest.fixture

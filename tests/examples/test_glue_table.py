@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.glue import EIGHT, NINE
+from toolkit.metrics.glue import EIGHT_TASKS, NINE_TASKS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "glue" / "glue_table.py"
 table = runpy.run_path(str(SCRIPT))["table"]
@@ -67,7 +67,7 @@ def test_of_several_configurations_the_best_is_taken_and_named(tmp_path):
 
 def test_means_over_tasks_are_plain_and_their_deviation_is_that_of_the_seeds_means(tmp_path):
     words = []
-    for task in (*EIGHT[:-1], "MNLI"):
+    for task in (*EIGHT_TASKS[:-1], "MNLI"):
         for seed, score in enumerate((0.5, 0.7)):
             write(tmp_path / task, seed, [score], mismatched=[1.0] if task == "MNLI" else [])
         words.append(f"{task}={tmp_path / task}")
@@ -76,14 +76,14 @@ def test_means_over_tasks_are_plain_and_their_deviation_is_that_of_the_seeds_mea
     nine, eight = found.rows[-2:]
     assert eight[0] == "mean of eight"
     assert eight[1:] == pytest.approx([2, 60, 200**0.5, 10, 60, 70])
-    assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE))
+    assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE_TASKS))
 
 
 def test_tasks_of_unequal_seeds_have_a_mean_alone(tmp_path):
-    for task in (*EIGHT[:-1], "MNLI"):
+    for task in (*EIGHT_TASKS[:-1], "MNLI"):
         for seed in range(2 if task == "RTE" else 1):
             write(tmp_path / task, seed, [0.5])
-    found = table([f"{task}={tmp_path / task}" for task in (*EIGHT[:-1], "MNLI")])
+    found = table([f"{task}={tmp_path / task}" for task in (*EIGHT_TASKS[:-1], "MNLI")])
     assert found.rows[-1][:5] == ["mean of eight", None, pytest.approx(50), None, None]
 
 

@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import CRITERIA
 from toolkit.config.load import compose
-from toolkit.config.serialize import plugins_of
+from toolkit.config.serialize import describe_run_plugins
 from toolkit.criteria import IGNORED, Classes
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "plugin"
@@ -38,7 +38,7 @@ def test_its_parts_mix_with_the_built_in_ones(plugin):
 
 def test_a_run_remembers_it(plugin):
     run = compose({"arch": "distance_bert", "task": "rarity"})
-    assert plugins_of(run) == [{"name": "plugin", "sha256": plugin.sha256}]
+    assert describe_run_plugins(run) == [{"name": "plugin", "sha256": plugin.sha256}]
 
 
 def test_its_architecture_prefers_what_is_near(plugin):
@@ -52,8 +52,8 @@ def test_its_architecture_prefers_what_is_near(plugin):
 def test_its_criterion_without_gamma_is_cross_entropy(plugin):
     classes = Classes(torch.randn(5, 7), torch.tensor([0, 3, 6, IGNORED, 2]))
     focal, plain = CRITERIA["focal"], CRITERIA["cross_entropy"]
-    got = focal.build(type(focal.config)(gamma=0.0))({"x": classes})["x"]
-    torch.testing.assert_close(got, plain.build(plain.config)({"x": classes})["x"])
+    got = focal.factory(type(focal.config)(gamma=0.0))({"x": classes})["x"]
+    torch.testing.assert_close(got, plain.factory(plain.config)({"x": classes})["x"])
     with pytest.raises(ToolkitError, match=r"criterion.gamma must not be negative, but is -1"):
         type(focal.config)(gamma=-1.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.config.sections import TrainingConfig
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.loader import BatchLoader
 
 GLOBAL_BATCHES = 36
 EXAMPLES = 501
@@ -24,9 +24,9 @@ class Numbered:
 
 def updates(ranks, epoch, start=0, workers=0):
     """What each update of an epoch learns from: its micro-batches in order, whoever has them."""
-    each = TrainingConfig(global_batches=GLOBAL_BATCHES).micro_batches_per_rank(ranks)
+    each = TrainingConfig(micro_batches_per_update=GLOBAL_BATCHES).micro_batches_per_rank(ranks)
     loaders = [
-        Loader(
+        BatchLoader(
             Numbered(),
             max_tokens=64,
             batch_size=None,

@@ -7,9 +7,9 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import whole
+from toolkit.distributed.fsdp import to_full
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples
-from toolkit.training.run import Run
+from toolkit.training.run import TrainingRun
 
 BATCHES = 4
 """Micro-batches of an update: ten of them make an epoch, so that its third update is short."""
@@ -26,20 +26,22 @@ def part(config, world, *, until=None, **options):
         return collate(self, ids, epoch)
 
     def advance(step):
-        loss = world.sum(torch.stack([total.double() for total in step.losses.values()]).sum())
+        loss = world.all_reduce(
+            torch.stack([total.double() for total in step.losses.values()]).sum()
+        )
         updates.append((step.update, list(served), float(loss) / sum(step.weights.values())))
         served.clear()
         if step.update == until:
-            training.trainer.ask_to_stop()
+            training.trainer.request_stop()
 
     MaskedExamples.collate = recorded
-    how = {"batch_size": 4, "global_batches": BATCHES, "lr": 0.01, **options}
-    training = Run(config(**how), world)
-    training.advance = advance
+    how = {"batch_size": 4, "micro_batches_per_update": BATCHES, "lr": 0.01, **options}
+    training = TrainingRun(config(**how), world)
+    training.advance_progress_bar = advance
     try:
         training.fit()
         learner = training.trainer.learner
-        end = torch.cat([whole(p.detach()).flatten() for p in learner.parameters()])
+        end = torch.cat([to_full(p.detach()).flatten() for p in learner.parameters()])
     finally:
         training.close()
         MaskedExamples.collate = collate
@@ -80,7 +82,7 @@ def test_a_run_goes_on_at_another_number_of_ranks_as_if_nothing_had_changed(
 
 
 def test_the_accumulation_may_change_within_an_epoch(config):
-    how = {"global_batches": None, "batch_size": 4}
+    how = {"micro_batches_per_update": None, "batch_size": 4}
     before, _ = part(config, World(), until=1, **{**how, "update_freq": 3})
     after, _ = part(config, World(), **{**how, "update_freq": 2})
     seen = [i for _, ids, _ in before + after for batch in ids for i in batch]
@@ -90,7 +92,7 @@ def test_the_accumulation_may_change_within_an_epoch(config):
 def test_ranks_that_do_not_divide_the_batch_are_answered_with_those_that_do(config, ranks):
     def refused(world):
         with pytest.raises(ToolkitError, match=r"is 4 for 3\. Start one of 1, 2, 4 processes"):
-            Run(config(global_batches=BATCHES), world)
+            TrainingRun(config(micro_batches_per_update=BATCHES), world)
         return True
 
     assert ranks(refused, 3) == [True] * 3

@@ -10,10 +10,10 @@ import sys
 import pytest
 import torch
 
-from toolkit.checkpoints.save_folder import SaveFolder, update_of
+from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.distributed import World
-from toolkit.training.resume import newest_good
-from toolkit.training.run import Run
+from toolkit.training.resume import find_newest_intact
+from toolkit.training.run import TrainingRun
 
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
 """Python's audit events of what changes a folder; opening a folder to sync it is one too."""
@@ -35,8 +35,8 @@ def die_at(step: int, folder: str) -> None:
 
 def train(config, answers, step, folder):
     torch.set_num_threads(1)
-    run = Run(config, World())
-    answers.put(run.trainer.place.update)
+    run = TrainingRun(config, World())
+    answers.put(run.trainer.progress.update)
     die_at(step, folder)
     run.fit()
 
@@ -61,9 +61,9 @@ def test_fifty_of_fifty_kills_during_saves_are_survived(config, tmp_path):
     for step in range(3, 153, 3):
         assert went_on_from(c, folder, context, step) == before
         told: list[str] = []
-        newest = newest_good(SaveFolder(folder), told.append)
+        newest = find_newest_intact(SaveFolder(folder), told.append)
         assert not told, "a checkpoint under its final name is never damaged"
-        now = update_of(newest) if newest else 0
+        now = parse_update(newest) if newest else 0
         assert now >= before
         before = now
         cut_short += bool(list(folder.glob(".checkpoint*.tmp")))

@@ -11,9 +11,9 @@ import pytest
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import MODEL, STATE, read_json, read_tensors
 from toolkit.distributed import World
-from toolkit.training.resume import newest_good
-from toolkit.training.run import Run
-from toolkit.training.step import Place
+from toolkit.training.resume import find_newest_intact
+from toolkit.training.run import TrainingRun
+from toolkit.training.step import TrainingProgress
 
 OLD, NEW = 7, 8
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
@@ -23,7 +23,7 @@ def become(training, number):
     """Every weight and the place say the same number, so that a mixture would show."""
     for p in training.trainer.parameters:
         p.data.fill_(number)
-    training.trainer.place = Place(update=number, consumed=1)
+    training.trainer.place = TrainingProgress(update=number, consumed=1)
 
 
 def save_the_new_one(training, update, die_at):
@@ -31,15 +31,15 @@ def save_the_new_one(training, update, die_at):
 
     def count(event, arguments):
         nonlocal seen
-        if event in STEPS and str(training.saves.path) in str(arguments[0]):
+        if event in STEPS and str(training.save_folder.path) in str(arguments[0]):
             seen += 1
             if seen == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     become(training, NEW)
     sys.addaudithook(count)
-    training.saving.saved_at = -1
-    training.saving.save(update, 1, ["interval"])
+    training.checkpointer.saved_at = -1
+    training.checkpointer.save(update, 1, ["interval"])
 
 
 def number_of(folder):
@@ -54,18 +54,18 @@ def number_of(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("update", [NEW, OLD], ids=["another update", "in place of the old one"])
 def test_no_cut_between_two_steps_mixes_updates(config, in_process, update):
-    training = Run(config(valid_subset=""), World())
+    training = TrainingRun(config(valid_subset=""), World())
     found, cuts = [], 0
     while not found or code:
         become(training, OLD)
-        training.saving.saved_at = -1
-        training.saving.save(OLD, 1, ["interval"])
+        training.checkpointer.saved_at = -1
+        training.checkpointer.save(OLD, 1, ["interval"])
         cuts += 1
         code = in_process(save_the_new_one, training, update, cuts)
-        training.saves.prepare()
+        training.save_folder.prepare()
         told = []
-        found.append(number_of(newest_good(training.saves, told.append)))
+        found.append(number_of(find_newest_intact(training.save_folder, told.append)))
         assert not told and code in (0, -signal.SIGKILL)
-        for folder in training.saves.checkpoints():
+        for folder in training.save_folder.checkpoints():
             assert number_of(folder) in (OLD, NEW)
     assert cuts > 30 and found == sorted(found) and found[0] == OLD and found[-1] == NEW

@@ -15,14 +15,14 @@ from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.cli.train import main
 from toolkit.config.serialize import to_dict
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.resume import newest_good
+from toolkit.training.resume import find_newest_intact
 from toolkit.training.trainer import Trainer
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 MOMENTS = {
-    "step": (Trainer, "update", 3),
-    "validation": (Validation, "judge", 5),
-    "save": (manifest, "seal", 5),
+    "step": (Trainer, "apply_update", 3),
+    "validation": (Validation, "update_best", 5),
+    "save": (manifest, "write", 5),
 }
 """What is interrupted: the owner of the function, its name, and the update it happens in."""
 
@@ -67,7 +67,7 @@ def test_a_signal_ends_the_run_at_the_next_update_with_a_checkpoint_and_its_exit
     assert main(words_of(config(log_interval=1000))) == 128 + number
     saves = SaveFolder(tmp_path / "run")
     assert os.readlink(saves.path / LAST) == f"checkpoint_e1_u{update}"
-    assert newest_good(saves, pytest.fail) == saves.target(LAST)
+    assert find_newest_intact(saves, pytest.fail) == saves.resolve_link(LAST)
 
 
 def train_and_be_told_twice(config, interrupt, number, moment):
@@ -84,7 +84,7 @@ def test_a_second_signal_ends_the_process_at_once_and_older_checkpoints_stay(
 ):
     c = config(log_interval=1000)
     assert in_process(train_and_be_told_twice, c, interrupt, number, moment) == -number
-    left = newest_good(SaveFolder(tmp_path / "run"), pytest.fail)
+    left = find_newest_intact(SaveFolder(tmp_path / "run"), pytest.fail)
     assert (left and left.name) == ("checkpoint_e1_u5" if moment == "save" else None)
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
-from toolkit.training.resume import newest_good
+from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 
 TIMES = 200
@@ -34,11 +34,11 @@ def test_200_of_200_flipped_bits_of_a_checkpoint_are_noticed_and_an_older_one_ta
     for number in range(TIMES):
         file, told = files[number % len(files)], []
         whole = flip(file, draw)
-        assert newest_good(SaveFolder(trained), told.append) == older
+        assert find_newest_intact(SaveFolder(trained), told.append) == older
         assert len(told) == 1 and told[0].startswith("passed over: ")
         assert (file.name if file.suffix != ".json" else file.stem) in told[0]
         file.write_bytes(whole)
-    assert newest_good(SaveFolder(trained), pytest.fail).samefile(newest)
+    assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
 def test_a_run_says_from_which_checkpoint_it_goes_on_instead(config, trained, capfd):
@@ -57,7 +57,7 @@ def use_every_item(path):
             *(MaskingConfig(), DataFolder.open(path), split),
             **{"seed": 1, "training": False, "fixed_shapes": False},
         )
-        assert list(Loader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
+        assert list(BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.training.resume import newest_good
+from toolkit.training.resume import find_newest_intact
 
 TIMES = 100
 
@@ -33,17 +33,17 @@ def test_100_of_100_cuts_of_a_checkpoint_fall_back_to_the_one_before(trained):
     for file, left in cuts(sorted(newest.iterdir())):
         whole, told = file.read_bytes(), []
         file.write_bytes(whole[:left])
-        assert newest_good(SaveFolder(trained), told.append) == older
+        assert find_newest_intact(SaveFolder(trained), told.append) == older
         assert len(told) == 1 and file.stem in told[0]
         file.write_bytes(whole)
-    assert newest_good(SaveFolder(trained), pytest.fail).samefile(newest)
+    assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
 def test_a_missing_file_falls_back_as_well(trained):
     for file in sorted((trained / "checkpoint_e2_u10").iterdir()):
         whole, told = file.read_bytes(), []
         file.unlink()
-        assert newest_good(SaveFolder(trained), told.append).name == "checkpoint_e1_u5"
+        assert find_newest_intact(SaveFolder(trained), told.append).name == "checkpoint_e1_u5"
         assert file.name in told[0]
         file.write_bytes(whole)
 

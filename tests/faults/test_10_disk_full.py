@@ -9,8 +9,8 @@ import resource
 import pytest
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import find
-from toolkit.checkpoints.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
+from toolkit.checkpoints.load import find_checkpoint
+from toolkit.checkpoints.save_folder import RETRY_DELAYS_SECONDS, CheckpointSaveError, SaveFolder
 from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
 from toolkit.training.run import run
@@ -22,8 +22,8 @@ FILE_SIZE = resource.RLIMIT_FSIZE
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    assert len(PAUSES_SECONDS) == 2, "three tries"
-    monkeypatch.setattr("toolkit.checkpoints.save_folder.PAUSES_SECONDS", (0.0, 0.0))
+    assert len(RETRY_DELAYS_SECONDS) == 2, "three tries"
+    monkeypatch.setattr("toolkit.checkpoints.save_folder.RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
 
 @pytest.fixture
@@ -68,11 +68,13 @@ def test_a_disk_that_stays_full_ends_the_run_cleanly_and_older_checkpoints_are_w
     config, tmp_path, no_pauses, fill_the_disk, share
 ):
     tries = fill_the_disk(share)
-    with pytest.raises(NotSaved, match=r"older checkpoints are whole\. That was failure 3 in a ro"):
+    with pytest.raises(
+        CheckpointSaveError, match=r"older checkpoints are whole\. That was failure 3 in a ro"
+    ):
         run(config(save_interval_updates=2, keep_interval_updates=0))
     left = sorted(p.name for p in (tmp_path / "run").iterdir())
     assert left == ["checkpoint_e1_u2", "checkpoint_last", "metrics.jsonl"]
-    assert find(tmp_path / "run").name == "checkpoint_e1_u2" and len(tries) == 1 + 3 * 3
+    assert find_checkpoint(tmp_path / "run").name == "checkpoint_e1_u2" and len(tries) == 1 + 3 * 3
 
 
 def test_the_last_save_of_a_run_may_not_be_lost_in_silence(

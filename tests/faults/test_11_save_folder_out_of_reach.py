@@ -19,7 +19,7 @@ CANNOT = r"checkpoint\.save_dir must be a folder that can be written to, but .* 
 
 def refused(config, folder, reason):
     with pytest.raises(ToolkitError, match=CANNOT + reason + r"\. Choose another with --save-dir"):
-        run(config(save_dir=str(folder), folders=["nowhere"]))
+        run(config(save_dir=str(folder), dirs=["nowhere"]))
 
 
 def test_a_file_in_its_place_is_told(config, tmp_path):

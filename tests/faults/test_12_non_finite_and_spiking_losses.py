@@ -7,24 +7,24 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import local
-from toolkit.training.run import Run
+from toolkit.distributed.fsdp import to_local
+from toolkit.training.run import TrainingRun
 
 
 def poisoned(config, world, value, updates, **options):
     """A run whose second rank adds `value` to its loss in some updates; weights after each."""
-    training = Run(config(**options), world)
+    training = TrainingRun(config(**options), world)
     trainer, weights = training.trainer, [torch.zeros(0)]
     sums = trainer.criterion.forward
 
     def spoilt(predictions):
-        wrong = world.rank == 1 and trainer.place.update + 1 in updates
+        wrong = world.rank == 1 and trainer.progress.update + 1 in updates
         return {o: total + (value if wrong else 0.0) for o, total in sums(predictions).items()}
 
     def advance(step):
-        weights.append(torch.cat([local(p).detach().flatten() for p in trainer.parameters]))
+        weights.append(torch.cat([to_local(p).detach().flatten() for p in trainer.parameters]))
 
-    trainer.criterion.forward, training.advance = spoilt, advance
+    trainer.criterion.forward, training.advance_progress_bar = spoilt, advance
     return training, weights
 
 

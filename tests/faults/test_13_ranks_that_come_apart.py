@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.run import Run
+from toolkit.training.run import TrainingRun
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from toolkit.training.run import Run
 def test_a_parameter_that_differs_on_one_rank_is_found_within_one_interval(config, ranks, interval):
     def train(world):
         c = config(check_ranks_interval=interval, batch_size=4, no_save=True, max_epoch=9)
-        training = Run(c, world)
+        training = TrainingRun(c, world)
         parameter = dict(training.trainer.learner.named_parameters())["task.head.bias"]
 
         def advance(step):
@@ -24,11 +24,11 @@ def test_a_parameter_that_differs_on_one_rank_is_found_within_one_interval(confi
                 with torch.no_grad():
                     parameter.view(-1)[0] += 1e-3
 
-        training.advance = advance
+        training.advance_progress_bar = advance
         with pytest.raises(ToolkitError, match=r"all ranks must have the same parameters") as error:
             training.fit()
         training.close()
-        return training.trainer.place.update, str(error.value)
+        return training.trainer.progress.update, str(error.value)
 
     first, second = ranks(train)
     assert first == second and 3 <= first[0] < 3 + interval

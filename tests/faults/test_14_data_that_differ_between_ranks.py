@@ -10,7 +10,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
-from toolkit.training.run import Run
+from toolkit.training.run import TrainingRun
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ OTHERS = [{"lr": 0.01}, {"batch_size": 4}, {"seed": 2}, {"arch__layers": 2}, {"m
 def started(config, world):
     """What a rank says when it is started."""
     try:
-        Run(config, world).close()
+        TrainingRun(config, world).close()
     except ToolkitError as error:
         return str(error)
     return "started"

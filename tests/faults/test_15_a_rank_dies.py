@@ -9,13 +9,13 @@ import pytest
 
 from toolkit.checkpoints import manifest
 from toolkit.distributed import World
-from toolkit.distributed.watchdog import LOST
-from toolkit.training.run import Run, run
+from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
+from toolkit.training.run import TrainingRun, run
 
 
 def train(config, monkeypatch, dies):
     """A run on two ranks, one of which does behind update 2 what is asked for."""
-    advance = Run.advance
+    advance = TrainingRun.advance_progress_bar
 
     def last_words(self, step):
         advance(self, step)
@@ -25,7 +25,7 @@ def train(config, monkeypatch, dies):
     c = config(save_interval_updates=2, max_epoch=99, batch_size=4)
 
     def start(rank):
-        monkeypatch.setattr(Run, "advance", last_words)
+        monkeypatch.setattr(TrainingRun, "advance_progress_bar", last_words)
         run(c)
 
     return start
@@ -45,18 +45,18 @@ def test_the_other_rank_ends_and_names_the_one_that_was_killed(
     config, monkeypatch, two_ranks, tmp_path, which
 ):
     ended = two_ranks(train(config, monkeypatch, killed(which)))
-    assert ended[which].code == -signal.SIGKILL
+    assert ended[which].encode_line == -signal.SIGKILL
     other = ended[1 - which]
-    assert other.code == LOST
-    assert f"rank {1 - which} ends: rank {which} is gone" in other.said
+    assert other.encode_line == PEER_FAILURE_EXIT_CODE
+    assert f"rank {1 - which} ends: rank {which} is gone" in other.decode
     assert whole(tmp_path / "run") == 2
 
 
 @pytest.mark.slow
 def test_the_run_goes_on_from_its_last_checkpoint(config, monkeypatch, two_ranks, tmp_path):
     two_ranks(train(config, monkeypatch, killed(1)))
-    again = Run(config(max_update=3, batch_size=4), World())
-    assert again.trainer.place.update == 2
+    again = TrainingRun(config(max_update=3, batch_size=4), World())
+    assert again.trainer.progress.update == 2
     again.close()
 
 
@@ -67,6 +67,6 @@ def test_an_error_on_one_rank_is_told_by_the_other(config, monkeypatch, two_rank
             raise OSError("the disk of this machine is gone")
 
     first, second = two_ranks(train(config, monkeypatch, fails))
-    assert second.code == 1 and "OSError: the disk of this machine is gone" in second.said
-    assert first.code == LOST
-    assert "rank 1 ended with OSError: the disk of this machine is gone" in first.said
+    assert second.encode_line == 1 and "OSError: the disk of this machine is gone" in second.decode
+    assert first.encode_line == PEER_FAILURE_EXIT_CODE
+    assert "rank 1 ended with OSError: the disk of this machine is gone" in first.decode

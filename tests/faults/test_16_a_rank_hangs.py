@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from toolkit.distributed.watchdog import LOST
+from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(Run, "advance"), pytest.param(Validation, "judge", marks=pytest.mark.slow)],
+    [(TrainingRun, "advance"), pytest.param(Validation, "judge", marks=pytest.mark.slow)],
 )
 def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
     config, monkeypatch, two_ranks, tmp_path, owner, method
@@ -22,7 +22,7 @@ def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
 
     def sleepy(self, *arguments):
         usual(self, *arguments)
-        if (self if owner is Run else self.trainer).world.rank == 1:
+        if (self if owner is TrainingRun else self.trainer).world.rank == 1:
             time.sleep(3600)
 
     c = config(training__timeout_seconds=3.0, max_epoch=99)
@@ -32,9 +32,9 @@ def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
         run(c)
 
     for rank, ended in enumerate(two_ranks(start)):
-        assert ended.code == LOST
-        assert "rank 1 is late: rank 0 has waited" in ended.said
-        assert "s in a sum over the ranks (" in ended.said
-        assert "); it is in sleepy (test_16_a_rank_hangs.py:" in ended.said
-        assert f"rank {rank} is in:" in ended.said and "Thread 0x" in ended.said
+        assert ended.encode_line == PEER_FAILURE_EXIT_CODE
+        assert "rank 1 is late: rank 0 has waited" in ended.decode
+        assert "s in a sum over the ranks (" in ended.decode
+        assert "); it is in sleepy (test_16_a_rank_hangs.py:" in ended.decode
+        assert f"rank {rank} is in:" in ended.decode and "Thread 0x" in ended.decode
         assert "trainer.py" in (tmp_path / "run" / f"stacks_rank{rank}.txt").read_text()

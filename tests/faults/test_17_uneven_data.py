@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.fairseq_files import write_folder
 from toolkit.distributed import World
-from toolkit.training.run import Run
+from toolkit.training.run import TrainingRun
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
@@ -27,7 +27,7 @@ def folder(tmp_path):
 def trained(config, world, folder, **options):
     """The figures and weights of a run, as plain data."""
     options = {"data__folders": [folder], "valid_subset": "valid,test", "max_epoch": 1, **options}
-    run = Run(config(no_save=True, **options), world)
+    run = TrainingRun(config(no_save=True, **options), world)
     result = run.fit()
     weights = np.concatenate([p.detach().flatten().numpy() for p in run.trainer.parameters])
     return result.updates, result.valid, weights.tolist()
@@ -37,7 +37,7 @@ UPDATES = {1: 6, 4: 2, 16: 1}
 """By the size of a batch: 11 batches in the epoch, 3, and a single one, so that a rank has none."""
 
 
-def test_eleven_examples_on_two_ranks_are_counted_once_and_learnt_as_by_one_process(
+def test_eleven_examples_on_two_ranks_are_counted_once_and_learned_as_by_one_process(
     config, ranks, folder
 ):
     def train(world, **more):

@@ -7,9 +7,9 @@ import torch
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.watchdog import LOST
-from toolkit.training.gradient import Gradient
-from toolkit.training.run import Run, run
+from toolkit.distributed.watchdog import PEER_FAILURE_EXIT_CODE
+from toolkit.training.gradient import GradientAccumulator
+from toolkit.training.run import TrainingRun, run
 
 CALM = {"arch__dropout": 0.0, "arch__attention_dropout": 0.0, "optimizer": "sgd", "lr": 0.1}
 SHORT = {"max_update": 5, "batch_size": 4, "valid_subset": "", **CALM}
@@ -21,12 +21,12 @@ def out_of_memory(*ignored):
 
 def starved(config, world, where, fails, **options):
     """A run whose second rank fails where `fails(update, sentences)` says so."""
-    training = Run(config(**{**SHORT, **options}), world)
+    training = TrainingRun(config(**{**SHORT, **options}), world)
     trainer = training.trainer
 
     def check(module, inputs):
         tokens = inputs[0].inputs.tokens
-        if world.rank != 1 or not fails(trainer.place.update + 1, len(tokens)):
+        if world.rank != 1 or not fails(trainer.progress.update + 1, len(tokens)):
             return
         if where == "forward":
             out_of_memory()
@@ -102,7 +102,7 @@ def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks
 @pytest.mark.slow
 def test_sharded_ranks_end_with_the_shape_instead_of_a_hang(config, monkeypatch, two_ranks):
     c = config(**SHORT, sharding="full", no_save=True)
-    add_up = Gradient.add_up
+    add_up = GradientAccumulator.accumulate
 
     def starves(gradient, *arguments):
         if gradient.world.rank == 1:
@@ -110,9 +110,12 @@ def test_sharded_ranks_end_with_the_shape_instead_of_a_hang(config, monkeypatch,
         return add_up(gradient, *arguments)
 
     def start(rank):
-        monkeypatch.setattr(Gradient, "add_up", starves)
+        monkeypatch.setattr(GradientAccumulator, "accumulate", starves)
         run(c)
 
     first, second = two_ranks(start)
-    assert second.code == 1 and "must fit into the memory of rank 1" in second.said
-    assert first.code == LOST and "rank 1 ended with ToolkitError: a micro-batch" in first.said
+    assert second.encode_line == 1 and "must fit into the memory of rank 1" in second.decode
+    assert (
+        first.encode_line == PEER_FAILURE_EXIT_CODE
+        and "rank 1 ended with ToolkitError: a micro-batch" in first.decode
+    )

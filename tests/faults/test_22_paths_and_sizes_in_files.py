@@ -16,7 +16,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import digest
+from toolkit.data.storage.meta import digest_of_meta
 
 OUTSIDE = ["../secret", "../../secret", "/etc/hostname", "a/../../secret", "\0", "..", "."]
 
@@ -30,7 +30,7 @@ def folder(trained):
 def forge(folder, **changes):
     """Rewrite the manifest with digests that are right."""
     facts = manifest.read(folder)
-    (folder / manifest.NAME).write_text(manifest.text_of({**facts, **changes}))
+    (folder / manifest.NAME).write_text(manifest.to_text({**facts, **changes}))
 
 
 def refused(folder, message):
@@ -72,7 +72,7 @@ def test_a_hundred_thousand_files_are_refused_before_the_first_is_read(folder, m
     refused(folder, r"the manifest of checkpoint .* is damaged")
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "config.json", "codec.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "config.json", "tokenizer_config.json"])
 def test_json_without_end_is_refused_before_it_is_read(folder, name):
     with open(folder / name, "r+b") as file:
         file.truncate(1 << 36)  # sparse: 64 GiB that take no room
@@ -121,7 +121,7 @@ def meta(data, tmp_path):
     def rewrite(change):
         found = json.loads((path / "meta.json").read_text())
         change(found)
-        (path / "meta.json").write_text(json.dumps({**found, "digest": digest(found)}))
+        (path / "meta.json").write_text(json.dumps({**found, "digest": digest_of_meta(found)}))
         return path
 
     return rewrite

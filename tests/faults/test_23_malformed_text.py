@@ -34,7 +34,7 @@ def lines_of(folder):
     opened = DataFolder.open(folder)
     (part,) = opened.split("train").column("tokens").parts
     items = np.split(part.values, part.offsets[1:-1])
-    return [opened.codec.decode(ids.tolist()) for ids in items]
+    return [opened.tokenizer.decode(ids.tolist()) for ids in items]
 
 
 REFUSED = {

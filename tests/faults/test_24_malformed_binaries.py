@@ -13,9 +13,9 @@ import pytest
 from tests.helpers.fairseq_files import index_bytes, write_items
 from toolkit.cli.inspect import main
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.storage.fairseq import FairseqPart
+from toolkit.data.storage.fairseq import FairseqColumnPart
 from toolkit.data.storage.header import HEADER_BYTES, read_header
 
 EXTREMES = [-1, -(2**31), -(2**63), 2**31, 2**62, 2**63 - 1]
@@ -41,15 +41,15 @@ def fairseq(tmp_path):
 
 def use_own(stem):
     """Open a part and read all of it, as training would."""
-    part = CheckedPart(stem, "train", "tokens")
+    part = CheckedColumnPart(stem, "train", "tokens")
     part.take(np.arange(part.elements)[None], part.offsets[:1], part.offsets[-1:])
-    return part.document_items
+    return part.document_starts
 
 
 def use_fairseq(stem):
-    part = FairseqPart(stem, "train", symbols=20, sep=2)
+    part = FairseqColumnPart(stem, "train", symbols=20, sep=2)
     part.take(np.arange(part.elements)[None], part.offsets[:1], part.offsets[-1:])
-    return part.document_items
+    return part.document_starts
 
 
 def refused(use, stem):

@@ -18,11 +18,11 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import digest
+from toolkit.data.storage.meta import digest_of_meta
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 FLAGS = [f"--{section}={name}" for section, name in NAMED.items()]
-SECRETS = ["${oc.env:TOOLKIT_SECRET}", "${env:TOOLKIT_SECRET}", "x${data.folders}", "???"]
+SECRETS = ["${oc.env:TOOLKIT_SECRET}", "${env:TOOLKIT_SECRET}", "x${data.dirs}", "???"]
 SECRETS += ["${oc.decode:${oc.env:TOOLKIT_SECRET}}", "${oc.create:{}}"]
 PYTHON = ["object/apply:os.system", "object/new:os.system", "name:os.system", "module:os", "tuple"]
 
@@ -57,7 +57,7 @@ def saved(trained):
         (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
         files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
-        (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
+        (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
         with pytest.raises(ToolkitError) as caught:
             load_checkpoint(folder)
         return str(caught.value)
@@ -144,7 +144,7 @@ def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part
         (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
         files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
-        (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
+        (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
         try:
             load_checkpoint(folder)
         except ToolkitError as error:
@@ -161,19 +161,22 @@ def test_what_a_data_folder_says_is_neither_looked_up_nor_called(data, tmp_path)
         "_target_": "os.system",
         "note": "!!python/name:x",
     }
-    (path / "meta.json").write_text(json.dumps({**found, "digest": digest(found)}))
+    (path / "meta.json").write_text(json.dumps({**found, "digest": digest_of_meta(found)}))
     assert DataFolder.open(path).kind == "${oc.env:TOOLKIT_SECRET}"
 
 
 @pytest.mark.parametrize("kind", ["os.system", "${oc.env:TOOLKIT_SECRET}", None, [], {}, 3])
-def test_a_codec_of_an_unknown_kind_is_refused(trained, kind):
+def test_a_tokenizer_of_an_unknown_kind_is_refused(trained, kind):
     folder = (trained / "checkpoint_last").resolve()
-    settings = json.loads((folder / "codec.json").read_text())
-    (folder / "codec.json").write_text(json.dumps({**settings, "kind": kind}))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "kind": kind}))
     facts = manifest.read(folder)
-    files = {**facts["files"], "codec.json": manifest.sha256(folder / "codec.json")}
-    (folder / manifest.NAME).write_text(manifest.text_of({**facts, "files": files}))
-    with pytest.raises(ToolkitError, match=r"kind in .*codec\.json must be one of") as caught:
+    files = {
+        **facts["files"],
+        "tokenizer_config.json": manifest.sha256(folder / "tokenizer_config.json"),
+    }
+    (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
+    with pytest.raises(ToolkitError, match=r"kind in .*tokenizer\.json must be one of") as caught:
         load_checkpoint(folder)
     assert "hunter2" not in str(caught.value)
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.reporting.event_log import read_records
-from toolkit.training.resume import newest_good
+from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 
 
@@ -40,7 +40,7 @@ def test_the_last_checkpoint_is_that_of_most_updates_whatever_its_date(config, t
     saves = SaveFolder(tmp_path / "run")
     reverse_dates(saves.path)
     (saves.path / "checkpoint_last").unlink()
-    assert newest_good(saves, pytest.fail).name == "checkpoint_e3_u15"
+    assert find_newest_intact(saves, pytest.fail).name == "checkpoint_e3_u15"
     assert run(config(max_epoch=4)).updates == 20
 
 

@@ -16,8 +16,8 @@ from toolkit.common import json_files
 from toolkit.config.load import compose
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.training.resume import refuse_changes
-from toolkit.training.run import Run
+from toolkit.training.resume import check_same_options
+from toolkit.training.run import TrainingRun
 
 RELEASES = sorted((Path(__file__).resolve().parents[1] / "fixtures" / "releases").iterdir())
 
@@ -38,14 +38,14 @@ def test_a_checkpoint_of_a_release_loads_and_predicts_the_same(release):
     with torch.no_grad():
         inputs = Inputs(kept["tokens"], padding=kept["padding"])
         states = learner.encoder(inputs).states[~kept["padding"]]
-        logits = learner.task.head(states, learner.encoder.words.weight)
+        logits = learner.task.head(states, learner.encoder.token_embedding.weight)
     torch.testing.assert_close(logits, kept["logits"], atol=1e-5, rtol=1e-5)
     assert learner.fill_mask("the [MASK] sat", top=3)
 
 
 def test_a_release_reads_its_text_as_it_did(release):
-    codec = load_checkpoint(checkpoint_of(release)).codec
-    assert codec.decode(codec.encode("the cat sat on a mat")) == "the cat sat on a mat"
+    tokenizer = load_checkpoint(checkpoint_of(release)).tokenizer
+    assert tokenizer.decode(tokenizer.encode("the cat sat on a mat")) == "the cat sat on a mat"
 
 
 def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
@@ -60,7 +60,7 @@ def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
             "arch": before.arch.name,
             **{f"arch.{name}": value for name, value in shape.items()},
             "task": before.task.name,
-            "data.folders": [str(data)],
+            "data.dirs": [str(data)],
             "data.batch_size": before.data.batch_size,
             "data.num_workers": 0,
             "training.max_update": 8,
@@ -69,8 +69,8 @@ def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
             "checkpoint.save_dir": str(tmp_path / "run"),
         }
     )
-    training = Run(config, World())
-    assert training.trainer.place.update == 6
+    training = TrainingRun(config, World())
+    assert training.trainer.progress.update == 6
     assert training.fit().updates == 8
     training.close()
 
@@ -85,4 +85,4 @@ def test_an_option_that_a_release_did_not_have_was_at_its_default(release, tmp_p
     config, _ = read_config(checkpoint_of(release))
     del saved["run"]["arch"]["radius"], saved["run"]["training"]["compile"]
     (tmp_path / "config.json").write_text(json_files.dumps(saved))
-    refuse_changes(tmp_path, config)
+    check_same_options(tmp_path, config)

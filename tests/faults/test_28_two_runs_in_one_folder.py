@@ -12,21 +12,21 @@ import pytest
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.resume import newest_good
-from toolkit.training.run import Run, run
+from toolkit.training.resume import find_newest_intact
+from toolkit.training.run import TrainingRun, run
 
 CONTEXT = multiprocessing.get_context("fork")
 
 
 def train_to_the_middle(config, parent):
-    training = Run(config, World())
+    training = TrainingRun(config, World())
 
     def advance(step):
         if step.update == 7:
             parent.send("here")
             assert parent.poll(60)
 
-    training.advance = advance
+    training.advance_progress_bar = advance
     training.fit()
     training.close()
 
@@ -58,7 +58,7 @@ def test_the_second_is_refused_by_name_and_touches_nothing(config, tmp_path, fir
     pipe.send("go on")
     process.join(60)
     assert process.exitcode == 0
-    assert newest_good(SaveFolder(tmp_path / "run"), pytest.fail).name == "checkpoint_e2_u10"
+    assert find_newest_intact(SaveFolder(tmp_path / "run"), pytest.fail).name == "checkpoint_e2_u10"
     assert not list((tmp_path / "run").glob(".*"))
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import torch
 
-from toolkit.generation.constraints import Constraints, repeated
-from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.constraints import Constraints, find_repeats
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
 WORDS, END = 6, 0
 
@@ -10,33 +10,37 @@ WORDS, END = 6, 0
 def open_to(starts, written, ngram=0, never=()):
     """The symbols that each row may still write."""
     scores, rows = torch.zeros(len(written), WORDS), np.array(written).reshape(len(written), -1)
-    constraints = Constraints(starts, Symbols(END, never), ngram)
+    constraints = Constraints(starts, SpecialTokens(END, never), ngram)
     constraints.apply(scores, np.arange(len(written)), rows)
     return [row.isfinite().nonzero().flatten().tolist() for row in scores]
 
 
 def test_symbols_that_are_never_written():
-    assert open_to([Start(9)], [[2]], never=(1, 4)) == [[0, 2, 3, 5]]
+    assert open_to([DecodingPrompt(9)], [[2]], never=(1, 4)) == [[0, 2, 3, 5]]
 
 
 def test_a_sentence_ends_neither_too_early_nor_too_late():
-    starts = [Start(9, least=2), Start(9, least=1), Start(1)]
+    starts = [DecodingPrompt(9, min_length=2), DecodingPrompt(9, min_length=1), DecodingPrompt(1)]
     assert open_to(starts, [[2], [2], [2]]) == [[1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0]]
 
 
 def test_a_prefix_is_written_whatever_else_is_forbidden():
-    starts = [Start(9, prefix=(3, 4), least=5), Start(9, prefix=(3,)), Start(9)]
+    starts = [
+        DecodingPrompt(9, prefix=(3, 4), min_length=5),
+        DecodingPrompt(9, prefix=(3,)),
+        DecodingPrompt(9),
+    ]
     got = open_to(starts, [[4], [4], [4]], ngram=1, never=(4,))
     assert got == [[4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 5]]
 
 
 def test_no_run_comes_twice():
-    rows, symbols = repeated(np.array([[1, 2, 1, 3, 1], [1, 1, 1, 2, 3]]), 2)
+    rows, symbols = find_repeats(np.array([[1, 2, 1, 3, 1], [1, 1, 1, 2, 3]]), 2)
     assert list(zip(rows.tolist(), symbols.tolist(), strict=True)) == [(0, 2), (0, 3)]
-    rows, symbols = repeated(np.array([[1, 2, 3, 1, 2]]), 3)
+    rows, symbols = find_repeats(np.array([[1, 2, 3, 1, 2]]), 3)
     assert symbols.tolist() == [3]
 
 
 def test_a_prompt_counts_among_the_runs():
-    starts = [Start(9, prompt=(1, 2, 3)), Start(9, prompt=(4, 5, 3))]
+    starts = [DecodingPrompt(9, prompt=(1, 2, 3)), DecodingPrompt(9, prompt=(4, 5, 3))]
     assert open_to(starts, [[1], [1]], ngram=2) == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]]

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.generation.fill_mask import Filled, answers
+from toolkit.generation.fill_mask import FilledSentence, fill_lines
 
 
 def measure(text):
@@ -18,12 +18,12 @@ class Filler:
 
     def __call__(self, sentences):
         self.batches.append(list(sentences))
-        return [Filled([[(s[0], 1.0)]] * s.count("_")) for s in sentences]
+        return [FilledSentence([[(s[0], 1.0)]] * s.count("_")) for s in sentences]
 
 
 def answered(*lines, buffer_size=100, max_tokens=20):
     filler = Filler()
-    found = answers(lines, filler, measure, buffer_size=buffer_size, max_tokens=max_tokens)
+    found = fill_lines(lines, filler, measure, buffer_size=buffer_size, max_tokens=max_tokens)
     return list(found), filler.batches
 
 
@@ -33,7 +33,7 @@ def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_siz
     found, _ = answered(*lines, buffer_size=buffer_size)
     assert [a.line for a in found] == [1, 2, 3, 4, 5, 6]
     assert [a.text for a in found] == ["bbbbbb_", "a_", "", "no", "cc__", "d_"]
-    assert [[gap[0][0] for gap in a.gaps] for a in found] == [
+    assert [[gap[0][0] for gap in a.masks] for a in found] == [
         ["b"],
         ["a"],
         [],

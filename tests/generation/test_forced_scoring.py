@@ -1,20 +1,24 @@
 import pytest
 import torch
-from tests.generation.test_scorer import SYMBOLS, sources
 
+from tests.generation.test_step_scorer import SYMBOLS, sources
 from tests.models.test_encoder_decoder import built
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.forced_scoring import alignments, references
-from toolkit.generation.generate import written
-from toolkit.generation.hypothesis import Start
+from toolkit.generation.forced_scoring import compute_alignments, score_references
+from toolkit.generation.generate import generate
+from toolkit.generation.hypothesis import DecodingPrompt
 
 
 @pytest.mark.parametrize("name", ["transformer_tiny", "dynamicconv_tiny", "transformer_lm_tiny"])
 def test_a_hypothesis_told_as_a_reference_has_the_same_score(name):
     models, inputs = [built(name)], None if "_lm" in name else sources()
-    found = written(models, inputs, [Start(3 + n) for n in range(4)], SYMBOLS, SearchConfig(beam=2))
+    found = generate(
+        models, inputs, [DecodingPrompt(3 + n) for n in range(4)], SYMBOLS, SearchConfig(beam=2)
+    )
     given = [hypotheses[0].tokens for hypotheses in found]
-    for told, (best, *_) in zip(references(models, inputs, given, 1, 1.0), found, strict=True):
+    for told, (best, *_) in zip(
+        score_references(models, inputs, given, 1, 1.0), found, strict=True
+    ):
         assert told.tokens == best.tokens
         assert told.score == pytest.approx(best.score, abs=1e-5)
         assert told.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-5)
@@ -23,8 +27,8 @@ def test_a_hypothesis_told_as_a_reference_has_the_same_score(name):
 def test_several_models_tell_the_mean_of_their_probabilities():
     models = [built("transformer_tiny"), built("lightconv_tiny")]
     given = [[2, 3]] * 4
-    one, two = (references([m], sources_of(), given, 1, 1.0) for m in models)
-    both = references(models, sources_of(), given, 1, 1.0)
+    one, two = (score_references([m], sources_of(), given, 1, 1.0) for m in models)
+    both = score_references(models, sources_of(), given, 1, 1.0)
     wanted = torch.tensor([h.log_probabilities for h in one]).exp()
     wanted = (wanted + torch.tensor([h.log_probabilities for h in two]).exp()) / 2
     got = torch.tensor([h.log_probabilities for h in both]).exp()
@@ -37,6 +41,8 @@ def sources_of():
 
 
 def test_alignments_leave_out_padding_and_ends():
-    maps = alignments([built("transformer_tiny")], sources(), [[2, 3], [4], [], [5, 6, 7]], 1)
+    maps = compute_alignments(
+        [built("transformer_tiny")], sources(), [[2, 3], [4], [], [5, 6, 7]], 1
+    )
     assert [tuple(m.shape) for m in maps] == [(2, 6), (1, 2), (0, 4), (3, 0)]
     assert all((m.sum(1) < 1).all() for m in maps)  # the source's end has the rest

@@ -10,8 +10,8 @@ import torch
 from tests.models import test_transformer, test_transformer_lm
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.generate import written
-from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.generate import generate
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.models.interface import Inputs, Sizes
 
 COUNT, WORDS, MOST = 200, 50, 14
@@ -64,7 +64,7 @@ def marian():
     hf.config.decoder_start_token_id = hf.generation_config.decoder_start_token_id = END
     hf.generation_config.bad_words_ids = [[PAD]]
     shape = {**test_transformer.SHAPE, **test_transformer.LAYERS}
-    model = entry.build(dataclasses.replace(entry.config, **shape), Sizes(tokens=WORDS)).eval()
+    model = entry.factory(dataclasses.replace(entry.config, **shape), Sizes(tokens=WORDS)).eval()
     test_transformer.copied(model, hf.model)
     return hf.double(), model.double()  # in fp32 some scores are so close that rounding decides
 
@@ -78,8 +78,10 @@ def test_translations_are_those_of_marian(beam, lenpen):
     tokens[padding] = PAD
     theirs = hf.generate(tokens, attention_mask=(~padding).long(), **options(beam, 1, lenpen))
     c = SearchConfig(beam=beam, lenpen=lenpen)
-    starts = [Start(MOST)] * COUNT
-    found = written([model], Inputs(tokens, padding=padding), starts, Symbols(END, (PAD,)), c)
+    starts = [DecodingPrompt(MOST)] * COUNT
+    found = generate(
+        [model], Inputs(tokens, padding=padding), starts, SpecialTokens(END, (PAD,)), c
+    )
     ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
     assert ours == cut(theirs, 1)
     different = {tuple(tokens) for tokens in ours}
@@ -98,14 +100,14 @@ def test_what_is_written_on_is_that_of_gpt2(beam):
         ARCHITECTURES["transformer_lm_gpt2"],
     )
     own = {**test_transformer_lm.SHAPE, "activation": "relu"}
-    model = entry.build(dataclasses.replace(entry.config, **own), Sizes(tokens=WORDS)).eval()
+    model = entry.factory(dataclasses.replace(entry.config, **own), Sizes(tokens=WORDS)).eval()
     inner = hf.transformer
     test_transformer_lm.copied(model, inner.wte, inner.wpe, inner)
     model.decoder.norm.load_state_dict(inner.ln_f.state_dict())
     prompts = torch.randint(2, WORDS, (COUNT, 4))
     given = torch.cat([torch.full((COUNT, 1), END), prompts], 1)
     theirs = hf.generate(given, attention_mask=torch.ones_like(given), **options(beam, 5))
-    starts = [Start(MOST, prompt=prompt) for prompt in prompts.tolist()]
-    found = written([model], None, starts, Symbols(END), SearchConfig(beam=beam))
+    starts = [DecodingPrompt(MOST, prompt=prompt) for prompt in prompts.tolist()]
+    found = generate([model], None, starts, SpecialTokens(END), SearchConfig(beam=beam))
     ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
     assert ours == cut(theirs, 5)

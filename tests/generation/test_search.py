@@ -11,9 +11,9 @@ import torch
 
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.data.tokenizers.vocabulary import Vocabulary
-from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import Plain, Together
+from toolkit.generation.step_scorer import EnsembleScorer, PrefixScorer
 
 WORDS, END, NEVER = 4, 0, 3
 EVERY = 400
@@ -38,12 +38,12 @@ def seeded(number):
 
 
 def starts(count=SENTENCES, **options):
-    return [Start(**{"most": 4, "number": n, **options}) for n in range(count)]
+    return [DecodingPrompt(**{"most": 4, "number": n, **options}) for n in range(count)]
 
 
 def found(step, given, **options):
     c = SearchConfig(**{"beam": EVERY, **options})
-    return search(Plain(step), given, Symbols(END, (NEVER,)), c)
+    return search(PrefixScorer(step), given, SpecialTokens(END, (NEVER,)), c)
 
 
 def log_probabilities(step, sentence, tokens):
@@ -107,7 +107,7 @@ def test_a_beam_as_wide_as_all_hypotheses_finds_the_best_ones(step, options, rul
 
 
 def plain_beam(step, sentence, start, beam, lenpen):
-    """The search as loops: 2 K candidates, those among the first K that end are finished."""
+    """The search as loops: 2 K candidates, those kind the first K that end are finished."""
     going, finished = [((), 0.0)], []
     while going and len(finished) < beam:
         tried = []
@@ -115,8 +115,8 @@ def plain_beam(step, sentence, start, beam, lenpen):
             scores = step(torch.tensor([[END, *tokens]]), torch.tensor([sentence]))[0]
             for word, score in enumerate(scores.log_softmax(-1).tolist()):
                 too_short = word == END and len(tokens) < start.least
-                too_long = word != END and len(tokens) >= start.most
-                if not (word == NEVER or too_short or too_long):
+                overlength = word != END and len(tokens) >= start.most
+                if not (word == NEVER or too_short or overlength):
                     tried.append((total + score, (*tokens, word)))
         tried = sorted(tried, reverse=True)[: 2 * beam]
         for total, tokens in tried[:beam]:
@@ -159,7 +159,7 @@ def test_one_hypothesis_is_greedy_search(step):
     ids=str,
 )
 def test_a_sentence_is_written_alike_alone_and_among_64(step, options):
-    given = [Start(most=1 + n % 9, least=n % 2, number=n) for n in range(64)]
+    given = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(64)]
     together = found(step, given, **options)
     for n, start in enumerate(given):
         (alone,) = found(lambda p, s, n=n: step(p, s + n), [start], **options)
@@ -167,10 +167,10 @@ def test_a_sentence_is_written_alike_alone_and_among_64(step, options):
 
 
 def test_models_that_are_one_change_nothing(step):
-    symbols, c = Symbols(END, (NEVER,)), SearchConfig(beam=3)
+    symbols, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
     (alone, *_), (three, *_) = (
         search(scorer, starts(), symbols, c)
-        for scorer in (Plain(step), Together([Plain(step) for _ in range(3)]))
+        for scorer in (PrefixScorer(step), EnsembleScorer([PrefixScorer(step) for _ in range(3)]))
     )
     assert [h.tokens for h in three] == [h.tokens for h in alone]
     np.testing.assert_allclose([h.score for h in three], [h.score for h in alone])
@@ -179,7 +179,7 @@ def test_models_that_are_one_change_nothing(step):
 def test_models_together_hold_probable_what_they_do_on_average(step):
     other = lambda p, s: step(p, s).flip(-1)  # noqa: E731
     prefixes = torch.tensor([[END], [END]])
-    mean = Together([Plain(step), Plain(other)]).next(prefixes).exp()
+    mean = EnsembleScorer([PrefixScorer(step), PrefixScorer(other)]).next_scores(prefixes).exp()
     each = [f(prefixes, torch.arange(2)).softmax(-1) for f in (step, other)]
     torch.testing.assert_close(mean, sum(each) / 2)
 
@@ -207,7 +207,7 @@ def test_the_first_group_is_the_search_of_its_size(step):
 
 def test_the_end_is_written_though_it_is_the_beginning_too():
     words = Vocabulary(["<end>", "<pad>", "<mask>", "a"], pad=1, cls=0, sep=0, mask=2, unk=3)
-    assert Symbols.of(words) == Symbols(0, (1, 2))
+    assert SpecialTokens.from_vocabulary(words) == SpecialTokens(0, (1, 2))
 
 
 def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):
@@ -216,7 +216,7 @@ def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):
 
 
 def test_a_prompt_is_read_first_and_is_no_part_of_what_is_written(step):
-    given = [Start(most=4, prompt=(1, 2), number=n) for n in range(2)]
+    given = [DecodingPrompt(max_length=4, prompt=(1, 2), number=n) for n in range(2)]
     after = lambda p, s: step(p, s)  # noqa: E731
     for n, got in enumerate(found(after, given, beam=2)):
         first = step(torch.tensor([[END, 1, 2]]), torch.tensor([n]))[0].log_softmax(-1)

@@ -5,12 +5,12 @@ import torch
 
 from tests.models.test_encoder_decoder import MODELS, NAMES, built
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import Cached, Plain, Together
+from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer, PrefixScorer
 from toolkit.models.interface import Inputs
 
-SYMBOLS = Symbols(1, (0,))
+SYMBOLS = SpecialTokens(1, (0,))
 
 
 def sources():
@@ -28,22 +28,22 @@ def without_cache(model, inputs):
             encoded = model.encode(Inputs(inputs.tokens[sentences], padding=padding))
         return model.scores(model.decode(prefixes, encoded, padding)[:, -1])
 
-    return Plain(step)
+    return PrefixScorer(step)
 
 
 def cached(model, inputs):
     encoded = None if inputs is None else model.encode(inputs)
-    return Cached(model, encoded, None if inputs is None else inputs.padding, 4)
+    return CachedScorer(model, encoded, None if inputs is None else inputs.padding, 4)
 
 
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
 @torch.no_grad()
 def test_a_search_with_caches_is_that_of_whole_prefixes(name, changes):
     model = built(name, changes)
-    model.target_words.weight.data[1] *= 3  # ends now and then
+    model.target_embedding.weight.data[1] *= 3  # ends now and then
     inputs = None if model.decoder_only else sources()
     prompt = (3, 4) if model.decoder_only else ()
-    starts = [Start(5 + n, prompt=prompt) for n in range(4)]
+    starts = [DecodingPrompt(5 + n, prompt=prompt) for n in range(4)]
     got, want = (
         search(scorer(model, inputs), starts, SYMBOLS, SearchConfig(beam=3))
         for scorer in (cached, without_cache)
@@ -57,10 +57,13 @@ def test_a_search_with_caches_is_that_of_whole_prefixes(name, changes):
 @torch.no_grad()
 def test_a_model_three_times_is_itself():
     model, inputs = built("transformer_tiny"), sources()
-    c, starts = dataclasses.replace(SearchConfig(), beam=4), [Start(8)] * 4
+    c, starts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
     (alone, three) = (
         search(scorer, starts, SYMBOLS, c)
-        for scorer in (cached(model, inputs), Together([cached(model, inputs) for _ in range(3)]))
+        for scorer in (
+            cached(model, inputs),
+            EnsembleScorer([cached(model, inputs) for _ in range(3)]),
+        )
     )
     for one, other in zip(alone, three, strict=True):
         assert [h.tokens for h in one] == [h.tokens for h in other]
@@ -69,7 +72,7 @@ def test_a_model_three_times_is_itself():
 @torch.no_grad()
 def test_half_precision_scores_are_added_up_in_single():
     scorer = cached(built("transformer_tiny").bfloat16(), sources())
-    (found, *_) = search(scorer, [Start(5)] * 4, SYMBOLS, SearchConfig(beam=2))
+    (found, *_) = search(scorer, [DecodingPrompt(5)] * 4, SYMBOLS, SearchConfig(beam=2))
     assert found[0].score == pytest.approx(
         sum(found[0].log_probabilities) / len(found[0].log_probabilities)
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.generation.strategies import Draw, Rows, top
+from toolkit.generation.strategies import Sampler, StepScores, top_scores
 
 DRAWS = 20_000
 SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
@@ -15,9 +15,9 @@ SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
 def frequencies(**options):
     """How often each symbol is drawn, one draw for each of many sentences."""
     settings = {"temperature": 1.0, "topk": 0, "topp": 1.0, **options}
-    draw = Draw(1, 5, settings["temperature"], settings["topk"], settings["topp"])
+    draw = Sampler(1, 5, settings["temperature"], settings["topk"], settings["topp"])
     scores = SCORES.log_softmax(-1).expand(DRAWS, 1, -1)
-    found = draw(Rows(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
+    found = draw(StepScores(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
     return np.bincount(found.tokens.flatten().numpy(), minlength=len(SCORES))
 
 
@@ -56,9 +56,9 @@ def test_symbols_are_drawn_by_their_law(options):
 
 
 def test_draws_of_one_sentence_are_independent_of_each_other():
-    draw = Draw(2, 5, 1.0, 0, 1.0)
+    draw = Sampler(2, 5, 1.0, 0, 1.0)
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
-    found = draw(Rows(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
+    found = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
     both = np.bincount((2 * found[:, 0] + found[:, 1]).numpy(), minlength=4)
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
 
@@ -68,6 +68,6 @@ def test_the_best_are_found_in_stretches_as_they_are_directly(words):
     scores = torch.randn(5, words, generator=torch.Generator().manual_seed(0))
     scores[0, : words - 3], scores[1, -1] = -torch.inf, 9.0
     for count in (1, 10):
-        values, places = top(scores, count)
+        values, places = top_scores(scores, count)
         assert torch.equal(values, scores.topk(count).values)
         assert torch.equal(scores.gather(1, places), values)

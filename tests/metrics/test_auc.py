@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.metrics.auc import BINS, WIDEST, area, histogram, largest_error
+from toolkit.metrics.auc import BINS, MAX_LOGIT, max_error, roc_auc, score_histogram
 
 
 def counts(scores, answers):
     scores = torch.as_tensor(scores)
     yes = torch.as_tensor(answers).bool()
-    return histogram(scores, yes).numpy(), histogram(scores, ~yes).numpy()
+    return score_histogram(scores, yes).numpy(), score_histogram(scores, ~yes).numpy()
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.7, 3.0])
@@ -20,24 +20,24 @@ def test_the_area_is_that_of_scikit_learn_within_the_error_that_is_told(apart):
     answers = random.random(5000) < 0.1
     scores = random.normal(size=5000) - 3 + apart * answers
     positives, negatives = counts(scores, answers)
-    wanted, error = metrics.roc_auc_score(answers, scores), largest_error(positives, negatives)
+    wanted, error = metrics.roc_auc_score(answers, scores), max_error(positives, negatives)
     assert error < 1e-3
-    assert abs(area(positives, negatives) - wanted) < error / 10
+    assert abs(roc_auc(positives, negatives) - wanted) < error / 10
 
 
 def test_scores_that_are_equal_count_half():
-    assert area(*counts([0.0, 0.0, 1.0], [1, 0, 1])) == 0.75
+    assert roc_auc(*counts([0.0, 0.0, 1.0], [1, 0, 1])) == 0.75
 
 
 def test_scores_beyond_the_widest_are_the_outermost():
-    positives, negatives = counts([1e9, WIDEST, -torch.inf, torch.nan], [1, 1, 0, 0])
+    positives, negatives = counts([1e9, MAX_LOGIT, -torch.inf, torch.nan], [1, 1, 0, 0])
     assert positives[BINS - 1] == 2 and negatives[0] == negatives[BINS // 2] == 1
-    assert area(positives, negatives) == 1.0
+    assert roc_auc(positives, negatives) == 1.0
 
 
 def test_there_is_no_area_without_both_kinds():
-    assert area(*counts([1.0, 2.0], [1, 1])) is None
-    assert area(*counts([], [])) is None
+    assert roc_auc(*counts([1.0, 2.0], [1, 1])) is None
+    assert roc_auc(*counts([], [])) is None
 
 
 def test_histograms_add_up_over_batches():

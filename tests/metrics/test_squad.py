@@ -7,7 +7,13 @@ import string
 import numpy as np
 import pytest
 
-from toolkit.metrics.squad import best_of, best_threshold, exact, f1, normalised
+from toolkit.metrics.squad import (
+    best_scores,
+    best_threshold,
+    exact_match,
+    normalize_answer,
+    word_f1,
+)
 
 EDGES = ["", " ", "the", "The a An", "...", "a.b", "U.S.A.", "an apple", "Apple!", "the  Apple\n"]
 EDGES += ["\u00c9cole", "theory", "x\u00a0y", "the\u2014cat", "1,000", "1000", "a-b", "cat cat dog"]
@@ -69,28 +75,30 @@ def test_figures_are_those_of_the_official_rules(version):
     every = phrases()
     for given in every:
         for right in every:
-            found = f1(given, right, none_allowed=version == 2)
+            found = word_f1(given, right, none_allowed=version == 2)
             assert abs(found - official_f1(given, right, version)) < 1e-12
-            assert exact(given, right) == float(official_words(given) == official_words(right))
+            assert exact_match(given, right) == float(
+                official_words(given) == official_words(right)
+            )
 
 
 def test_answers_are_compared_without_articles_and_punctuation():
-    assert normalised("The  U.S.A., an Apple!") == "usa apple"
-    assert normalised("theory a-b") == "theory ab"
+    assert normalize_answer("The  U.S.A., an Apple!") == "usa apple"
+    assert normalize_answer("theory a-b") == "theory ab"
 
 
 def test_the_best_of_several_answers_counts():
-    found = best_of("Anna Bell", ["Bob", "the Anna", "anna bell."], none_allowed=False)
+    found = best_scores("Anna Bell", ["Bob", "the Anna", "anna bell."], none_allowed=False)
     assert found == (1.0, 1.0)
-    exactness, overlap = best_of("Anna Bell", ["Bob", "the Anna"], none_allowed=False)
+    exactness, overlap = best_scores("Anna Bell", ["Bob", "the Anna"], none_allowed=False)
     assert exactness == 0 and overlap == pytest.approx(2 / 3, abs=1e-12)
 
 
 def test_where_there_is_no_answer_none_is_right():
-    assert best_of("", [], none_allowed=True) == (1.0, 1.0)
-    assert best_of("Anna", ["the", ""], none_allowed=True) == (0.0, 0.0)
-    assert best_of("", ["Anna"], none_allowed=True) == (0.0, 0.0)
-    assert math.isnan(best_of("Anna", [], none_allowed=False)[0])
+    assert best_scores("", [], none_allowed=True) == (1.0, 1.0)
+    assert best_scores("Anna", ["the", ""], none_allowed=True) == (0.0, 0.0)
+    assert best_scores("", ["Anna"], none_allowed=True) == (0.0, 0.0)
+    assert math.isnan(best_scores("Anna", [], none_allowed=False)[0])
 
 
 def tried(doubts, scores, none):

@@ -33,7 +33,7 @@ def copied(model: Encoder, hf: nn.Module) -> None:
             name: torch.cat([part.state_dict()[name] for part in three])
             for name in ("weight", "bias")
         }
-        ours.attention.project.together.load_state_dict(together)
+        ours.attention.project.qkv.load_state_dict(together)
         same(ours.attention.output, theirs.attention.output.dense)
         same(ours.after_attention.norm, theirs.attention.output.LayerNorm)
         same(ours.feed_forward.wide, theirs.intermediate.dense)
@@ -58,7 +58,7 @@ def test_bert_equals_hugging_faces_bert_with_the_same_weights():
     entry = ARCHITECTURES["bert_tiny"]
     shape = {"layers": 3, "width": 32, "heads": 4, "embedding_width": None}
     config = dataclasses.replace(entry.config, **shape, feed_forward_width=64, max_positions=16)
-    model = entry.build(config, Sizes(tokens=50)).eval()
+    model = entry.factory(config, Sizes(tokens=50)).eval()
     copied(model, hf)
     tokens, segments = torch.randint(50, (3, 11)), torch.randint(2, (3, 11))
     padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]

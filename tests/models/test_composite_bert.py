@@ -54,7 +54,7 @@ def test_convolutions_are_of_the_projections_or_of_the_values():
     ],
 )
 def test_positions_can_be_given_where_only_kernels_and_tables_read_them(changes, takes):
-    model = ARCHITECTURES["composite_bert"].build(config(**changes), Sizes(tokens=9))
+    model = ARCHITECTURES["composite_bert"].factory(config(**changes), Sizes(tokens=9))
     assert model.takes_positions is takes
 
 

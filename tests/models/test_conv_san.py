@@ -10,9 +10,9 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, attention, conv_san
+from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, build_attention, conv_san
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention import Offsets, Places
+from toolkit.nn.attention import Offsets, SequenceContext
 
 SIZES = Sizes(tokens=50, characters=20)
 SMALL = {"layers": 2, "word_width": 6, "character_width": 2, "heads": 2, "fixed_length": 5}
@@ -29,7 +29,7 @@ def small(**changes):
 
 def inputs(places: int = 5) -> Inputs:
     tokens = torch.randint(50, (3, places))
-    return Inputs(tokens, spellings=torch.randint(20, (4, 7)), spelled=tokens % 4)
+    return Inputs(tokens, char_ids=torch.randint(20, (4, 7)), word_index=tokens % 4)
 
 
 def count(name: str) -> int:
@@ -62,7 +62,7 @@ TABLE_2C = ("ud_add", "ud_pr", "ud_temp", "ud_conv1d", "ud_conv2d")
 @pytest.mark.parametrize("row", TABLE_2B + TABLE_2C)
 def test_every_row_of_the_papers_tables_has_a_name(row):
     model = built(f"conv_san_{row}", fixed_length=5, layers=1)
-    assert model.words.embedding_dim == (128 if row.startswith("ud") else 300)
+    assert model.token_embedding.embedding_dim == (128 if row.startswith("ud") else 300)
     assert model(inputs()).states.shape == (3, 5, model.width)
 
 
@@ -76,7 +76,7 @@ def test_chosen_places_have_the_states_that_they_have_among_all(convolution):
 
 def test_a_sentence_does_not_see_its_batch():
     model, given = small(), inputs()
-    alone = given._replace(tokens=given.tokens[1:2], spelled=given.spelled[1:2])
+    alone = given._replace(tokens=given.tokens[1:2], word_index=given.word_index[1:2])
     torch.testing.assert_close(model(alone).states, model(given).states[1:2])
 
 
@@ -84,7 +84,7 @@ def test_the_order_of_the_spellings_does_not_matter():
     model, given = small(), inputs()
     order = torch.tensor([2, 0, 3, 1])
     turned = given._replace(
-        spellings=given.spellings[order], spelled=order.argsort()[given.spelled]
+        char_ids=given.char_ids[order], word_index=order.argsort()[given.word_index]
     )
     torch.testing.assert_close(model(turned).states, model(given).states)
 
@@ -114,19 +114,19 @@ def test_data_that_spells_no_words_is_refused_unless_no_characters_are_wanted():
 def test_word_vectors_are_taken_and_learn_only_where_tuned(given):
     model, vectors = small(word_vectors=given), np.ones((50, 6), np.float32)
     model.load_word_vectors(vectors)
-    assert model.words.weight.requires_grad == (given == "tuned")
+    assert model.token_embedding.weight.requires_grad == (given == "tuned")
     assert torch.equal(model.words.weight, torch.ones(50, 6))
 
 
-def test_learnt_words_leave_the_folders_vectors_alone():
+def test_learned_words_leave_the_folders_vectors_alone():
     model = small()
     model.load_word_vectors(np.ones((50, 6), np.float32))
-    assert not torch.equal(model.words.weight, torch.ones(50, 6))
+    assert not torch.equal(model.token_embedding.weight, torch.ones(50, 6))
 
 
 def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
     model = small(word_vectors="tuned")
-    with pytest.raises(ToolkitError, match=r"arch.word_vectors must be learnt .* but is tuned"):
+    with pytest.raises(ToolkitError, match=r"arch.word_vectors must be learned .* but is tuned"):
         model.load_word_vectors(None)
     with pytest.raises(ToolkitError, match=r"arch.word_width must be .* 3, but is 6"):
         model.load_word_vectors(np.ones((50, 3), np.float32))
@@ -137,7 +137,7 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
     [
         ({"positions": "sum"}, r"arch.positions must be one of none, add, concat, but is 'sum'"),
         ({"convolution": "3d"}, r"arch.convolution must be one of none, 1d, 2d, but is '3d'"),
-        ({"word_vectors": "given"}, r"arch.word_vectors must be one of learnt, frozen, tuned"),
+        ({"word_vectors": "given"}, r"arch.word_vectors must be one of learned, frozen, tuned"),
         ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4"),
         ({"character_width": -1}, r"arch.character_width must be at least 1, but is -1"),
         ({"relative_spectral": True}, r"arch.relative_table must be set where"),
@@ -153,8 +153,11 @@ def test_a_wrong_choice_is_refused(changes, message):
 def test_what_is_added_to_a_layer_s_result_is_what_dropout_left_of_its_input():
     torch.manual_seed(0)
     layer = ConvSanLayer(
-        attention(ConvSanConfig(word_width=8, character_width=0, fixed_length=4), first=False), 0.5
+        build_attention(
+            ConvSanConfig(word_width=8, character_width=0, fixed_length=4), first=False
+        ),
+        0.5,
     ).train()
-    torch.nn.init.zeros_(layer.attention.project.together.weight)  # no values, nothing to add
-    found = layer(torch.ones(1, 4, 8), Places(Offsets(None, 4, torch.device("cpu"))))
+    torch.nn.init.zeros_(layer.attention.project.qkv.weight)  # no values, nothing to add
+    found = layer(torch.ones(1, 4, 8), SequenceContext(Offsets(None, 4, torch.device("cpu"))))
     assert found.unique().tolist() == [0.0, 2.0]

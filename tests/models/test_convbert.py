@@ -8,7 +8,7 @@ import torch
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.models.convbert import ConvBertConfig
-from toolkit.models.encoder import states_at
+from toolkit.models.encoder import select_states
 from toolkit.models.interface import Inputs
 
 WORDS = 30_522
@@ -106,7 +106,7 @@ def of_one_layer(theirs, layer):
     """The names of ours, of a layer of theirs."""
     own, read = "attention.self.", lambda name: theirs[f"encoder.layer.{layer}.{name}"]
     found = {
-        "attention.project.together": [
+        "attention.project.qkv": [
             torch.cat([read(f"{own}{part}.{what}") for part in PARTS]) for what in WHAT
         ],
         f"{KERNEL}.span.pointwise": [
@@ -156,7 +156,7 @@ def ours(groups, **changes):
         **{"layers": 2, "width": 32, "heads": 4, "embedding_width": 16, "feed_forward_width": 64},
         groups=groups,
         max_positions=40,
-        padding_in_convolution=True,
+        convolve_padding=True,
         **changes,
     ).eval()
 
@@ -176,7 +176,7 @@ def test_states_equal_hugging_faces_with_the_same_weights_and_padding(groups):
 
 
 @pytest.mark.parametrize("kind", ["span", "dynamic", "conventional", "none"])
-def test_padding_and_neighbours_in_the_batch_do_not_change_the_states_of_the_words(kind):
+def test_padding_and_neighbors_in_the_batch_do_not_change_the_states_of_the_words(kind):
     model = build_model("convbert_tiny", vocabulary_size=50, conv_type=kind).eval()
     tokens = torch.randint(0, 50, (2, 37))
     padding = torch.arange(37) >= torch.tensor([37, 20])[:, None]
@@ -189,19 +189,19 @@ def test_the_states_of_chosen_places_are_those_of_all_places():
     model = build_model("convbert_tiny", vocabulary_size=50).eval()
     inputs, chosen = Inputs(torch.randint(0, 50, (2, 9))), torch.tensor([0, 5, 17])
     every = model(inputs).states.flatten(0, 1)
-    torch.testing.assert_close(states_at(model, inputs, chosen), every[chosen])
+    torch.testing.assert_close(select_states(model, inputs, chosen), every[chosen])
 
 
 def test_only_without_convolutions_are_positions_known_by_their_ids_alone():
     assert build_model("convbert_tiny", vocabulary_size=9, conv_type="none").takes_positions
     for kind in ("span", "dynamic", "conventional"):
-        with pytest.raises(ToolkitError, match="sees which words are neighbours"):
+        with pytest.raises(ToolkitError, match="sees which words are neighbors"):
             build_model(
                 "convbert_tiny",
                 vocabulary_size=9,
                 task="mpm",
                 conv_type=kind,
-                hidden_position=True,
+                hidden_position_embedding=True,
             )
 
 

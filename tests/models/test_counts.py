@@ -40,8 +40,8 @@ def parameters(name: str, changes: dict[str, object]) -> int:
     """Of the encoder with its MLM head, built without memory behind the tensors."""
     entry, task, sizes = ARCHITECTURES[name], TASKS["mlm"], Sizes(tokens=30_004)
     with torch.device("meta"):
-        encoder = entry.build(dataclasses.replace(entry.config, **changes), sizes)
-        head = task.build(task.config, encoder, sizes, lambda: None)
+        encoder = entry.factory(dataclasses.replace(entry.config, **changes), sizes)
+        head = task.factory(task.config, encoder, sizes, lambda: None)
     return sum(p.numel() for part in (encoder, head) for p in part.parameters())
 
 

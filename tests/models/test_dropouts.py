@@ -37,8 +37,10 @@ def read(model):
 
 @pytest.mark.parametrize(("name", "rate"), [(name, r) for name in DRAWN for r in DRAWN[name][1]])
 def test_each_rate_drops_what_it_is_for(name, rate, monkeypatch):
-    masks, drawn = [], dropout.drawn
-    monkeypatch.setattr(dropout, "drawn", lambda words: masks.append(words) or drawn(words))
+    masks, drawn = [], dropout.fill_random_blocks
+    monkeypatch.setattr(
+        dropout, "fill_random_blocks", lambda words: masks.append(words) or drawn(words)
+    )
     shape, known = DRAWN[name]
     rates = dict.fromkeys(known, 0.0) | {rate: 0.5}
     model = build_model(name, vocabulary_size=9, **shape, **rates).train()

@@ -10,9 +10,9 @@ from torch.utils.checkpoint import checkpoint
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.encoder import Encoder, states_at
+from toolkit.models.encoder import Encoder, select_states
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention import Offsets, Places
+from toolkit.nn.attention import Offsets, SequenceContext
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8, "max_positions": 12}
 VARIANTS = {
@@ -29,7 +29,7 @@ def encoder(name: str, dtype: torch.dtype = torch.float64) -> Encoder:
     torch.manual_seed(0)
     entry = ARCHITECTURES["composite_bert_tiny"]
     config = dataclasses.replace(entry.config, **SHAPE, **VARIANTS[name])
-    built = entry.build(config, Sizes(tokens=30)).to(dtype).eval()
+    built = entry.factory(config, Sizes(tokens=30)).to(dtype).eval()
     for parameter in built.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return built
@@ -60,7 +60,7 @@ def test_a_sentence_does_not_see_its_batch(name):
 
 
 @every_variant
-def test_plain_positions_spelt_out_change_nothing(name):
+def test_plain_positions_spelled_out_change_nothing(name):
     model, tokens = encoder(name), torch.randint(30, (3, 9))
     positions = torch.arange(9).expand(3, 9)
     close(states(model, tokens, positions=positions), states(model, tokens))
@@ -70,9 +70,9 @@ def test_states_of_chosen_places_are_those_among_the_states_of_all():
     model, tokens = encoder("composite"), torch.randint(30, (3, 9))
     chosen = torch.tensor([20, 3, 3, 0])
     want = states(model, tokens).flatten(0, 1)[chosen]
-    close(states_at(model, Inputs(tokens=tokens), chosen), want)
+    close(select_states(model, Inputs(tokens=tokens), chosen), want)
     another = torch.nn.Sequential(model)  # an encoder that knows nothing of chosen places
-    close(states_at(another, Inputs(tokens=tokens), chosen), want)
+    close(select_states(another, Inputs(tokens=tokens), chosen), want)
 
 
 @pytest.mark.parametrize("name", ["absolute", "composite", "composite + key"])
@@ -143,7 +143,7 @@ def test_two_runs_give_the_same_gradients_bit_for_bit(name, positions):
 def test_activation_checkpointing_recomputes_what_was_computed(name, reentrant):
     model = encoder(name, torch.float32).train()
     layer, x = model.layers[0], torch.randn(4, 9, 16, requires_grad=True)
-    places = Places(Offsets(None, 9, x.device))
+    places = SequenceContext(Offsets(None, 9, x.device))
 
     def gradients(forward) -> list[torch.Tensor]:
         torch.manual_seed(1)
@@ -160,7 +160,7 @@ def test_activation_checkpointing_recomputes_what_was_computed(name, reentrant):
 
 def test_linear_maps_and_tables_start_normal_and_biases_at_zero():
     entry = ARCHITECTURES["composite_bert_small"]
-    model = entry.build(dataclasses.replace(entry.config, layers=1), Sizes(tokens=500))
+    model = entry.factory(dataclasses.replace(entry.config, layers=1), Sizes(tokens=500))
     for part in model.modules():
         if isinstance(part, torch.nn.Linear | torch.nn.Embedding) and part.weight.numel() > 9999:
             assert part.weight.std().item() == pytest.approx(0.02, rel=0.03)
@@ -171,10 +171,10 @@ def test_linear_maps_and_tables_start_normal_and_biases_at_zero():
 def test_every_norm_adds_what_is_asked_for_and_borrowed_tables_are_widened_by_a_fresh_map():
     entry = ARCHITECTURES["composite_bert_small"]
     c = dataclasses.replace(entry.config, layers=1, embedding_width=128, norm_epsilon=1e-5)
-    model, lender = (entry.build(c, Sizes(tokens=50)) for _ in range(2))
+    model, lender = (entry.factory(c, Sizes(tokens=50)) for _ in range(2))
     norms = [part for part in model.modules() if isinstance(part, torch.nn.LayerNorm)]
     assert len(norms) == 3 and {norm.eps for norm in norms} == {1e-5}
-    model.borrow_embeddings(lender)
+    model.tie_embeddings_to(lender)
     widen = model.embeddings.widen
     assert widen.weight.std().item() == pytest.approx(0.02, rel=0.03) and not widen.bias.any()
 

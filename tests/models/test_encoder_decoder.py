@@ -11,15 +11,15 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention.kernels import NormalisedKernel
-from toolkit.nn.ops.packed_linear import supported
+from toolkit.nn.attention.kernels import NormalizedKernel
+from toolkit.nn.ops.packed_linear import supports_packing
 
 SMALL = {"width": 16, "heads": 4, "feed_forward_width": 24}
 RELATIVE = [{"relative": name, "positions": "none"} for name in ("t5", "shaw", "composite")]
 TRANSFORMERS = [
     {},
     {"pre_norm": True},
-    {"positions": "learnt", "max_positions": 40, "activation": "gelu"},
+    {"positions": "learned", "max_positions": 40, "activation": "gelu"},
     *RELATIVE,
     {"relative": "composite", "pre_norm": True},
 ]
@@ -38,10 +38,10 @@ def built(name, changes=None, targets=0):
     torch.manual_seed(0)
     entry = ARCHITECTURES[name]
     config = dataclasses.replace(entry.config, **SMALL, **(changes or {}))
-    model = entry.build(config, Sizes(tokens=23, targets=targets)).eval()
+    model = entry.factory(config, Sizes(tokens=23, targets=targets)).eval()
     for part in model.modules():  # numbers that begin as 0 would hide mistakes
         for parameter in part.parameters(recurse=False):
-            if not isinstance(part, nn.Linear | nn.Embedding | NormalisedKernel):
+            if not isinstance(part, nn.Linear | nn.Embedding | NormalizedKernel):
                 nn.init.normal_(parameter)
     return model
 
@@ -125,13 +125,13 @@ def test_states_of_chosen_places_are_those_of_the_whole(name, changes):
     model, previous = built(name, changes), torch.randint(23, (3, 7))
     source, chosen = read(model), torch.tensor([0, 6, 8, 20])
     want = model.decode(previous, *source).flatten(0, 1)[chosen]
-    close(model.decode(previous, *source, chosen=chosen)[0], want)
+    close(model.decode(previous, *source, selected=chosen)[0], want)
     cache = model.cache(3)
     close(model.decode(previous, *source, cache, chosen)[0], want)
 
 
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
-def test_every_number_is_learnt(name, changes):
+def test_every_number_is_learned(name, changes):
     model, previous = built(name, changes).train(), torch.randint(23, (3, 20))
     inputs = () if model.decoder_only else (Inputs(torch.randint(23, (3, 9))),)
     model.scores(model(*inputs, previous).flatten(0, 1)).logsumexp(-1).sum().backward()
@@ -176,7 +176,7 @@ def test_an_unknown_way_to_share_tables_is_answered_with_those_there_are():
 
 
 def test_more_places_than_the_table_has_are_refused_while_decoding_too():
-    model = built("transformer_lm_tiny", {"positions": "learnt", "max_positions": 4})
+    model = built("transformer_lm_tiny", {"positions": "learned", "max_positions": 4})
     cache = model.cache(1)
     model.decode(torch.randint(23, (1, 4)), cache=cache)
     with pytest.raises(ToolkitError, match=r"at most arch.max_positions = 4 .* but one has 5"):
@@ -192,4 +192,4 @@ def test_packed_for_writing_it_tells_the_same(name, changes):
         model.pack()
         states = written(model, previous, *source, range(1, 10))
         close(model.scores(states.flatten(0, 1)), want)
-    assert (model.packed_scores is not None) == supported(model.words.weight)
+    assert (model.packed_scores is not None) == supports_packing(model.token_embedding.weight)

@@ -11,7 +11,7 @@ from toolkit.models.interface import Sizes
 def parameters(name, tokens):
     entry = ARCHITECTURES[name]
     with torch.device("meta"):
-        model = entry.build(entry.config, Sizes(tokens=tokens))
+        model = entry.factory(entry.config, Sizes(tokens=tokens))
     return sum(p.numel() for p in model.parameters())
 
 
@@ -30,9 +30,10 @@ def test_fixed_kernels_have_that_many_less_than_made_ones():
 def test_kernels_grow_from_layer_to_layer(name):
     entry = ARCHITECTURES[name]
     with torch.device("meta"):
-        model = entry.build(entry.config, Sizes(tokens=9))
+        model = entry.factory(entry.config, Sizes(tokens=9))
     sizes = [
-        [layer.own.map.size for layer in side.layers] for side in (model.encoder, model.decoder)
+        [layer.self_attention.map.size for layer in side.layers]
+        for side in (model.encoder, model.decoder)
     ]
     assert sizes == [[3, 7, 15, 31, 31, 31, 31], [3, 7, 15, 31, 31, 31]]
 

@@ -27,7 +27,7 @@ PUBLISHED = {  # widths, heads, width of the offsets -> millions (tables 3, 5 an
 def parameters(**changes):
     entry = ARCHITECTURES["taco"]
     with torch.device("meta"):
-        encoder = entry.build(dataclasses.replace(entry.config, **changes), Sizes(tokens=30_522))
+        encoder = entry.factory(dataclasses.replace(entry.config, **changes), Sizes(tokens=30_522))
     return sum(p.numel() for p in encoder.parameters())
 
 
@@ -117,7 +117,7 @@ def test_a_sentence_longer_than_the_table_is_refused():
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
         ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
         ({"token_types": -1}, r"token_types must not be negative, but is -1\. Set 0 for no such"),
-        ({"head_input": "both"}, "arch.head_input must be separate or concat, but is 'both'"),
+        ({"head_features": "both"}, "arch.head_features must be separate or concat, but is 'both'"),
         ({"layers": 0}, "arch.layers must be at least 1, but is 0"),
         ({"dropout": 1.0}, "arch.dropout must lie between 0 and 1, 1 excluded, but is 1.0"),
     ],

@@ -19,7 +19,7 @@ def parameters(name, **sizes):
     """Of a model built without memory behind the tensors."""
     entry = ARCHITECTURES[name]
     with torch.device("meta"):
-        model = entry.build(entry.config, Sizes(**sizes))
+        model = entry.factory(entry.config, Sizes(**sizes))
     return sum(p.numel() for p in model.parameters())
 
 
@@ -35,23 +35,23 @@ def joined(ours, *theirs):
 
 def copied_layer(ours, theirs):
     own = theirs.self_attn
-    joined(ours.own.project.together, own.q_proj, own.k_proj, own.v_proj)
+    joined(ours.own.project.qkv, own.q_proj, own.k_proj, own.v_proj)
     same(ours.own.output, own.out_proj)
-    same(ours.around_own.norm, theirs.self_attn_layer_norm)
+    same(ours.self_attention_residual.norm, theirs.self_attn_layer_norm)
     if ours.cross is not None:
         cross = theirs.encoder_attn
         same(ours.cross.query, cross.q_proj)
         joined(ours.cross.source, cross.k_proj, cross.v_proj)
         same(ours.cross.output, cross.out_proj)
-        same(ours.around_cross.norm, theirs.encoder_attn_layer_norm)
+        same(ours.cross_attention_residual.norm, theirs.encoder_attn_layer_norm)
     same(ours.feed_forward.wide, theirs.fc1)
     same(ours.feed_forward.back, theirs.fc2)
-    same(ours.around_feed_forward.norm, theirs.final_layer_norm)
+    same(ours.feed_forward_residual.norm, theirs.final_layer_norm)
 
 
 def copied(model, hf):
     """HF's weights into ours."""
-    same(model.words, hf.shared)
+    same(model.token_embedding, hf.shared)
     for ours, theirs in ((model.encoder, hf.encoder), (model.decoder, hf.decoder)):
         for one, other in zip(ours.layers, theirs.layers, strict=True):
             copied_layer(one, other)
@@ -92,7 +92,7 @@ def theirs(family, **options):
 def test_scores_equal_hugging_faces_with_the_same_weights(family, pre_norm):
     hf, entry = theirs(family), ARCHITECTURES["transformer"]
     config = dataclasses.replace(entry.config, **SHAPE, **LAYERS, pre_norm=pre_norm)
-    model = entry.build(config, Sizes(tokens=50)).eval()
+    model = entry.factory(config, Sizes(tokens=50)).eval()
     copied(model, hf.model)
     tokens, previous = torch.randint(2, 50, (3, 11)), torch.randint(2, 50, (3, 8))
     padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]

@@ -18,7 +18,7 @@ NAMES = {"transformer_lm_gpt": "OpenAIGPT", "transformer_lm_gpt2": "GPT2"}
 def parameters(name, tokens):
     entry = ARCHITECTURES[name]
     with torch.device("meta"):
-        model = entry.build(entry.config, Sizes(tokens=tokens))
+        model = entry.factory(entry.config, Sizes(tokens=tokens))
     return sum(p.numel() for p in model.parameters())
 
 
@@ -29,15 +29,15 @@ def turned(ours, theirs):
 
 def copied(model, words, positions, hf):
     """HF's weights into ours."""
-    model.words.load_state_dict(words.state_dict())
+    model.token_embedding.load_state_dict(words.state_dict())
     model.decoder.embeddings.positions.load_state_dict(positions.state_dict())
     for ours, theirs in zip(model.decoder.layers, hf.h, strict=True):
-        turned(ours.own.project.together, theirs.attn.c_attn)
+        turned(ours.own.project.qkv, theirs.attn.c_attn)
         turned(ours.own.output, theirs.attn.c_proj)
         turned(ours.feed_forward.wide, theirs.mlp.c_fc)
         turned(ours.feed_forward.back, theirs.mlp.c_proj)
-        ours.around_own.norm.load_state_dict(theirs.ln_1.state_dict())
-        ours.around_feed_forward.norm.load_state_dict(theirs.ln_2.state_dict())
+        ours.self_attention_residual.norm.load_state_dict(theirs.ln_1.state_dict())
+        ours.feed_forward_residual.norm.load_state_dict(theirs.ln_2.state_dict())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +51,7 @@ def test_scores_equal_hugging_faces_with_the_same_weights(name):
     hf = getattr(transformers, f"{NAMES[name]}LMHeadModel")(config).eval()
     entry, inner = ARCHITECTURES[name], hf.transformer
     config = dataclasses.replace(entry.config, **SHAPE, activation="relu")
-    model = entry.build(config, Sizes(tokens=50)).eval()
+    model = entry.factory(config, Sizes(tokens=50)).eval()
     if name == "transformer_lm_gpt":
         copied(model, inner.tokens_embed, inner.positions_embed, inner)
     else:
@@ -73,8 +73,12 @@ def test_a_size_has_the_published_number_of_parameters(name, tokens, published):
 def test_tables_of_their_own_for_words_and_scores():
     entry = ARCHITECTURES["transformer_lm_tiny"]
     config = dataclasses.replace(entry.config, share_embeddings=False)
-    model = entry.build(config, Sizes(tokens=9))
-    assert model.own_scores.weight.shape == model.words.weight.shape == (9, 128)
+    model = entry.factory(config, Sizes(tokens=9))
+    assert (
+        model.separate_output_embedding.weight.shape
+        == model.token_embedding.weight.shape
+        == (9, 128)
+    )
 
 
 def test_no_layers_are_refused():

@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.transformer_stack import Placed, StackConfig
+from toolkit.models.transformer_stack import TokenEmbedding, TransformerStackConfig
 
-CONFIG = StackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
+CONFIG = TransformerStackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 
 
 def placed(**changes):
-    return Placed(dataclasses.replace(CONFIG, **changes)), nn.Embedding(7, 4)
+    return TokenEmbedding(dataclasses.replace(CONFIG, **changes)), nn.Embedding(7, 4)
 
 
 def test_words_are_scaled_before_waves_are_added():
@@ -26,7 +26,7 @@ def test_without_scale_and_positions_words_are_what_they_are():
     assert torch.equal(part(torch.arange(7)[None], words)[0], words.weight)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learnt"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_later_places_have_the_vectors_they_have_among_all(positions):
     part, words = placed(positions=positions)
     tokens = torch.arange(7)[None]

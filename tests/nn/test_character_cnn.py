@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from toolkit.nn.character_cnn import Spelling
+from toolkit.nn.character_cnn import CharacterCnn
 
 
-def spelling() -> Spelling:
+def spelling() -> CharacterCnn:
     torch.manual_seed(0)
-    return Spelling(9, 6, 5, 3).double()
+    return CharacterCnn(9, 6, 5, 3).double()
 
 
-def test_a_word_has_one_vector_whatever_is_spelt_beside_it():
+def test_a_word_has_one_vector_whatever_is_spelled_beside_it():
     model, words = spelling(), torch.randint(9, (4, 8))
     torch.testing.assert_close(model(words)[2:3], model(words[2:3]))
 

@@ -14,7 +14,7 @@ def test_the_norm_stands_before_or_behind_the_sublayer(pre_norm):
     )
     torch.nn.init.normal_(around.norm.weight)
     want = x + sublayer(around.norm(x)) if pre_norm else around.norm(x + sublayer(x))
-    torch.testing.assert_close(around(x, sublayer(around.entered(x))), want)
+    torch.testing.assert_close(around(x, sublayer(around.pre_norm_input(x))), want)
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.embeddings import Embeddings, position_rows, refuse_long
+from toolkit.nn.embeddings import Embeddings, check_length, position_rows
 
 
 def embeddings(**options):
@@ -25,7 +25,7 @@ def test_with_a_single_token_type_all_tokens_of_a_pair_have_it():
 
 
 def test_ids_in_order_are_the_same_as_none():
-    table, tokens = embeddings(hidden_position=True), torch.tensor([[3, 1, 2]])
+    table, tokens = embeddings(hidden_position_embedding=True), torch.tensor([[3, 1, 2]])
     torch.testing.assert_close(table(tokens), table(tokens, torch.tensor([[0, 1, 2]])))
 
 
@@ -49,5 +49,5 @@ def test_ids_outside_the_table_are_refused(ids, hidden, complaint):
 
 def test_a_sentence_longer_than_the_table_is_refused():
     with pytest.raises(ToolkitError, match=r"at most arch.max_positions = 6 tokens where there is"):
-        embeddings(hidden_position=True)(torch.zeros(1, 7, dtype=torch.long))
-    refuse_long(6, 6)
+        embeddings(hidden_position_embedding=True)(torch.zeros(1, 7, dtype=torch.long))
+    check_length(6, 6)

@@ -3,14 +3,14 @@ import torch
 
 from toolkit import build_model
 from toolkit.models.interface import Inputs
-from toolkit.nn.layer_stack import Layers
+from toolkit.nn.layer_stack import LayerStack
 
 
 def gradients(arch, recomputed, precision=torch.float32):
     """Of an encoder with dropout on, padding and explicit chosen places, after two passes."""
     torch.manual_seed(1)
     encoder = build_model(arch, vocabulary_size=50, width=32, heads=2)
-    encoder.layers.recomputed = recomputed
+    encoder.layers.checkpoint_activations = recomputed
     tokens = torch.randint(50, (3, 9))
     padding = torch.zeros(3, 9, dtype=torch.bool)
     padding[1, 6:] = True
@@ -37,15 +37,15 @@ def test_recomputed_layers_run_twice_in_training_and_once_without_gradients():
             self.calls += 1
             return super().forward(x).tanh()
 
-    layers = Layers([Counted(2, 2)])
-    layers.recomputed = True
-    layers.call(layers[0], torch.ones(1, 2, requires_grad=True)).sum().backward()
+    layers = LayerStack([Counted(2, 2)])
+    layers.checkpoint_activations = True
+    layers.call_layer(layers[0], torch.ones(1, 2, requires_grad=True)).sum().backward()
     assert layers[0].calls == 2
     with torch.no_grad():
-        layers.call(layers[0], torch.ones(1, 2))
+        layers.call_layer(layers[0], torch.ones(1, 2))
     assert layers[0].calls == 3
 
 
 def test_the_names_of_a_stacks_parameters_are_those_of_a_list():
-    layers = Layers([torch.nn.Linear(2, 2)])
+    layers = LayerStack([torch.nn.Linear(2, 2)])
     assert list(layers.state_dict()) == ["0.weight", "0.bias"]

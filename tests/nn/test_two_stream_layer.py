@@ -1,7 +1,7 @@
 import torch
 
-from toolkit.nn.attention import Content, Offsets, Places, SummedMaps
-from toolkit.nn.two_stream_layer import Stream, Streams, TwoStreamLayer
+from toolkit.nn.attention import Content, Offsets, SequenceContext, SummedMaps
+from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLayer
 
 BATCH, LENGTH, WORDS, POSITIONS = 2, 5, 6, 4
 
@@ -9,13 +9,15 @@ BATCH, LENGTH, WORDS, POSITIONS = 2, 5, 6, 4
 def layer(keeps=True):
     torch.manual_seed(0)
     maps = SummedMaps([Content(3)], [Content(3)], 0.0)
-    return TwoStreamLayer(Stream(WORDS, 3, 3, 0.0), Stream(POSITIONS, 2, 3, 0.0), maps, keeps)
+    return TwoStreamLayer(
+        StreamLayer(WORDS, 3, 3, 0.0), StreamLayer(POSITIONS, 2, 3, 0.0), maps, keeps
+    )
 
 
 def given():
     torch.manual_seed(1)
-    x = Streams(torch.randn(BATCH, LENGTH, WORDS), torch.randn(BATCH, LENGTH, POSITIONS))
-    return x, Places(Offsets(None, LENGTH, x.words.device))
+    x = StreamStates(torch.randn(BATCH, LENGTH, WORDS), torch.randn(BATCH, LENGTH, POSITIONS))
+    return x, SequenceContext(Offsets(None, LENGTH, x.words.device))
 
 
 def test_a_stream_averages_its_own_values_by_its_own_heads():

@@ -26,7 +26,7 @@ def largest_difference():
         gradients = {n: torch.randn(5, *shape) for n, shape in SHAPES.items()}
         parameters = {n: torch.nn.Parameter(p.clone()) for n, p in begun.items()}
         config = type(OPTIMIZERS[name].config)(**options)
-        optimizer = OPTIMIZERS[name].build(config, list(parameters.items()))
+        optimizer = OPTIMIZERS[name].factory(config, list(parameters.items()))
         for update in range(5):
             for n, p in parameters.items():
                 p.grad = gradients[n][update].clone()

@@ -44,7 +44,7 @@ def test_adafactor_equals_that_of_torch():
     ours, theirs = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
     c = AdafactorConfig(lr=0.01, weight_decay=0.1)
     optimizers = [
-        OPTIMIZERS["adafactor"].build(c, [("weight", ours)]),
+        OPTIMIZERS["adafactor"].factory(c, [("weight", ours)]),
         torch.optim.Adafactor([theirs], lr=0.01, weight_decay=0.1),
     ]
     for gradient in torch.randn(5, 4, 3):
@@ -56,7 +56,7 @@ def test_adafactor_equals_that_of_torch():
 
 def test_a_matrix_costs_a_row_and_a_column_of_memory():
     p = torch.nn.Parameter(torch.ones(100, 50))
-    optimizer = OPTIMIZERS["adafactor"].build(AdafactorConfig(), [("weight", p)])
+    optimizer = OPTIMIZERS["adafactor"].factory(AdafactorConfig(), [("weight", p)])
     p.grad = torch.ones(100, 50)
     optimizer.step()
     assert sum(t.numel() for t in optimizer.state[p].values()) == 100 + 50 + 1

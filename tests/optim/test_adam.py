@@ -35,12 +35,12 @@ def test_adam_equals_its_formula_with_and_without_bias_correction(
 
 def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
     from toolkit.common.registry import OPTIMIZERS
-    from toolkit.optim.update import update
+    from toolkit.optim.update import clip_and_step
 
     p = torch.nn.Parameter(torch.ones(3))
-    adam = OPTIMIZERS["adamw"].build(AdamConfig(bias_correction=False), [("a", p)])
+    adam = OPTIMIZERS["adamw"].factory(AdamConfig(bias_correction=False), [("a", p)])
     p.grad = torch.full((3,), float("nan"))
-    assert update(adam, [p], clip_norm=1.0).skipped
+    assert clip_and_step(adam, [p], clip_norm=1.0).skipped
     assert torch.equal(p, torch.ones(3)) and not adam.state[p]["exp_avg"].any()
 
 
@@ -51,7 +51,7 @@ def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
         ("weight_decay", -0.5, "must not be negative, but is -0.5"),
         ("eps", 0.0, "must be above 0, but is 0.0"),
         ("beta1", 1.0, "must be at least 0 and below 1, but is 1.0"),
-        ("layer_rate_decay", 0.0, "must be above 0 and at most 1, but is 0.0"),
+        ("layerwise_lr_decay", 0.0, "must be above 0 and at most 1, but is 0.0"),
     ],
 )
 def test_impossible_settings_are_refused(field, value, rule):

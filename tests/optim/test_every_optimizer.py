@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.optim.update import update
+from toolkit.optim.update import clip_and_step
 
-NAMES = sorted(OPTIMIZERS.known)
+NAMES = sorted(OPTIMIZERS.builtins)
 VARIANTS = [
     *((name, {}) for name in NAMES),
     ("sgd", {"momentum": 0.9, "nesterov": True}),
@@ -26,7 +26,7 @@ def built(name, options, device="cpu"):
         ("encoder.layers.0.wide.bias", torch.nn.Parameter(torch.randn(4).to(device))),
     ]
     config = replace(OPTIMIZERS[name].config, lr=0.1, **options)
-    return OPTIMIZERS[name].build(config, named), [p for _, p in named]
+    return OPTIMIZERS[name].factory(config, named), [p for _, p in named]
 
 
 def give(parameters, scale=1.0, seed=0):
@@ -45,10 +45,10 @@ def test_an_update_that_is_not_finite_changes_neither_parameters_nor_state(name,
     optimizer, parameters = built(name, options)
     for seed in range(2):
         give(parameters, seed=seed)
-        update(optimizer, parameters, clip_norm=1.0)
+        clip_and_step(optimizer, parameters, clip_norm=1.0)
     before = everything(optimizer, parameters)
     give(parameters, float("inf"))
-    assert update(optimizer, parameters, clip_norm=1.0).skipped
+    assert clip_and_step(optimizer, parameters, clip_norm=1.0).skipped
     after = everything(optimizer, parameters)
     assert all(torch.equal(was, now) for was, now in zip(before, after, strict=True))
 
@@ -60,10 +60,10 @@ def test_a_run_whose_first_update_is_skipped_equals_one_without_it(name, options
         optimizer, parameters = built(name, options)
         if skips:
             give(parameters, float("nan"))
-            update(optimizer, parameters, clip_norm=1.0)
+            clip_and_step(optimizer, parameters, clip_norm=1.0)
         for seed in range(3):
             give(parameters, seed=seed)
-            update(optimizer, parameters, clip_norm=1.0)
+            clip_and_step(optimizer, parameters, clip_norm=1.0)
         ends.append(everything(optimizer, parameters))
     assert all(torch.equal(one, other) for one, other in zip(*ends, strict=True))
 
@@ -74,7 +74,7 @@ def test_a_scaled_and_clipped_gradient_moves_as_the_short_one_does(name, options
     for scale in (1.0, 64.0):
         optimizer, parameters = built(name, options)
         give(parameters, scale * 8)
-        update(optimizer, parameters, clip_norm=1.0, loss_scale=torch.tensor(scale))
+        clip_and_step(optimizer, parameters, clip_norm=1.0, loss_scale=torch.tensor(scale))
         ends.append([p.detach() for p in parameters])
     for one, other in zip(*ends, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
@@ -119,7 +119,7 @@ def test_a_gpu_moves_parameters_as_a_cpu_does(name, options):
         optimizer, parameters = built(name, options, device)
         for seed in range(3):
             give(parameters, seed=seed)
-            update(optimizer, parameters, clip_norm=1.0)
+            clip_and_step(optimizer, parameters, clip_norm=1.0)
         ends.append([p.detach().cpu() for p in parameters])
     loose = 2e-2 if name == "muon" else 1e-5  # its matrices are orthogonalised in bf16
     for one, other in zip(*ends, strict=True):

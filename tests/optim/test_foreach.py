@@ -6,29 +6,29 @@ from torch.distributed.tensor import DTensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.distributed.fsdp import own_rows, rows_like, shard, whole
-from toolkit.optim.foreach import Listwise, numbers, those
-from toolkit.optim.update import update
+from toolkit.distributed.fsdp import apply_fsdp, local_rows, shard_like, to_full
+from toolkit.optim.foreach import ForeachOptimizer, state_tensors, update_counts
+from toolkit.optim.update import clip_and_step
 from toolkit.tasks.build import build_model
 
 
-class Recorder(Listwise):
+class Recorder(ForeachOptimizer):
     """Takes down what moves together."""
 
     def __init__(self, groups):
         super().__init__(groups, lr=1.0)
         self.moved = []
 
-    def kind(self, p):
+    def batch_key(self, p):
         return p.dim()
 
-    def begin(self, p):
+    def init_state(self, p):
         return {"sum": torch.zeros_like(p)}
 
-    def move(self, group, these):
-        torch._foreach_add_(those(these.states, "sum"), these.g)
-        shapes = [tuple(p.shape) for p in these.p]
-        self.moved.append((group["name"], shapes, numbers(these.states)))
+    def update_batch(self, group, batch):
+        torch._foreach_add_(state_tensors(batch.states, "sum"), batch.g)
+        shapes = [tuple(p.shape) for p in batch.p]
+        self.moved.append((group["name"], shapes, update_counts(batch.states)))
 
 
 def parameter(*shape):
@@ -68,17 +68,17 @@ def after_three_updates(name, options, world=None):
     size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
     learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
     if world:
-        shard(learner, list(learner.encoder.layers), world)
+        apply_fsdp(learner, list(learner.encoder.layers), world)
     config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
-    optimizer = OPTIMIZERS[name].build(config, list(learner.named_parameters()))
+    optimizer = OPTIMIZERS[name].factory(config, list(learner.named_parameters()))
     parameters = list(learner.parameters())
     for number in range(3):
         random = torch.Generator().manual_seed(number)
         for p in parameters:
-            p.grad = rows_like(p, torch.randn(p.shape, generator=random)[own_rows(p)].clone())
-        update(optimizer, parameters, clip_norm=1.0)
+            p.grad = shard_like(p, torch.randn(p.shape, generator=random)[local_rows(p)].clone())
+        clip_and_step(optimizer, parameters, clip_norm=1.0)
     assert world is None or all(isinstance(p, DTensor) for p in parameters)
-    return [whole(p.detach()).tolist() for p in parameters]
+    return [to_full(p.detach()).tolist() for p in parameters]
 
 
 @pytest.mark.slow

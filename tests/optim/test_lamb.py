@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from toolkit.optim.lamb import ratios
+from toolkit.optim.lamb import trust_ratios
 
 LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 
@@ -24,5 +24,5 @@ def test_lamb_equals_its_paper_written_out(largest_difference, corrects, decay):
 
 
 def test_a_parameter_or_a_step_of_zeros_takes_the_rate_as_it_is():
-    found = ratios(torch.tensor([0.0, 2.0, 6.0]), torch.tensor([2.0, 0.0, 2.0]))
+    found = trust_ratios(torch.tensor([0.0, 2.0, 6.0]), torch.tensor([2.0, 0.0, 2.0]))
     assert [float(ratio) for ratio in found] == [1, 1, 3]

@@ -3,7 +3,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.optim.muon import MuonConfig, orthogonal
+from toolkit.optim.muon import MuonConfig, orthogonalize
 
 LR, REST, MU, DECAY = 0.01, 0.005, 0.95, 0.1
 MATRICES = ("encoder.layers.0.output.weight", "encoder.layers.0.wide.weight")
@@ -44,30 +44,30 @@ def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
             p = p - REST * (step + decay * p)
         return p
 
-    options = {"match_adam": matches, "nesterov": nesterov, "rest_lr": REST}
+    options = {"match_adamw_rms": matches, "nesterov": nesterov, "adamw_lr": REST}
     found = largest_difference("muon", loop, lr=LR, weight_decay=DECAY, momentum=MU, **options)
     assert found < 1e-6
 
 
 def test_the_directions_of_a_matrix_become_about_equally_long():
     torch.manual_seed(0)
-    found = orthogonal(torch.randn(2, 8, 32), 5)
+    found = orthogonalize(torch.randn(2, 8, 32), 5)
     for matrix in found:
         assert all(0.6 < float(s) < 1.3 for s in torch.linalg.svdvals(matrix))
 
 
 def test_a_gradient_of_zeros_moves_nothing():
-    assert not orthogonal(torch.zeros(1, 3, 4), 5).any()
+    assert not orthogonalize(torch.zeros(1, 3, 4), 5).any()
 
 
 def test_an_architecture_without_matrices_in_layers_is_refused():
     p = torch.nn.Parameter(torch.ones(2, 2))
     with pytest.raises(ToolkitError, match=r"muon must find matrices of layers, .* Choose"):
-        OPTIMIZERS["muon"].build(MuonConfig(), [("encoder.words.weight", p)])
+        OPTIMIZERS["muon"].factory(MuonConfig(), [("encoder.token_embedding.weight", p)])
 
 
 def test_impossible_settings_are_refused():
-    with pytest.raises(ToolkitError, match=r"optimizer.rest_lr must not be negative, but is -1.0"):
-        MuonConfig(rest_lr=-1.0)
-    with pytest.raises(ToolkitError, match=r"optimizer.orthogonal_steps must be above 0"):
-        MuonConfig(orthogonal_steps=0)
+    with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must not be negative, but is -1.0"):
+        MuonConfig(adamw_lr=-1.0)
+    with pytest.raises(ToolkitError, match=r"optimizer.newton_schulz_steps must be above 0"):
+        MuonConfig(newton_schulz_steps=0)

@@ -5,10 +5,10 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.optim.parameter_groups import (
     OptimizerConfig,
-    groups,
-    hidden_matrix,
-    rate_factors,
-    spared,
+    build_parameter_groups,
+    is_exempt_from_decay,
+    is_hidden_matrix,
+    layerwise_lr_factors,
 )
 from toolkit.tasks.build import build_model
 
@@ -27,30 +27,38 @@ def test_norms_and_biases_keep_their_size_and_all_else_decays():
     }
     assert norms
     for name, _ in learner.named_parameters():
-        assert spared(name) == (name in norms or "bias" in name.rpartition(".")[2]), name
+        assert is_exempt_from_decay(name) == (name in norms or "bias" in name.rpartition(".")[2]), (
+            name
+        )
 
 
 def test_tables_of_taps_decay_whatever_their_number_of_axes():
-    assert not spared("encoder.layers.0.attention.map.terms.1.kernels.0.taps")
-    assert spared("encoder.embeddings.spelling.biases.0")
-    assert not spared("encoder.normalised_words.table.weight")
+    assert not is_exempt_from_decay("encoder.layers.0.attention.map.terms.1.kernels.0.taps")
+    assert is_exempt_from_decay("encoder.embeddings.spelling.biases.0")
+    assert not is_exempt_from_decay("encoder.normalized_words.table.weight")
 
 
 def test_a_group_without_parameters_is_left_out():
     weight, frozen = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     frozen.requires_grad_(False)
-    (group,) = groups([("a.weight", weight), ("b.bias", frozen)], OptimizerConfig(lr=0.5))
+    (group,) = build_parameter_groups(
+        [("a.weight", weight), ("b.bias", frozen)], OptimizerConfig(lr=0.5)
+    )
     assert group["params"] == [("a.weight", weight)]
     assert group["weight_decay"] == 0.01 and group["lr"] == 0.5
 
 
 def test_every_parameter_is_in_one_group_and_only_the_spared_do_not_decay():
     named = list(tiny().named_parameters())
-    found = groups(named, OptimizerConfig(layer_rate_decay=0.5), matrix=hidden_matrix)
+    found = build_parameter_groups(
+        named, OptimizerConfig(layerwise_lr_decay=0.5), matrix=is_hidden_matrix
+    )
     names = [name for group in found for name, _ in group["params"]]
     assert sorted(names) == sorted(name for name, _ in named)
     for group in found:
-        assert {spared(name) for name, _ in group["params"]} == {group["weight_decay"] == 0.0}
+        assert {is_exempt_from_decay(name) for name, _ in group["params"]} == {
+            group["weight_decay"] == 0.0
+        }
 
 
 def test_the_hidden_matrices_are_the_linear_maps_of_the_layers():
@@ -60,7 +68,7 @@ def test_the_hidden_matrices_are_the_linear_maps_of_the_layers():
         for owner, module in learner.encoder.layers.named_modules(prefix="encoder.layers")
         if isinstance(module, nn.Linear)
     }
-    assert {n for n, p in learner.named_parameters() if hidden_matrix(n, p)} == linear
+    assert {n for n, p in learner.named_parameters() if is_hidden_matrix(n, p)} == linear
     assert len(linear) == 2 * 7
 
 
@@ -69,13 +77,13 @@ def test_layers_learn_the_slower_the_lower_they_are():
         "encoder.embeddings.words.weight", "encoder.layers.0.output.weight",
         "encoder.layers.1.output.weight", "encoder.norm.weight", "task.head.layers.0.weight",
     ]  # fmt: skip
-    assert rate_factors(names, 0.5) == [0.125, 0.25, 0.5, 1, 1]
-    assert rate_factors(names, 1.0) == [1] * 5
+    assert layerwise_lr_factors(names, 0.5) == [0.125, 0.25, 0.5, 1, 1]
+    assert layerwise_lr_factors(names, 1.0) == [1] * 5
 
 
 def test_layer_wise_rates_reach_the_optimizer_of_a_real_architecture():
-    c = OptimizerConfig(lr=1.0, layer_rate_decay=0.5)
-    found = groups(tiny(layers=2).named_parameters(), c)
+    c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
+    found = build_parameter_groups(tiny(layers=2).named_parameters(), c)
     rates = {name: group["lr"] for group in found for name, _ in group["params"]}
     assert rates["encoder.embeddings.words.weight"] == 0.125
     assert rates["encoder.embeddings.norm.bias"] == 0.125
@@ -85,16 +93,18 @@ def test_layer_wise_rates_reach_the_optimizer_of_a_real_architecture():
 
 
 def test_scores_of_a_model_that_writes_learn_as_heads_and_its_positions_as_embeddings():
-    options = {"share_embeddings": "none", "positions": "learnt", "max_positions": 8}
+    options = {"share_embeddings": "none", "positions": "learned", "max_positions": 8}
     learner = build_model("transformer_tiny", vocabulary_size=9, task="translation", **options)
     names = [name for name, _ in learner.named_parameters()]
-    rates = dict(zip(names, rate_factors(names, 0.5), strict=True))
-    scores = [rate for name, rate in rates.items() if ".own_scores." in name]
+    rates = dict(zip(names, layerwise_lr_factors(names, 0.5), strict=True))
+    scores = [rate for name, rate in rates.items() if ".separate_output_embedding." in name]
     assert scores and set(scores) == {1.0}
     embedded = {rate for name, rate in rates.items() if ".embeddings." in name}
     assert embedded == {min(rates.values())} and len(set(rates.values())) > 3
 
 
 def test_layer_wise_rates_without_layers_are_refused():
-    with pytest.raises(ToolkitError, match=r"layer_rate_decay must find layers, but no parameter"):
-        rate_factors(["encoder.words.weight", "task.layers.0.weight"], 0.9)
+    with pytest.raises(
+        ToolkitError, match=r"layerwise_lr_decay must find layers, but no parameter"
+    ):
+        layerwise_lr_factors(["encoder.token_embedding.weight", "task.layers.0.weight"], 0.9)

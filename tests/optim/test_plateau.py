@@ -4,7 +4,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.optim.plateau import PlateauConfig, plateau
-from toolkit.optim.schedules import Judging
+from toolkit.optim.schedules import MetricSchedule
 
 
 def factors(values, **options):
@@ -12,13 +12,13 @@ def factors(values, **options):
     schedule = plateau(PlateauConfig(**options), 100)
     found = []
     for update, value in enumerate(values, 1):
-        schedule.judge(value, update)
+        schedule.on_validation(value, update)
         found.append(schedule(99))
     return found
 
 
 def test_every_validation_without_improvement_lowers_the_rate():
-    assert factors([3.0, 2.0, 2.0, 2.5, 1.0], shrink=0.5) == [1, 1, 0.5, 0.25, 0.25]
+    assert factors([3.0, 2.0, 2.0, 2.5, 1.0], factor=0.5) == [1, 1, 0.5, 0.25, 0.25]
 
 
 def test_a_patient_schedule_waits_and_counts_afresh_after_each_reduction():
@@ -43,13 +43,13 @@ def test_warmup_rises_to_the_peak():
 
 
 def test_what_is_remembered_is_restored():
-    one, other = (plateau(PlateauConfig(wait=2), 9) for _ in range(2))
+    one, other = (plateau(PlateauConfig(patience=2), 9) for _ in range(2))
     for value in (2.0, 3.0, 3.0, 3.0, 3.0):
-        one.judge(value, 1)
+        one.on_validation(value, 1)
     other.restore(one.state())
-    assert isinstance(other, Judging) and other.state() == one.state()
+    assert isinstance(other, MetricSchedule) and other.state() == one.state()
     for schedule in (one, other):
-        schedule.judge(3.0, 1)
+        schedule.on_validation(3.0, 1)
     assert one(1) == other(1)
 
 

@@ -3,7 +3,13 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
-from toolkit.optim.precision import LossScale, Precision, asked_for, bf16_is_fast, resolve
+from toolkit.optim.precision import (
+    LossScale,
+    Precision,
+    bf16_is_fast,
+    requested_precision,
+    resolve_precision,
+)
 
 CPU = torch.device("cpu")
 
@@ -11,7 +17,7 @@ CPU = torch.device("cpu")
 def test_auto_is_bf16_where_the_hardware_multiplies_it(monkeypatch):
     for fast, wanted in ((True, "bf16"), (False, "fp32")):
         monkeypatch.setattr("toolkit.optim.precision.bf16_is_fast", lambda device, f=fast: f)
-        assert resolve("auto", CPU) == wanted
+        assert resolve_precision("auto", CPU) == wanted
 
 
 def test_the_cpus_own_instructions_decide(monkeypatch):
@@ -24,13 +30,13 @@ def test_the_cpus_own_instructions_decide(monkeypatch):
 
 def test_fp16_is_refused_on_a_cpu():
     with pytest.raises(ToolkitError, match="must be auto, bf16 or fp32 on a CPU, but is fp16"):
-        resolve("fp16", CPU)
+        resolve_precision("fp16", CPU)
 
 
 def test_the_short_flags_say_the_same_as_the_long_one():
-    assert asked_for(TrainingConfig(bf16=True)) == "bf16"
-    assert asked_for(TrainingConfig(fp16=True)) == "fp16"
-    assert asked_for(TrainingConfig(precision="fp32")) == "fp32"
+    assert requested_precision(TrainingConfig(bf16=True)) == "bf16"
+    assert requested_precision(TrainingConfig(fp16=True)) == "fp16"
+    assert requested_precision(TrainingConfig(precision="fp32")) == "fp32"
 
 
 def test_matrix_products_are_computed_in_the_format():

@@ -30,16 +30,18 @@ def test_linear_without_warmup_begins_at_its_peak():
 @pytest.mark.parametrize("name", ["linear", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"])
 def test_a_share_of_the_run_may_be_its_warmup(name):
     built = LR_SCHEDULERS[name]
-    share = built.build(replace(built.config, warmup_share=0.1), 30)
-    updates = built.build(replace(built.config, warmup_updates=3), 30)
+    share = built.factory(replace(built.config, warmup_fraction=0.1), 30)
+    updates = built.factory(replace(built.config, warmup_updates=3), 30)
     assert [share(n) for n in range(1, 31)] == [updates(n) for n in range(1, 31)]
 
 
 def test_updates_and_a_share_of_warmup_exclude_each_other():
     with pytest.raises(ToolkitError, match=r"warmup_updates must be left out .* is 5 beside 0.1"):
-        WarmupConfig(warmup_updates=5, warmup_share=0.1)
-    with pytest.raises(ToolkitError, match=r"warmup_share must lie between 0 and 1, but is 10.0"):
-        WarmupConfig(warmup_share=10.0)
+        WarmupConfig(warmup_updates=5, warmup_fraction=0.1)
+    with pytest.raises(
+        ToolkitError, match=r"warmup_fraction must lie between 0 and 1, but is 10.0"
+    ):
+        WarmupConfig(warmup_fraction=10.0)
 
 
 def test_polynomial_follows_its_formula():
@@ -85,7 +87,7 @@ def test_fixed_rises_to_its_peak_and_stays_there():
 )
 def test_every_schedule_is_finite_when_warmup_outlasts_training(name):
     entry = LR_SCHEDULERS[name]
-    factor = entry.build(type(entry.config)(warmup_updates=10), 5)
+    factor = entry.factory(type(entry.config)(warmup_updates=10), 5)
     assert [factor(n) for n in (1, 5)] == [0.1, 0.5]
     assert all(0 <= factor(n) <= 1 for n in range(1, 20))
 

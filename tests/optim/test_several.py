@@ -1,11 +1,13 @@
 import torch
 
-from toolkit.optim.muon import Several
+from toolkit.optim.muon import ChainedOptimizer
 
 
 def test_several_optimizers_step_as_one_with_their_own_rates():
     p, q = (torch.nn.Parameter(torch.ones(1)) for _ in range(2))
-    both = Several([torch.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.2, momentum=0.9)])
+    both = ChainedOptimizer(
+        [torch.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.2, momentum=0.9)]
+    )
     assert [group["lr"] for group in both.param_groups] == [0.1, 0.2]
     for group in both.param_groups:
         group["lr"] *= 2
@@ -18,7 +20,7 @@ def test_several_optimizers_step_as_one_with_their_own_rates():
 
 def test_state_given_to_the_whole_is_that_of_its_parts():
     p = torch.nn.Parameter(torch.ones(1))
-    both = Several([torch.optim.SGD([p], lr=1.0, momentum=0.5)])
+    both = ChainedOptimizer([torch.optim.SGD([p], lr=1.0, momentum=0.5)])
     both.state[p] = {"momentum_buffer": torch.tensor([4.0])}
     p.grad = torch.ones(1)
     both.step()

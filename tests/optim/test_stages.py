@@ -3,14 +3,14 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.optim.schedules import StableConfig, TriStageConfig, tri_stage, wsd
+from toolkit.optim.schedules import TriStageConfig, WsdConfig, tri_stage, wsd
 
 
 @pytest.mark.parametrize(
     ("shape", "left"), [("linear", lambda x: 1 - x), ("sqrt", lambda x: 1 - math.sqrt(x))]
 )
 def test_wsd_stays_at_its_peak_and_decays_in_the_last_share(shape, left):
-    c = StableConfig(warmup_updates=4, decay_share=0.25, shape=shape, end_rate=0.2)
+    c = WsdConfig(warmup_updates=4, decay_fraction=0.25, shape=shape, end_rate=0.2)
     factor = wsd(c, 16)
     assert [factor(n) for n in (1, 2, 4, 5, 12, 13)] == [0.25, 0.5, 1, 1, 1, 1]
     for n in (13, 14, 15, 16):
@@ -19,7 +19,7 @@ def test_wsd_stays_at_its_peak_and_decays_in_the_last_share(shape, left):
 
 
 def test_wsd_without_decay_stays_at_its_peak():
-    assert [wsd(StableConfig(decay_share=0.0), 5)(n) for n in (1, 5, 9)] == [1, 1, 1]
+    assert [wsd(WsdConfig(decay_fraction=0.0), 5)(n) for n in (1, 5, 9)] == [1, 1, 1]
 
 
 def test_tri_stage_warms_up_holds_and_decays_exponentially():
@@ -40,8 +40,8 @@ def test_tri_stage_may_leave_stages_out():
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        (StableConfig, {"shape": "round"}, "shape must be linear or sqrt, but is 'round'"),
-        (StableConfig, {"decay_share": 2.0}, "decay_share must lie between 0 and 1, but is 2.0"),
+        (WsdConfig, {"shape": "round"}, "shape must be linear or sqrt, but is 'round'"),
+        (WsdConfig, {"decay_fraction": 2.0}, "decay_fraction must lie between 0 and 1, but is 2.0"),
         (TriStageConfig, {"phase_ratio": [0.5, 0.6]}, "three shares that add up to 1, but is 0.5,"),
         (TriStageConfig, {"phase_ratio": [0.5, 0.6, 0.1]}, "add up to 1, but is 0.5,0.6,0.1"),
         (TriStageConfig, {"end_rate": 0.0}, "end_rate must be above 0 and at most 1, but is 0.0"),

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from toolkit.optim.update import update
+from toolkit.optim.update import clip_and_step
 
 
 def case(fused, gradient):
@@ -13,7 +13,7 @@ def case(fused, gradient):
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_short_gradient_is_taken_as_it_is(fused):
     p, sgd = case(fused, [0.3, 0.4])
-    outcome = update(sgd, [p], clip_norm=1.0)
+    outcome = clip_and_step(sgd, [p], clip_norm=1.0)
     assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 0])
     torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
 
@@ -21,7 +21,7 @@ def test_a_short_gradient_is_taken_as_it_is(fused):
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_long_gradient_is_cut_to_the_bound(fused):
     p, sgd = case(fused, [3.0, 4.0])
-    outcome = update(sgd, [p], clip_norm=0.5)
+    outcome = clip_and_step(sgd, [p], clip_norm=0.5)
     assert [float(x) for x in outcome] == pytest.approx([5, 1, 0])
     torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
 
@@ -29,14 +29,14 @@ def test_a_long_gradient_is_cut_to_the_bound(fused):
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_loss_scale_leaves_norm_and_step_alone(fused):
     p, sgd = case(fused, [0.3 * 64, 0.4 * 64])
-    outcome = update(sgd, [p], clip_norm=1.0, loss_scale=torch.tensor(64.0))
+    outcome = clip_and_step(sgd, [p], clip_norm=1.0, loss_scale=torch.tensor(64.0))
     assert float(outcome.norm) == pytest.approx(0.5)
     torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
 
 
 def test_without_a_bound_nothing_is_cut():
     p, sgd = case(True, [3.0, 4.0])
-    assert not update(sgd, [p], clip_norm=0.0).clipped
+    assert not clip_and_step(sgd, [p], clip_norm=0.0).clipped
     torch.testing.assert_close(p.detach(), torch.tensor([-2.0, -2.0]))
 
 
@@ -45,10 +45,10 @@ def test_a_non_finite_gradient_changes_neither_parameters_nor_state(fused):
     p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     adam = torch.optim.Adam([p], fused=fused)
     p.grad = torch.tensor([1.0, 1.0])
-    update(adam, [p], clip_norm=1.0)
+    clip_and_step(adam, [p], clip_norm=1.0)
     before = [p.detach().clone(), *(t.clone() for t in adam.state[p].values())]
     p.grad = torch.tensor([float("inf"), 1.0])
-    assert update(adam, [p], clip_norm=1.0).skipped
+    assert clip_and_step(adam, [p], clip_norm=1.0).skipped
     for was, now in zip(before, [p.detach(), *adam.state[p].values()], strict=True):
         assert torch.equal(was, now)
 
@@ -62,7 +62,7 @@ def test_a_refused_update_changes_nothing_but_its_norm_is_told(fused):
         seen.append(float(norm))
         return torch.tensor(1.0)
 
-    outcome = update(sgd, [p], clip_norm=1.0, refuse=refuse)
+    outcome = clip_and_step(sgd, [p], clip_norm=1.0, should_skip=refuse)
     assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 1])
     assert seen == pytest.approx([0.5]) and p.tolist() == [1.0, 2.0]
 
@@ -71,7 +71,7 @@ def test_a_refused_update_changes_nothing_but_its_norm_is_told(fused):
 def test_without_any_gradient_nothing_moves(fused):
     p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     sgd = torch.optim.SGD([p], lr=1.0, fused=fused)
-    assert [float(x) for x in update(sgd, [p], clip_norm=1.0)] == [0, 0, 0]
+    assert [float(x) for x in clip_and_step(sgd, [p], clip_norm=1.0)] == [0, 0, 0]
     assert p.tolist() == [1.0, 2.0]
 
 
@@ -87,5 +87,5 @@ class Fused(torch.optim.Optimizer):
 
 def test_the_norm_of_no_gradients_is_where_the_parameters_are():
     p = torch.nn.Parameter(torch.empty(2, device="meta"))
-    outcome = update(Fused([p]), [p], clip_norm=1.0)
+    outcome = clip_and_step(Fused([p]), [p], clip_norm=1.0)
     assert {figure.device.type for figure in outcome} == {"meta"}

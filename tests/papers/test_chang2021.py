@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from toolkit.models.composite_bert import CompositeBertConfig, projections, scores, values
-from toolkit.nn.attention import Attention, Offsets, Places
+from toolkit.nn.attention import Attention, Offsets, SequenceContext
 
 WIDTH, HEADS, RADIUS, LENGTHS = 8, 2, 2, (7, 4)
 HEAD = WIDTH // HEADS
@@ -43,10 +43,10 @@ def variant(name: str) -> tuple[Attention, CompositeBertConfig]:
     return attention, c
 
 
-def sentences(positions: torch.Tensor | None = None) -> tuple[torch.Tensor, Places]:
+def sentences(positions: torch.Tensor | None = None) -> tuple[torch.Tensor, SequenceContext]:
     x = torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, dtype=torch.float64)
     padding = torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None]
-    return x, Places(Offsets(positions, max(LENGTHS), x.device), padding)
+    return x, SequenceContext(Offsets(positions, max(LENGTHS), x.device), padding)
 
 
 def convolved(x, convolution):
@@ -67,9 +67,9 @@ def applied(x, linear):
 
 
 def projected(x, attention, c):
-    """q, k, v as [S, D] each; the first half of a convolved one sees its neighbours."""
+    """q, k, v as [S, D] each; the first half of a convolved one sees its neighbors."""
     if not c.convolve:
-        return applied(x, attention.project.together).split(WIDTH, dim=-1)
+        return applied(x, attention.project.qkv).split(WIDTH, dim=-1)
     together = []
     for part in attention.project.parts.values():
         if isinstance(part, torch.nn.Linear):

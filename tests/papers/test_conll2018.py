@@ -38,12 +38,12 @@ def upos(gold, system):
 
 @pytest.fixture
 def figures(tmp_path):
-    """accuracy and the filled file of a tagger that has hardly learnt anything."""
+    """accuracy and the filled file of a tagger that has hardly learned anything."""
     source, data, out = (str(tmp_path / name) for name in ("a.conllu", "data", "out.conllu"))
     (tmp_path / "a.conllu").write_text(TREEBANK, newline="")
     options = ["--format", "conllu", "--trainpref", source, "--validpref", source]
     assert preprocess([*options, "--destdir", data]) == 0
-    given = {"arch": "bert_tiny", "task": "pos_tagging", "data.folders": [data], "num_workers": 0}
+    given = {"arch": "bert_tiny", "task": "pos_tagging", "data.dirs": [data], "num_workers": 0}
     limits = {"max_update": 1, "lr": 0.01, "device": "cpu", "save_dir": str(tmp_path / "run")}
     run(compose({**given, **limits}))
     words = [data, "--path", str(tmp_path / "run"), "--predictions", out, "--num-workers", "0"]
@@ -71,7 +71,7 @@ def test_text_without_tags_is_filled_in_and_measured_by_nothing(figures, tmp_pat
     (tmp_path / "bare.conllu").write_text(bare, newline="")
     data, run_folder, out = (str(tmp_path / name) for name in ("bare", "run", "bare.out"))
     options = ["--format", "conllu", "--testpref", str(tmp_path / "bare.conllu"), "--destdir", data]
-    options += ["--unseen-tags", "wrong", "--codec-from", f"{run_folder}/checkpoint_best"]
+    options += ["--unseen-tags", "wrong", "--tokenizer-from", f"{run_folder}/checkpoint_best"]
     assert preprocess(options) == 0
     words = [data, "--path", run_folder, "--valid-subset", "test", "--num-workers", "0"]
     results = tmp_path / "results.json"

@@ -9,9 +9,9 @@ import math
 import pytest
 import torch
 
-from toolkit.models.conv_san import ConvSanConfig, attention, conv_san
+from toolkit.models.conv_san import ConvSanConfig, build_attention, conv_san
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.nn.attention import Offsets, Places
+from toolkit.nn.attention import Offsets, SequenceContext
 
 T, HEADS = 5, 2
 PLAIN = {"positions": "none", "convolution": "none"}
@@ -48,7 +48,7 @@ def config(name: str) -> ConvSanConfig:
     return dataclasses.replace(small, **{**PLAIN, **VARIANTS[name]})
 
 
-def randomised(module: torch.nn.Module) -> torch.nn.Module:
+def randomized(module: torch.nn.Module) -> torch.nn.Module:
     """In float64 and every number of it random, so that nothing is zero or one by chance."""
     torch.manual_seed(0)
     module.double().eval()
@@ -64,7 +64,7 @@ def sum_of(values):
 def scores(x, part, head):
     """g_q g_k (x_i W_q) . (x_j W_k) / sqrt(d_h) + P_ij + a_{i-j+t}, and the values g_v x_j W_v."""
     width = x.shape[1] // HEADS
-    w, g = part.project.together.weight, part.project.temperature
+    w, g = part.project.qkv.weight, part.project.temperature
     q, k, v = (
         x @ w[kind * x.shape[1] + head * width :][:width].T * (1 if g is None else g[kind, head])
         for kind in range(3)
@@ -130,7 +130,7 @@ def attended(x, part, convolution):
     return torch.cat(heads, 1)
 
 
-def spelt(spelling, characters):
+def spelled(spelling, characters):
     """max over places of three ReLU convolutions of the characters, nothing beyond the ends."""
     x = [spelling.characters.weight[c] for c in characters]
     for w, b in zip(spelling.filters, spelling.biases, strict=True):
@@ -152,18 +152,20 @@ def embedded(tables, tokens, spelled, spellings):
     rows = []
     for place, (token, spelling) in enumerate(zip(tokens, spelled, strict=True)):
         word = tables.words.weight[token]
-        parts = [word if tables.added is None else word + tables.added[place]]
-        parts += [] if tables.beside is None else [tables.beside[place]]
-        rows.append(torch.cat([*parts, spelt(tables.spelling, spellings[spelling])]))
+        parts = [word if tables.added_positions is None else word + tables.added_positions[place]]
+        parts += (
+            [] if tables.concatenated_positions is None else [tables.concatenated_positions[place]]
+        )
+        rows.append(torch.cat([*parts, spelled(tables.character_cnn, spellings[spelling])]))
     return torch.stack(rows)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_first_layers_attention_equals_the_papers_loops(name):
     c = config(name)
-    part = randomised(attention(c, first=True))
+    part = randomized(build_attention(c, first=True))
     x = torch.randn(2, T, c.width, dtype=torch.float64)
-    got = part(x, Places(Offsets(None, T, x.device)))
+    got = part(x, SequenceContext(Offsets(None, T, x.device)))
     want = torch.stack([attended(sentence, part, c.convolution) for sentence in x])
     torch.testing.assert_close(got, want, atol=1e-9, rtol=0)
 
@@ -171,10 +173,10 @@ def test_the_first_layers_attention_equals_the_papers_loops(name):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_whole_network_equals_the_papers_loops(name):
     c = config(name)
-    model = randomised(conv_san(c, Sizes(tokens=9, characters=7)))
+    model = randomized(conv_san(c, Sizes(tokens=9, characters=7)))
     tokens, spelled = torch.randint(9, (2, T)), torch.randint(4, (2, T))
     spellings = torch.randint(7, (4, 6))
-    got = model(Inputs(tokens, spellings=spellings, spelled=spelled)).states
+    got = model(Inputs(tokens, char_ids=spellings, word_index=spelled)).states
     for sentence in range(2):
         first = x = embedded(model.embeddings, tokens[sentence], spelled[sentence], spellings)
         for layer in model.layers:

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from toolkit.models.convbert import ConvBertConfig, mixed_attention
-from toolkit.nn.attention import Offsets, Places
+from toolkit.models.convbert import ConvBertConfig, build_attention
+from toolkit.nn.attention import Offsets, SequenceContext
 from toolkit.nn.feed_forward import FeedForward
 
 LENGTHS = (7, 4)
@@ -23,7 +23,7 @@ VARIANTS = {
     "generator of one head": {"heads": 1},
     "shared value": {"share_value": True},
     "shared value, dynamic": {"share_value": True, "conv_type": "dynamic"},
-    "Chang": {"depthwise_bias": True, "normalise_within": True},
+    "Chang": {"depthwise_bias": True, "renormalize_at_boundaries": True},
     "kernel of one tap": {"kernel_size": 1},
     "kernel beyond the sentence": {"kernel_size": 17},
 }
@@ -33,19 +33,19 @@ def variant(name, **changes):
     """The attention of one variant, every number of it random, and a batch with padding."""
     torch.manual_seed(0)
     c = ConvBertConfig(**{**SHAPE, **VARIANTS[name], **changes})
-    attention = mixed_attention(c).double()
+    attention = build_attention(c).double()
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
     x = torch.randn(len(LENGTHS), max(LENGTHS), c.width, dtype=torch.float64)
     padding = torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None]
-    return attention, c, x, Places(Offsets(None, max(LENGTHS), x.device), padding)
+    return attention, c, x, SequenceContext(Offsets(None, max(LENGTHS), x.device), padding)
 
 
 def applied(x, linear):
     return torch.stack([linear.weight @ row + linear.bias for row in x])
 
 
-def neighbours(i, length, c):
+def neighbors(i, length, c):
     """(tap, place) for every tap over the sentence."""
     places = [(m + c.radius, i + m) for m in range(-c.radius, c.radius + 1)]
     return [(tap, j) for tap, j in places if 0 <= j < length]
@@ -56,7 +56,7 @@ def separable(x, module, c):
     w, bias = module.depthwise.convolution.weight, module.depthwise.convolution.bias
     near = torch.zeros_like(x)
     for i in range(len(x)):
-        for tap, j in neighbours(i, len(x), c):
+        for tap, j in neighbors(i, len(x), c):
             near[i] += w[:, 0, tap] * x[j]
         if bias is not None:
             near[i] += bias
@@ -68,9 +68,9 @@ def kernel(x, q, i, attention, c):
     module = attention.values.convolution.kernel
     shown = q[i] * separable(x, module.span, c)[i] if c.conv_type == "span" else q[i]
     taps = (module.generate.weight @ shown + module.generate.bias).view(c.attention_heads, -1)
-    if not c.normalise_within:
+    if not c.renormalize_at_boundaries:
         return taps.softmax(-1)
-    inside = [tap for tap, _ in neighbours(i, len(x), c)]
+    inside = [tap for tap, _ in neighbors(i, len(x), c)]
     weights = torch.zeros_like(taps)
     weights[:, inside] = taps[:, inside].softmax(-1)
     return weights
@@ -85,7 +85,7 @@ def convolved(x, q, v, attention, c):
         weights = kernel(x, q, i, attention, c)
         for head in range(c.attention_heads):
             mine = slice(head * c.head_width, (head + 1) * c.head_width)
-            for tap, j in neighbours(i, len(x), c):
+            for tap, j in neighbors(i, len(x), c):
                 out[i, mine] += weights[head, tap] * v[j, mine]
     return out
 
@@ -103,7 +103,7 @@ def attended(q, k, v, c):
 
 def by_loops(attention, c, x):
     """One sentence, all of whose places the convolutions see (eq. 6)."""
-    q, k, v, *own = applied(x, attention.project.together).split(
+    q, k, v, *own = applied(x, attention.project.qkv).split(
         c.attention_heads * c.head_width, dim=-1
     )
     context = [attended(q, k, v, c)]
@@ -133,10 +133,10 @@ def test_gradients_equal_those_of_the_loops(name):
 
 @pytest.mark.parametrize("name", ["span", "dynamic", "conventional", "Chang"])
 def test_convolutions_see_padding_where_they_are_told_to(name):
-    attention, c, x, places = variant(name, padding_in_convolution=True)
+    attention, c, x, places = variant(name, convolve_padding=True)
     got = attention(x, places)
     # Padding that convolutions see and attention does not: the loops' attention with fewer keys.
-    q, k, v, *own = applied(x[1], attention.project.together).split(
+    q, k, v, *own = applied(x[1], attention.project.qkv).split(
         c.attention_heads * c.head_width, dim=-1
     )
     n = LENGTHS[1]

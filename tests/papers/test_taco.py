@@ -48,8 +48,8 @@ def linear(layer, x):
 
 
 def norm(layer, x):
-    centred = x - x.mean()
-    return layer.weight * centred / torch.sqrt((centred**2).mean() + layer.eps) + layer.bias
+    centerd = x - x.mean()
+    return layer.weight * centerd / torch.sqrt((centerd**2).mean() + layer.eps) + layer.bias
 
 
 def gelu(x):
@@ -59,7 +59,7 @@ def gelu(x):
 def projected(stream, x, heads):
     """Queries, keys and values of one place, a list of heads each."""
     k, d = SHAPE["head_width"], len(x)
-    q, key, v = linear(stream.project.together, x).split([heads * k, heads * k, d])
+    q, key, v = linear(stream.project.qkv, x).split([heads * k, heads * k, d])
     return q.view(heads, k), key.view(heads, k), v.view(heads, d // heads)
 
 
@@ -128,7 +128,7 @@ def by_loops(model, tokens, ids):
         maps = scores(model, layer, words, positions, ids, below)
         words = sublayers(layer.words, words, maps[:h], h)
         positions = sublayers(layer.positions, positions, maps[h:], SHAPE["position_heads"])
-        kept = maps if layer.keeps else None
+        kept = maps if layer.passes_scores else None
         below = kept
     return torch.stack([torch.cat(pair) for pair in zip(words, positions, strict=True)])
 

@@ -7,7 +7,7 @@ import torch
 
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.interface import Sizes
-from toolkit.nn.attention import Offsets, Places
+from toolkit.nn.attention import Offsets, SequenceContext
 
 LENGTHS = (9, 4)
 SHAPE = {"width": 12, "heads": 3, "feed_forward_width": 8}
@@ -21,7 +21,11 @@ def sublayer(name, side, size, **changes):
     entry = ARCHITECTURES[f"{name}_tiny"]
     kernels = {"encoder_kernels": [size], "decoder_kernels": [size]}
     config = type(entry.config)(**SHAPE, **kernels, **changes)
-    own = getattr(entry.build(config, Sizes(tokens=5)).eval().double(), side).layers[0].own
+    own = (
+        getattr(entry.factory(config, Sizes(tokens=5)).eval().double(), side)
+        .layers[0]
+        .self_attention
+    )
     for parameter in own.parameters():
         torch.nn.init.normal_(parameter)
     return own
@@ -32,7 +36,7 @@ def batch(side):
     padding = torch.arange(max(LENGTHS)) >= torch.tensor(LENGTHS)[:, None]
     offsets = Offsets(None, max(LENGTHS), x.device)
     causal = side == "decoder"  # where what pads a sentence lies to the right, unseen
-    return x, Places(offsets, None if causal else padding, causal=causal)
+    return x, SequenceContext(offsets, None if causal else padding, causal=causal)
 
 
 def kernel(own, x_i, head):

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console as Terminal
 
-from toolkit.reporting.console import Console
+from toolkit.reporting.console import TrainingConsole
 
 TRAIN = {
     "update": 100,
@@ -18,7 +18,7 @@ TRAIN = {
 def written(*events, terminal=False, progress="auto"):
     out = io.StringIO()
     screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
-    console = Console(progress, total_updates=1000, terminal=screen)
+    console = TrainingConsole(progress, total_updates=1000, terminal=screen)
     for event, values in events:
         console.write(event, values)
     console.close()
@@ -42,7 +42,7 @@ def test_lines_stand_below_each_other():
     assert first.index("updates/s") == second.index("updates/s")
 
 
-def test_a_line_is_never_broken_or_coloured():
+def test_a_line_is_never_broken_or_colored():
     line = written(("save", {"update": 5, "path": "[bold]" + "x" * 300}))
     assert line == "save   update    5/1000  [bold]" + "x" * 300 + "\n"
 
@@ -66,7 +66,7 @@ def test_a_figure_that_is_missing_or_no_number_is_left_out():
 def a_console(terminal):
     out = io.StringIO()
     screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
-    return Console(total_updates=1000, terminal=screen), out
+    return TrainingConsole(total_updates=1000, terminal=screen), out
 
 
 def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():

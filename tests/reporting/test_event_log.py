@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.event_log import read_records, scalars, write_records
+from toolkit.reporting.event_log import read_records, to_scalars, write_records
 
 
 def test_records_are_read_back_with_their_numbers(tmp_path):
@@ -32,6 +32,6 @@ def test_a_missing_log_is_one_clear_error(tmp_path):
 
 def test_dashboards_name_figures_by_their_split_but_for_valid():
     values = {"update": 3, "loss": 2, "path": "x", "best": None}
-    assert scalars("train", values) == {"train/loss": 2.0}
-    assert scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
-    assert scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}
+    assert to_scalars("train", values) == {"train/loss": 2.0}
+    assert to_scalars("valid", {**values, "subset": "valid"}) == {"valid/loss": 2.0}
+    assert to_scalars("valid", {**values, "subset": "test"}) == {"valid/test/loss": 2.0}

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.sinks import JsonLines
+from toolkit.reporting.sinks import JsonLinesSink
 
 
 def test_figures_are_json_lines_that_name_their_event(tmp_path):
@@ -20,8 +20,8 @@ def test_figures_are_json_lines_that_name_their_event(tmp_path):
 def test_a_dash_leaves_standard_output_to_the_json(capsys):
     with Output("-") as output:
         output.write("end", {"n": 1})
-        output.terminal.print("for people")
-    assert output.people is sys.stderr
+        output.console.print("for people")
+    assert output.text_stream is sys.stderr
     said = capsys.readouterr()
     assert said.out == '{"event": "end", "n": 1}\n' and said.err == "for people\n"
 
@@ -29,7 +29,7 @@ def test_a_dash_leaves_standard_output_to_the_json(capsys):
 def test_without_a_file_people_read_standard_output(capsys):
     with Output(None) as output:
         output.write("end", {"n": 1})
-        print("table", file=output.people)
+        print("table", file=output.text_stream)
     assert capsys.readouterr().out == "table\n"
 
 
@@ -51,7 +51,7 @@ def test_a_file_of_something_else_is_left_as_it_is_and_one_of_figures_written_an
 
 
 def test_the_log_of_a_run_is_no_file_of_figures_to_be_written_anew(tmp_path):
-    log = JsonLines(tmp_path / "metrics.jsonl")
+    log = JsonLinesSink(tmp_path / "metrics.jsonl")
     log.write("valid", {"update": 3, "epoch": 1, "subset": "valid", "loss": 2.5})
     log.close()
     before = log.path.read_bytes()

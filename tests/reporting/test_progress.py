@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console as Terminal
 
-from toolkit.reporting.progress import Work, clock
+from toolkit.reporting.progress import Work, format_duration
 
 
 @pytest.fixture
@@ -50,4 +50,8 @@ def test_on_a_terminal_there_is_a_bar(made):
 
 
 def test_the_clock_shows_hours_only_when_there_are_some():
-    assert [clock(5.0), clock(125.2), clock(3723.0)] == ["0:05", "2:05", "1:02:03"]
+    assert [format_duration(5.0), format_duration(125.2), format_duration(3723.0)] == [
+        "0:05",
+        "2:05",
+        "1:02:03",
+    ]

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.runs import grouped, read_runs
+from toolkit.reporting.runs import group_runs, read_runs
 
 
 def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert", **more):
@@ -21,7 +21,7 @@ def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert", *
 
 
 def names(folder):
-    return {name: len(runs) for name, runs in grouped(read_runs([folder])).items()}
+    return {name: len(runs) for name, runs in group_runs(read_runs([folder])).items()}
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_group_named_by_what_differs(tmp_path):
@@ -78,7 +78,7 @@ def test_runs_that_tell_no_configuration_are_grouped_by_their_names(tmp_path):
 def test_runs_of_one_name_in_two_places_are_no_seeds_of_each_other(tmp_path):
     for place in "ab":
         make_run(tmp_path / place / "run", result="")
-    found = grouped(read_runs([tmp_path / "a", tmp_path / "b"]))
+    found = group_runs(read_runs([tmp_path / "a", tmp_path / "b"]))
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
 
 
@@ -86,7 +86,7 @@ def test_configurations_that_their_options_do_not_tell_apart_are_all_kept(tmp_pa
     for place, config in (("a", {"arch": {"size": None}}), ("b", {"arch": {}})):
         make_run(tmp_path / place / "run", result="")
         (tmp_path / place / "run" / "result.json").write_text(json.dumps({"config": config}))
-    found = grouped(read_runs([tmp_path / "a", tmp_path / "b"]))
+    found = group_runs(read_runs([tmp_path / "a", tmp_path / "b"]))
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
 
 

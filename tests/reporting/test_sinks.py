@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.event_log import read_records
-from toolkit.reporting.sinks import JsonLines, Sinks, TensorBoard
+from toolkit.reporting.sinks import JsonLinesSink, MultiSink, TensorBoardSink
 
 
 def updates(path):
@@ -14,14 +14,14 @@ def updates(path):
 
 
 def test_a_record_is_in_the_file_before_the_sink_is_closed(tmp_path):
-    sink = JsonLines(tmp_path / "run" / "metrics.jsonl")
+    sink = JsonLinesSink(tmp_path / "run" / "metrics.jsonl")
     sink.write("train", {"update": 5, "loss": 2.5})
     line = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert json.loads(line) == {"event": "train", "update": 5, "loss": 2.5}
 
 
 def test_a_loss_that_is_not_a_number_stays_valid_json(tmp_path):
-    sink = JsonLines(tmp_path / "metrics.jsonl")
+    sink = JsonLinesSink(tmp_path / "metrics.jsonl")
     sink.write("train", {"update": 1, "loss": math.nan})
     strict = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=pytest.fail)
     assert strict["loss"] == "NaN"
@@ -31,7 +31,7 @@ def test_a_loss_that_is_not_a_number_stays_valid_json(tmp_path):
 def test_a_resumed_log_holds_no_update_twice(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"update": 2}\n{"update": 4}\n{"update": 6}\n{"upd')
-    sink = JsonLines(path, resumed_at=4)
+    sink = JsonLinesSink(path, resumed_at=4)
     sink.write("train", {"update": 6})
     assert updates(path) == [2, 4, 6]
 
@@ -39,13 +39,13 @@ def test_a_resumed_log_holds_no_update_twice(tmp_path):
 def test_a_run_from_the_start_forgets_an_older_log(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"event": "start"}\n{"update": 0}\n{"update": 2}\n')
-    JsonLines(path)
+    JsonLinesSink(path)
     assert read_records(path) == []
 
 
 def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog):
     path, before = tmp_path / "metrics.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    sink = JsonLines(path)
+    sink = JsonLinesSink(path)
     sink.write("train", {"update": 1})
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, before[1]))
     try:
@@ -63,11 +63,11 @@ def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog)
 def test_a_log_that_cannot_be_written_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolkitError, match=r"must be writable, but .* another --save-dir"):
-        JsonLines(tmp_path / "file" / "metrics.jsonl")
+        JsonLinesSink(tmp_path / "file" / "metrics.jsonl")
 
 
 def test_sinks_pass_everything_on_to_each(tmp_path):
-    sinks = Sinks([JsonLines(tmp_path / "a.jsonl"), JsonLines(tmp_path / "b.jsonl")])
+    sinks = MultiSink([JsonLinesSink(tmp_path / "a.jsonl"), JsonLinesSink(tmp_path / "b.jsonl")])
     sinks.write("valid", {"update": 3, "subset": "valid"})
     sinks.close()
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text() != ""
@@ -76,7 +76,7 @@ def test_sinks_pass_everything_on_to_each(tmp_path):
 def test_tensorboard_shows_numbers_under_train_and_under_each_subset(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    sink = TensorBoard(tmp_path)
+    sink = TensorBoardSink(tmp_path)
     sink.write("train", {"update": 1, "loss": 3.0, "note": "no number"})
     sink.write("valid", {"update": 1, "subset": "valid", "loss": 2.0})
     sink.write("valid", {"update": 1, "subset": "test", "loss": 1.0})
@@ -91,7 +91,7 @@ def test_tensorboard_forgets_what_a_resumed_run_repeats(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for resumed_at, loss in ((0, 3.0), (1, 2.0)):
-        sink = TensorBoard(tmp_path, resumed_at=resumed_at)
+        sink = TensorBoardSink(tmp_path, resumed_at=resumed_at)
         for update in (resumed_at + 1, resumed_at + 2):
             sink.write("train", {"update": update, "loss": loss})
         sink.close()

@@ -57,7 +57,7 @@ def test_json_keeps_full_precision_and_what_else_is_given():
 
 def test_text_that_stands_for_numbers_is_aligned_like_them():
     table = Table(
-        columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], numbers=["tokens"]
+        columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], right_align=["tokens"]
     )
     assert table.text().splitlines() == ["split  tokens", "a           7", "b       1,200"]
 
@@ -69,7 +69,7 @@ def test_a_missing_number_is_a_dash():
 
 def test_columns_shown_together_have_equal_decimals():
     table = Table(
-        columns=["mean", "deviation"], rows=[[6.5, 0.0123]], together=("mean", "deviation")
+        columns=["mean", "deviation"], rows=[[6.5, 0.0123]], shared_precision=("mean", "deviation")
     )
     assert table.text().splitlines()[1].split() == ["6.5000", "0.0123"]
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.sinks import IDENTITY, WeightsAndBiases
+from toolkit.reporting.sinks import RUN_ID_FILE, WandbSink
 
 
 class Refusal(Exception):
@@ -35,7 +35,7 @@ def wandb(monkeypatch):
 
 
 def test_numbers_are_reported_over_the_update(wandb, tmp_path):
-    sink = WeightsAndBiases("novels", tmp_path, {"arch": {"name": "bert"}})
+    sink = WandbSink("novels", tmp_path, {"arch": {"name": "bert"}})
     sink.write("train", {"update": 5, "loss": 2.5, "note": "text"})
     sink.write("valid", {"update": 5, "subset": "test", "loss": 2.0})
     sink.write("save", {"update": 5, "seconds": 1.0})
@@ -47,11 +47,11 @@ def test_numbers_are_reported_over_the_update(wandb, tmp_path):
 
 
 def test_a_run_that_goes_on_goes_on_there_and_says_nothing_twice(wandb, tmp_path):
-    first = WeightsAndBiases("novels", tmp_path, {})
+    first = WandbSink("novels", tmp_path, {})
     records = [{"event": "train", "update": u, "loss": 1.0} for u in (2, 4, 6)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     first.close()
-    second = WeightsAndBiases("novels", tmp_path, {}, resumed_at=4)
+    second = WandbSink("novels", tmp_path, {}, resumed_at=4)
     for update in (6, 8):
         second.write("train", {"update": update, "loss": 1.0})
     assert wandb.starts[1]["id"] == "id1" and wandb.starts[1]["resume"] == "allow"
@@ -62,20 +62,20 @@ def test_a_run_that_goes_on_goes_on_there_and_says_nothing_twice(wandb, tmp_path
 def test_a_run_from_the_start_or_of_another_project_is_a_new_one(
     wandb, tmp_path, project, resumed_at
 ):
-    WeightsAndBiases("novels", tmp_path, {})
-    WeightsAndBiases(project, tmp_path, {}, resumed_at=resumed_at)
+    WandbSink("novels", tmp_path, {})
+    WandbSink(project, tmp_path, {}, resumed_at=resumed_at)
     assert wandb.starts[1]["id"] is None
-    assert json.loads((tmp_path / IDENTITY).read_text()) == {"project": project, "run": "id2"}
+    assert json.loads((tmp_path / RUN_ID_FILE).read_text()) == {"project": project, "run": "id2"}
 
 
 def test_a_damaged_identity_is_a_new_run(wandb, tmp_path):
-    (tmp_path / IDENTITY).write_text("[")
-    WeightsAndBiases("novels", tmp_path, {}, resumed_at=4)
+    (tmp_path / RUN_ID_FILE).write_text("[")
+    WandbSink("novels", tmp_path, {}, resumed_at=4)
     assert wandb.starts[0]["id"] is None
 
 
 def test_closing_twice_finishes_once(wandb, tmp_path):
-    sink = WeightsAndBiases("novels", tmp_path, {})
+    sink = WandbSink("novels", tmp_path, {})
     sink.close()
     sink.close()
     assert wandb.finished == 1
@@ -84,7 +84,7 @@ def test_closing_twice_finishes_once(wandb, tmp_path):
 def test_without_wandb_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ToolkitError, match=r"needs wandb, but that is not installed. Run pip inst"):
-        WeightsAndBiases("novels", tmp_path, {})
+        WandbSink("novels", tmp_path, {})
 
 
 def test_a_refusal_of_the_service_is_a_users_matter(wandb, monkeypatch, tmp_path):
@@ -95,7 +95,7 @@ def test_a_refusal_of_the_service_is_a_users_matter(wandb, monkeypatch, tmp_path
     with pytest.raises(
         ToolkitError, match=r"W&B says: no API key. Run wandb login, or set WANDB_M"
     ):
-        WeightsAndBiases("novels", tmp_path, {})
+        WandbSink("novels", tmp_path, {})
 
 
 def test_an_identity_that_cannot_be_written_is_told(wandb, tmp_path):
@@ -103,4 +103,4 @@ def test_an_identity_that_cannot_be_written_is_told(wandb, tmp_path):
     with pytest.raises(
         ToolkitError, match=r"wandb.json must be writable, but is not: Not a direct"
     ):
-        WeightsAndBiases("novels", tmp_path / "file", {})
+        WandbSink("novels", tmp_path / "file", {})

@@ -4,13 +4,13 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.sweep.comparison import COLUMNS, Outcome, finished, table
-from toolkit.sweep.grid import Point
+from toolkit.sweep.comparison import COLUMNS, Outcome, comparison_table, load_result
+from toolkit.sweep.grid import GridPoint
 
 CONFIG = {
     "arch": {"name": "bert"},
     "training": {"seed": 1},
-    "data": {"folders": ["d"], "num_workers": 1},
+    "data": {"dirs": ["d"], "num_workers": 1},
     "checkpoint": {"save_dir": "a", "finetune_from": None},
     "logging": {"log_interval": 100},
 }
@@ -18,7 +18,7 @@ CONFIG = {
 
 def outcome(fixed, seed, loss):
     valid = {"valid": {"loss": loss, "accuracy": -loss}}
-    return Outcome(Point({"arch.fixed": fixed}, seed), {"valid": valid})
+    return Outcome(GridPoint({"arch.fixed": fixed}, seed), {"valid": valid})
 
 
 OUTCOMES = [
@@ -29,62 +29,68 @@ OUTCOMES = [
 
 
 def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
-    found = table(OUTCOMES, subset="valid", metric="loss", failed={})
+    found = comparison_table(OUTCOMES, subset="valid", metric="loss", failed={})
     assert list(found.columns) == ["arch.fixed", *COLUMNS]
     first = ["true", 4.0, 2.0**0.5, pytest.approx(1.0), 4.0, 2, 3.0, 5.0]
     assert found.rows == [first, ["false", 2.0, None, None, 2.0, 1, 2.0, 2.0]]
     assert found.best == 1
-    assert table(OUTCOMES[::-1], subset="valid", metric="loss", failed={}).best == 0
+    assert comparison_table(OUTCOMES[::-1], subset="valid", metric="loss", failed={}).best == 0
 
 
 @pytest.mark.parametrize(("by", "best"), [("mean", 1), ("median", 0), ("best", 2)])
 def test_what_is_marked_may_be_best_by_mean_median_or_best_seed(by, best):
     losses = {"a": (3.0, 3.0, 9.0), "b": (4.0, 4.0, 4.0), "c": (1.0, 8.0, 9.0)}
     seeds = [outcome(name, i, loss) for name in losses for i, loss in enumerate(losses[name])]
-    assert table(seeds, subset="valid", metric="loss", failed={}, by=by).best == best
+    assert (
+        comparison_table(seeds, subset="valid", metric="loss", failed={}, rank_by=by).best == best
+    )
 
 
 def test_the_best_validation_of_each_run_may_be_compared():
     best = {"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}}
-    one = Outcome(Point({}, 0), {"valid": {"valid": {"loss": 9.0}}, "best": best})
-    found = table([one], subset="valid", metric="loss", failed={}, at="best")
+    one = Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, "best": best})
+    found = comparison_table([one], subset="valid", metric="loss", failed={}, validation="best")
     assert found.rows[0][1] == 7.0 and found.caption == "loss on valid, best validation"
-    with pytest.raises(ToolkitError, match=r"sweep.at must be last where a run did not write"):
-        table(OUTCOMES, subset="valid", metric="loss", failed={}, at="best")
+    with pytest.raises(
+        ToolkitError, match=r"sweep.validation must be last where a run did not write"
+    ):
+        comparison_table(OUTCOMES, subset="valid", metric="loss", failed={}, validation="best")
 
 
 def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_theirs():
     results = ({"valid": {"valid": {"loss": v}}, "best": None} for v in (9.0, 8.0))
-    never = [Outcome(Point({}, seed), result) for seed, result in enumerate(results)]
-    found = table(never, subset="valid", metric="loss", failed={}, at="best")
+    never = [Outcome(GridPoint({}, seed), result) for seed, result in enumerate(results)]
+    found = comparison_table(never, subset="valid", metric="loss", failed={}, validation="best")
     assert math.isnan(found.rows[0][1])
 
 
 @pytest.mark.parametrize("valid", [{}, {"valid": {"accuracy": 0.5}}])
 def test_runs_without_the_figure_are_refused_whether_or_not_one_was_best(valid):
-    never = Outcome(Point({}, 0), {"valid": valid, "best": None})
+    never = Outcome(GridPoint({}, 0), {"valid": valid, "best": None})
     for at in ("last", "best"):
         with pytest.raises(ToolkitError, match="metric must be a figure of the validation on"):
-            table([never], subset="valid", metric="loss", failed={}, at=at)
+            comparison_table([never], subset="valid", metric="loss", failed={}, validation=at)
 
 
 def test_an_accuracy_is_better_when_higher():
-    assert table(OUTCOMES, subset="valid", metric="accuracy", failed={}).best == 1
+    assert comparison_table(OUTCOMES, subset="valid", metric="accuracy", failed={}).best == 1
 
 
 def test_a_configuration_whose_loss_is_no_number_is_never_the_best():
     nan = outcome("none", 0, float("nan"))
-    assert table([nan, *OUTCOMES], subset="valid", metric="loss", failed={}).best == 2
+    assert comparison_table([nan, *OUTCOMES], subset="valid", metric="loss", failed={}).best == 2
 
 
 def test_failed_runs_are_counted_in_a_column_of_their_own():
-    found = table(OUTCOMES, subset="valid", metric="loss", failed={"arch.fixed=false": 2})
+    found = comparison_table(
+        OUTCOMES, subset="valid", metric="loss", failed={"arch.fixed=false": 2}
+    )
     assert [row[-1] for row in found.rows] == [0, 2]
 
 
 def test_a_figure_that_validation_does_not_have_is_answered_with_those_it_has():
     with pytest.raises(ToolkitError, match=r"but is 'bleu'. Known: loss, accuracy"):
-        table(OUTCOMES, subset="valid", metric="bleu", failed={})
+        comparison_table(OUTCOMES, subset="valid", metric="bleu", failed={})
 
 
 def write(folder, **changes):
@@ -94,15 +100,15 @@ def write(folder, **changes):
 def test_a_result_counts_only_for_its_own_configuration(tmp_path):
     write(tmp_path)
     elsewhere = {**CONFIG, "checkpoint": {**CONFIG["checkpoint"], "save_dir": "b"}}
-    assert finished(tmp_path, CONFIG) and finished(tmp_path, elsewhere)
-    assert finished(tmp_path, {**CONFIG, "training": {"seed": 2}}) is None
+    assert load_result(tmp_path, CONFIG) and load_result(tmp_path, elsewhere)
+    assert load_result(tmp_path, {**CONFIG, "training": {"seed": 2}}) is None
     tuned = {**CONFIG, "checkpoint": {"save_dir": "a", "finetune_from": "x"}}
-    assert finished(tmp_path, tuned) is None
+    assert load_result(tmp_path, tuned) is None
 
 
 def test_a_run_that_a_signal_ended_is_not_finished(tmp_path):
-    assert finished(tmp_path, CONFIG) is None
+    assert load_result(tmp_path, CONFIG) is None
     write(tmp_path, signal=15)
-    assert finished(tmp_path, CONFIG) is None
+    assert load_result(tmp_path, CONFIG) is None
     (tmp_path / "result.json").write_text("{half")
-    assert finished(tmp_path, CONFIG) is None
+    assert load_result(tmp_path, CONFIG) is None

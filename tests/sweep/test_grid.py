@@ -2,12 +2,12 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig
-from toolkit.sweep.grid import Point, folder_name, points, with_flags
+from toolkit.sweep.grid import GridPoint, folder_name, grid_points, insert_flags
 
 
 def test_every_combination_is_tried_with_every_seed():
     c = SweepConfig(seeds=[0, 1], grid=["arch.fixed=true,false", "lr=1e-4"])
-    assert [point.name for point in points(c)] == [
+    assert [point.name for point in grid_points(c)] == [
         "arch.fixed=true,lr=1e-4,seed=0",
         "arch.fixed=true,lr=1e-4,seed=1",
         "arch.fixed=false,lr=1e-4,seed=0",
@@ -16,14 +16,14 @@ def test_every_combination_is_tried_with_every_seed():
 
 
 def test_seeds_alone_and_a_grid_alone_are_sets_of_runs_too():
-    assert [p.name for p in points(SweepConfig(seeds=[7]))] == ["seed=7"]
-    assert [p.name for p in points(SweepConfig(grid=["lr=1,2"]))] == ["lr=1", "lr=2"]
+    assert [p.name for p in grid_points(SweepConfig(seeds=[7]))] == ["seed=7"]
+    assert [p.name for p in grid_points(SweepConfig(grid=["lr=1,2"]))] == ["lr=1", "lr=2"]
 
 
 def test_a_point_is_given_to_training_as_flags():
-    point = Point({"task.mask_rate": "0.2"}, 3)
+    point = GridPoint({"task.mask_rate": "0.2"}, 3)
     assert point.flags() == ["--task.mask-rate=0.2", "--training.seed=3"]
-    assert with_flags(["data", "--", "-odd"], ["--a=1"]) == ["data", "--a=1", "--", "-odd"]
+    assert insert_flags(["data", "--", "-odd"], ["--a=1"]) == ["data", "--a=1", "--", "-odd"]
 
 
 def test_names_of_folders_hold_nothing_that_a_file_system_trips_over():
@@ -34,4 +34,4 @@ def test_names_of_folders_hold_nothing_that_a_file_system_trips_over():
 
 def test_points_that_would_share_a_folder_are_refused():
     with pytest.raises(ToolkitError, match=r"must differ in letters, digits or"):
-        points(SweepConfig(grid=["path=a/b,a b"]))
+        grid_points(SweepConfig(grid=["path=a/b,a b"]))

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from toolkit.sweep.jobs import BUSY, Job, run_all
+from toolkit.sweep.jobs import BUSY_MESSAGE, Job, run_all
 
 
 def job(folder, name, command):
@@ -48,7 +48,7 @@ def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_p
 )
 def test_a_job_that_the_system_kills_has_failed(tmp_path, number, reason):
     found, _ = ended([job(tmp_path, "killed", f"kill -{number} $$")])
-    assert not found["killed"].signalled
+    assert not found["killed"].signaled
     assert found["killed"].reason == reason
 
 
@@ -71,7 +71,7 @@ def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
     with open(tmp_path / "a" / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found, _ = ended([job(tmp_path, "a", "echo started")])
-    assert found["a"].reason == BUSY
+    assert found["a"].reason == BUSY_MESSAGE
     assert not (tmp_path / "a" / "log.txt").read_text()
 
 
@@ -123,4 +123,4 @@ def test_a_job_outlives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     )
     again, _ = ended([Job(name="a", command=["true"], folder=tmp_path)])
     os.kill(int(out.stdout), signal.SIGKILL)
-    assert again["a"].reason == BUSY
+    assert again["a"].reason == BUSY_MESSAGE

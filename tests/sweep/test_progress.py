@@ -2,8 +2,8 @@ import io
 
 from rich.console import Console as Terminal
 
-from toolkit.sweep.jobs import Ended, Job
-from toolkit.sweep.progress import Watch, latest_record
+from toolkit.sweep.jobs import Job, JobResult
+from toolkit.sweep.progress import SweepProgress, read_latest_record
 
 RECORDS = '{"event": "train", "update": 5, "loss": 2.5}\n{"event": "valid", "update": 5}\n{"ev'
 
@@ -19,10 +19,10 @@ def watched(folder, *, terminal):
     for one in jobs:
         one.folder.mkdir()
         (one.folder / "metrics.jsonl").write_text(RECORDS)
-    with Watch(jobs, total=3, updates=10, terminal=screen) as watch:
+    with SweepProgress(jobs, total=3, updates=10, terminal=screen) as watch:
         watch(jobs, {})
-        watch(jobs[1:], {"a": Ended(0, 61.0, "")})
-        watch([], {"a": Ended(0, 61.0, ""), "b": Ended(2, 5.0, "no such folder")})
+        watch(jobs[1:], {"a": JobResult(0, 61.0, "")})
+        watch([], {"a": JobResult(0, 61.0, ""), "b": JobResult(2, 5.0, "no such folder")})
     return out.getvalue()
 
 
@@ -44,12 +44,14 @@ def test_a_terminal_shows_how_far_each_run_is(tmp_path):
 
 def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
     out = io.StringIO()
-    with Watch([job(tmp_path, "a")], total=1, updates=10, terminal=Terminal(file=out)) as watch:
-        watch([], {"a": Ended(143, 3.0, "save  update 5")})
+    with SweepProgress(
+        [job(tmp_path, "a")], total=1, updates=10, terminal=Terminal(file=out)
+    ) as watch:
+        watch([], {"a": JobResult(143, 3.0, "save  update 5")})
     assert out.getvalue() == "stopped   a after 0:03\n"
 
 
 def test_the_latest_record_is_found_behind_a_torn_line(tmp_path):
     (tmp_path / "log").write_text(RECORDS)
-    assert latest_record(tmp_path / "log")["update"] == 5
-    assert latest_record(tmp_path / "missing") is None
+    assert read_latest_record(tmp_path / "log")["update"] == 5
+    assert read_latest_record(tmp_path / "missing") is None

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.sweep import resources
-from toolkit.sweep.resources import slots_of
+from toolkit.sweep.resources import allocate_slots
 
 
 @pytest.fixture
@@ -17,21 +17,24 @@ def gpus(monkeypatch):
 
 def test_each_run_has_a_gpu_of_its_own(gpus):
     gpus(2)
-    assert slots_of(0, "auto") == [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}]
+    assert allocate_slots(0, "auto") == [
+        {"CUDA_VISIBLE_DEVICES": "0"},
+        {"CUDA_VISIBLE_DEVICES": "1"},
+    ]
 
 
 def test_gpus_that_were_made_visible_keep_their_names(gpus):
     gpus(2, "5,7")
-    assert [slot["CUDA_VISIBLE_DEVICES"] for slot in slots_of(3, "cuda")] == ["5", "7", "5"]
+    assert [slot["CUDA_VISIBLE_DEVICES"] for slot in allocate_slots(3, "cuda")] == ["5", "7", "5"]
 
 
 def test_without_gpus_several_runs_share_out_the_threads(gpus, monkeypatch):
     gpus(0)
-    monkeypatch.setattr(resources, "cores", lambda: 8)
-    assert slots_of(0, "auto") == [{}]
-    assert slots_of(3, "auto") == [{"OMP_NUM_THREADS": "2"}] * 3
+    monkeypatch.setattr(resources, "available_cores", lambda: 8)
+    assert allocate_slots(0, "auto") == [{}]
+    assert allocate_slots(3, "auto") == [{"OMP_NUM_THREADS": "2"}] * 3
 
 
 def test_runs_on_the_cpu_leave_the_gpus_alone(gpus):
     gpus(2)
-    assert slots_of(0, "cpu") == [{}]
+    assert allocate_slots(0, "cpu") == [{}]

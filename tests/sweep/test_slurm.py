@@ -1,7 +1,7 @@
 import subprocess
 from pathlib import Path
 
-from toolkit.sweep.resources import array_script
+from toolkit.sweep.resources import slurm_script
 
 
 def run(script, task):
@@ -15,11 +15,11 @@ def run(script, task):
 
 
 def test_each_task_of_the_array_is_one_run():
-    script = array_script([("seed=0", "/bin/echo 'a b'"), ("seed=1", "/bin/pwd")], Path("runs"))
+    script = slurm_script([("seed=0", "/bin/echo 'a b'"), ("seed=1", "/bin/pwd")], Path("runs"))
     assert "#SBATCH --array=0-1\n" in script and "#SBATCH --output=runs/slurm-" in script
     assert run(script, 0).stdout == "a b\n"
     assert run(script, 1).stdout == f"{Path.cwd()}\n"
 
 
 def test_nothing_left_to_do_is_a_script_that_does_nothing():
-    assert run(array_script([], Path("runs")), 0).returncode == 0
+    assert run(slurm_script([], Path("runs")), 0).returncode == 0

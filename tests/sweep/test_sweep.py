@@ -7,7 +7,7 @@ from toolkit.cli.train import main
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig
 from toolkit.sweep import sweep as module
-from toolkit.sweep.sweep import sweep
+from toolkit.sweep.sweep import run_sweep
 
 GRID = ["arch.fixed=true,false"]
 
@@ -43,7 +43,7 @@ def trained(monkeypatch):
 
 
 def test_a_sweep_trains_every_run_and_ends_in_one_table(words, trained, tmp_path, capsys):
-    assert sweep(words, SweepConfig(seeds=[0, 2], grid=GRID)) == 0
+    assert run_sweep(words, SweepConfig(seeds=[0, 2], grid=GRID)) == 0
     assert trained.names == [f"arch.fixed={f},seed={s}" for f in ("true", "false") for s in (0, 2)]
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "loss on valid"
@@ -56,22 +56,22 @@ def test_a_sweep_trains_every_run_and_ends_in_one_table(words, trained, tmp_path
 
 
 def test_finished_runs_are_not_trained_again(words, trained):
-    sweep(words, SweepConfig(seeds=[0]))
-    sweep(words, SweepConfig(seeds=[0, 1]))
-    sweep([*words, "--log-interval", "1"], SweepConfig(seeds=[0]))
+    run_sweep(words, SweepConfig(seeds=[0]))
+    run_sweep(words, SweepConfig(seeds=[0, 1]))
+    run_sweep([*words, "--log-interval", "1"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=1"]
 
 
 def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, trained, tmp_path):
-    sweep(words, SweepConfig(seeds=[0]))
-    sweep([*words, "--max-update", "5"], SweepConfig(seeds=[0]))
+    run_sweep(words, SweepConfig(seeds=[0]))
+    run_sweep([*words, "--max-update", "5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u5").mkdir()
     options = (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes()
     with pytest.raises(
         ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Change it back"
     ):
-        sweep([*words, "--max-update", "5", "--lr", "0.5"], SweepConfig(seeds=[0]))
+        run_sweep([*words, "--max-update", "5", "--lr", "0.5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
     assert (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes() == options
 
@@ -85,14 +85,14 @@ def test_runs_are_not_shortened_and_then_told_with_the_figures_of_the_longer_one
     name, _, most = limit[2:].replace("-", "_").partition("=")
     text = rf"{name} must not be below .* is {most}, and .*checkpoint_e2_u5 is there\. Raise it"
     with pytest.raises(ToolkitError, match=text):
-        sweep([*words, "--max-update=5", limit], SweepConfig(seeds=[0]))
+        run_sweep([*words, "--max-update=5", limit], SweepConfig(seeds=[0]))
     assert not trained.names
-    assert sweep([*words, "--max-update=5", "--max-epoch=2"], SweepConfig(seeds=[0])) == 0
+    assert run_sweep([*words, "--max-update=5", "--max-epoch=2"], SweepConfig(seeds=[0])) == 0
 
 
 def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, capsys):
     trained.failing.add("arch.fixed=false,seed=1")
-    assert sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
+    assert run_sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows[1:4]] == ["failed", "0", "1"]
 
@@ -100,18 +100,18 @@ def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, cap
 def test_a_sweep_whose_runs_all_failed_says_where_the_logs_are(words, trained):
     trained.failing.add("seed=0")
     with pytest.raises(ToolkitError, match=r"but all 1 failed. See the logs, .*/s/\*/log.txt"):
-        sweep(words, SweepConfig(seeds=[0]))
+        run_sweep(words, SweepConfig(seeds=[0]))
 
 
 def test_an_interrupted_sweep_says_what_is_left_and_compares_nothing(words, trained, capsys):
     trained.ending.append(signal.SIGTERM)
     trained.failing.add("seed=1")
-    assert sweep(words, SweepConfig(seeds=[0, 1])) == 143
+    assert run_sweep(words, SweepConfig(seeds=[0, 1])) == 143
     assert "1 of 2 runs are unfinished; the same command goes on" in capsys.readouterr().err
 
 
 def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp_path):
-    sweep([*words, "--tensorboard-logdir", f"{tmp_path}/tb"], SweepConfig(seeds=[3]))
+    run_sweep([*words, "--tensorboard-logdir", f"{tmp_path}/tb"], SweepConfig(seeds=[3]))
     options = json.loads((tmp_path / "s" / "seed=3" / "options.yaml").read_text())
     assert options["checkpoint"]["save_dir"] == f"{tmp_path}/s/seed=3"
     assert options["logging"]["tensorboard_logdir"] == f"{tmp_path}/tb/seed=3"
@@ -121,24 +121,24 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_line(words, trained, tmp_path
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "seed=3").write_text("")
     with pytest.raises(ToolkitError, match=r"can be written to, but .*/s/seed=3: File exists"):
-        sweep(words, SweepConfig(seeds=[3]))
+        run_sweep(words, SweepConfig(seeds=[3]))
 
 
 def test_an_unknown_option_in_the_grid_is_refused_before_anything_is_made(words, trained, tmp_path):
     with pytest.raises(ToolkitError, match=r"--arch.fixd. Did you mean --arch.fixed"):
-        sweep(words, SweepConfig(grid=["arch.fixd=true,false"]))
+        run_sweep(words, SweepConfig(grid=["arch.fixd=true,false"]))
     assert not (tmp_path / "s").exists()
 
 
 def test_a_metric_that_validation_does_not_have_is_refused(words, trained):
     with pytest.raises(ToolkitError, match=r"sweep.metric must be .* Known: loss, ppl"):
-        sweep(words, SweepConfig(seeds=[0], metric="bleu"))
+        run_sweep(words, SweepConfig(seeds=[0], metric="bleu"))
 
 
 def test_a_slurm_script_has_a_task_for_each_unfinished_run(words, trained, capsys):
-    sweep(words, SweepConfig(seeds=[0]))
+    run_sweep(words, SweepConfig(seeds=[0]))
     capsys.readouterr()
-    assert sweep(words, SweepConfig(seeds=[0, 1, 2], slurm=True)) == 0
+    assert run_sweep(words, SweepConfig(seeds=[0, 1, 2], slurm=True)) == 0
     script = capsys.readouterr().out
     assert "#SBATCH --array=0-1\n" in script and trained.names == ["seed=0"]
     assert "  0) exec " in script and "/s/seed=1/options.yaml ;; # seed=1\n" in script
@@ -147,7 +147,7 @@ def test_a_slurm_script_has_a_task_for_each_unfinished_run(words, trained, capsy
 def test_a_sweep_under_torchrun_is_refused(words, trained, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ToolkitError, match="must be started by itself, but torchrun started this"):
-        sweep(words, SweepConfig(seeds=[0]))
+        run_sweep(words, SweepConfig(seeds=[0]))
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def questions(tmp_path):
             held = {"version": version, "data": [{"paragraphs": [{"context": TOWN, "qas": bare}]}]}
             given["testpref"] = write("test.json", json.dumps(held))
         where = {"destdir": str(tmp_path / f"{form}-data"), "overwrite": True, "workers": 1}
-        preprocess(PreprocessConfig(**{**given, **where, "malformed": "skip", **options}))
+        preprocess(PreprocessConfig(**{**given, **where, "on_malformed": "skip", **options}))
         return DataFolder.open(where["destdir"])
 
     return make

@@ -5,9 +5,9 @@ import pytest
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.config.run import Chosen
+from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import Sizes
-from toolkit.tasks.build import EncoderMaker
+from toolkit.tasks.build import EncoderFactory
 from toolkit.tasks.task import Learner
 
 
@@ -25,7 +25,7 @@ def test_characters_and_tags_have_their_numbers():
     learner = build_model(
         "conv_san_ud", vocabulary_size=11, characters=7, tags=5, task="pos_tagging", layers=1
     )
-    assert learner.encoder.embeddings.spelling.characters.num_embeddings == 7
+    assert learner.encoder.embeddings.character_cnn.characters.num_embeddings == 7
     assert learner.task.head.out_features == 5
 
 
@@ -40,19 +40,19 @@ def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
 
 
 def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
-    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
-    half = EncoderMaker(arch, Sizes(tokens=11)).scaled(0.5)
-    assert half.words.embedding_dim == 54 and half.positions.embedding_dim == 10
+    arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    half = EncoderFactory(arch, Sizes(tokens=11)).scaled(0.5)
+    assert half.token_embedding.embedding_dim == 54 and half.positions.embedding_dim == 10
     assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
 
 
 def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
-    maker = EncoderMaker(Chosen("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
+    maker = EncoderFactory(ComponentConfig("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
     with pytest.raises(ToolkitError, match=r"'bert_tiny', SimpleNamespace, has none\. Derive it"):
         maker.scaled(0.5)
 
 
 def test_a_share_that_leaves_heads_which_do_not_divide_is_told_with_what_would():
-    arch = Chosen("convbert", ARCHITECTURES["convbert"].config)
+    arch = ComponentConfig("convbert", ARCHITECTURES["convbert"].config)
     with pytest.raises(ToolkitError, match=r"share of 0\.25 of arch 'convbert' .* or 0\.3333"):
-        EncoderMaker(arch, Sizes(tokens=11)).scaled(0.25)
+        EncoderFactory(arch, Sizes(tokens=11)).scaled(0.25)

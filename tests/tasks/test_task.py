@@ -17,19 +17,19 @@ class Silent(Task):
     def predict(self, encoder, batch):
         return {}
 
-    def measure(self, predictions):
+    def metrics(self, predictions):
         return {}
 
 
 class Fills(Silent):
-    def fill_mask(self, encoder, codec, sentences, top):
+    def fill_mask(self, encoder, tokenizer, sentences, top):
         assert not encoder.training, "dropout must be off"
-        return [[[(codec, 1.0)] * top] for _ in sentences]
+        return [[[(tokenizer, 1.0)] * top] for _ in sentences]
 
 
-def learner(task, codec="word"):
+def learner(task, tokenizer="word"):
     found = Learner(nn.Linear(1, 1), task)
-    found.codec = codec
+    found.tokenizer = tokenizer
     return found
 
 
@@ -43,9 +43,9 @@ def test_so_many_sentences_are_filled_together_as_is_asked_for(options, sizes):
     class Counts(Fills):
         found: ClassVar[list[int]] = []
 
-        def fill_mask(self, encoder, codec, sentences, top):
+        def fill_mask(self, encoder, tokenizer, sentences, top):
             self.found.append(len(sentences))
-            return super().fill_mask(encoder, codec, sentences, top)
+            return super().fill_mask(encoder, tokenizer, sentences, top)
 
     assert len(learner(Counts()).fill_mask(["[MASK]"] * 40, **options)) == 40
     assert Counts.found == sizes
@@ -65,5 +65,5 @@ def test_a_task_that_does_not_learn_to_fill_masks_says_so():
 
 
 def test_a_learner_without_vocabulary_says_how_to_get_one():
-    with pytest.raises(ToolkitError, match=r"has no codec. Load it with load_checkpoint"):
-        learner(Fills(), codec=None).fill_mask("[MASK]")
+    with pytest.raises(ToolkitError, match=r"has no tokenizer. Load it with load_checkpoint"):
+        learner(Fills(), tokenizer=None).fill_mask("[MASK]")

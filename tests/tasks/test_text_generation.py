@@ -10,15 +10,15 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.commands.generate import GenerateConfig
-from toolkit.config.run import Chosen
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.config.run import ComponentConfig
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
-from toolkit.data.tokenizers.word_level import FIRST, Dictionary
+from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.generation.hypothesis import Hypothesis
-from toolkit.generation.requests import Item
+from toolkit.generation.requests import GenerationRequest
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.text_generation import Sentences, shown, writes
+from toolkit.tasks.text_generation import TextGenerator, format_alignment, is_generative
 
 WORDS = Vocabulary(
     ["<pad>", "[CLS]", "[SEP]", "[MASK]", "<unk>", *"abcde"], pad=0, cls=1, sep=2, mask=3, unk=4
@@ -41,25 +41,27 @@ Letters.target = Letters()
 
 
 def sentences(arch="transformer_tiny", task="translation", **options):
-    return Sentences(
+    return TextGenerator(
         [learner(arch, task)], GenerateConfig(**{"path": ["run"], "beam": 2, **options})
     )
 
 
-def learner(arch, task, codec=None):
+def learner(arch, task, tokenizer=None):
     entry = ARCHITECTURES[arch]
-    config = dataclasses.replace(entry.config, positions="learnt", max_positions=6)
+    config = dataclasses.replace(entry.config, positions="learned", max_positions=6)
     sizes = Sizes(tokens=len(WORDS), targets=len(WORDS))
-    built = build_learner(Chosen(arch, config), Chosen(task, TASKS[task].config), sizes).eval()
-    built.codec = codec or Letters()
-    assert writes(built)
+    built = build_learner(
+        ComponentConfig(arch, config), ComponentConfig(task, TASKS[task].config), sizes
+    ).eval()
+    built.tokenizer = tokenizer or Letters()
+    assert is_generative(built)
     return built
 
 
 def test_a_line_is_coded_with_what_it_must_begin_with():
-    assert sentences().code("abc") == ([5, 6, 7], [], "abc", None)
-    assert sentences(prefixes=True).code("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
-    told = sentences(score_reference=True).code("abc\tde")
+    assert sentences().encode_line("abc") == ([5, 6, 7], [], "abc", None)
+    assert sentences(prefixes=True).encode_line("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
+    told = sentences(score_reference=True).encode_line("abc\tde")
     assert told == ([5, 6, 7], [8, 9], "abc", "de")
 
 
@@ -79,33 +81,33 @@ def test_a_line_is_coded_with_what_it_must_begin_with():
 )
 def test_a_line_without_an_answer_says_why(options, line, message):
     with pytest.raises(ToolkitError, match=message):
-        sentences(**options).code(line)
+        sentences(**options).encode_line(line)
 
 
 def test_a_language_model_writes_no_further_than_its_places_reach():
     model = sentences("transformer_lm_tiny", "language_modeling")
-    assert model.most(2) == 3 and model.code("abc")[:2] == ([5, 6, 7], [])
+    assert model.max_new_tokens(2) == 3 and model.encode_line("abc")[:2] == ([5, 6, 7], [])
     told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
-    assert told.code("abc") == ([], [5, 6, 7], "abc", None)
+    assert told.encode_line("abc") == ([], [5, 6, 7], "abc", None)
 
 
 def test_models_of_other_words_or_the_other_direction_do_not_write_together():
     def pair(word, source, target):
-        words = Dictionary.of([*FIRST, word, *"abcd"])
-        codec = ParallelCodec(words, None, source_lang=source, target_lang=target)
-        return learner("transformer_tiny", "translation", codec)
+        words = WordLevelTokenizer.from_symbols([*FAIRSEQ_SPECIAL, word, *"abcd"])
+        tokenizer = ParallelTokenizer(words, None, source_lang=source, target_lang=target)
+        return learner("transformer_tiny", "translation", tokenizer)
 
     c = GenerateConfig(path=["one", "other"], beam=2)
     one = pair("cat", "en", "de")
-    Sentences([one, pair("cat", "en", "de")], c)
+    TextGenerator([one, pair("cat", "en", "de")], c)
     with pytest.raises(ToolkitError, match="one task and one vocabulary, but these differ"):
-        Sentences([one, pair("dog", "en", "de")], c)
+        TextGenerator([one, pair("dog", "en", "de")], c)
     with pytest.raises(ToolkitError, match="one direction, but these are of en-de and de-en"):
-        Sentences([one, pair("cat", "de", "en")], c)
+        TextGenerator([one, pair("cat", "de", "en")], c)
 
 
 def test_a_prefix_of_the_reference_is_no_longer_than_what_is_written_but_a_prompt_may_be():
-    options = {"folders": ["bin"], "prefix_size": 300}
+    options = {"dirs": ["bin"], "prefix_size": 300}
     with pytest.raises(ToolkitError, match="prefix_size must be at most max_len_b, but is 300"):
         sentences(**options)
     sentences("transformer_lm_tiny", "language_modeling", **options)
@@ -123,8 +125,8 @@ def test_a_language_model_has_no_source_to_align_to():
 
 def test_hard_alignments_are_the_largest_shares():
     shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
-    assert shown(shares, hard=True) == [[1, 0], [0, 1]]
-    assert shown(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
+    assert format_alignment(shares, hard=True) == [[1, 0], [0, 1]]
+    assert format_alignment(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
 
 
 class Words(Letters):
@@ -137,14 +139,16 @@ class Words(Letters):
 Words.target = Words()
 
 
-@pytest.mark.parametrize(("codec", "space"), [(Letters(), ""), (Words(), " ")])
-def test_what_is_written_behind_a_prompt_tells_whether_it_goes_on_with_its_word(codec, space):
-    writer = Sentences(
-        [learner("transformer_lm_tiny", "language_modeling", codec)],
+@pytest.mark.parametrize(("tokenizer", "space"), [(Letters(), ""), (Words(), " ")])
+def test_what_is_written_behind_a_prompt_tells_whether_it_goes_on_with_its_word(tokenizer, space):
+    writer = TextGenerator(
+        [learner("transformer_lm_tiny", "language_modeling", tokenizer)],
         GenerateConfig(path=["run"], min_len=2),
     )
     words = [WORDS.symbols.index(letter) for letter in "de"]
-    [[text]] = writer.texts([Item(1, "ab", codec.encode("ab"))], None, [[Hypothesis(words, 0, [])]])
-    assert text.text == space + codec.decode(words)
-    [[alone]] = writer.texts([Item(1, "")], None, [[Hypothesis(words, 0, [])]])
-    assert alone.text == codec.decode(words)
+    [[text]] = writer.to_texts(
+        [GenerationRequest(1, "ab", tokenizer.encode("ab"))], None, [[Hypothesis(words, 0, [])]]
+    )
+    assert text.text == space + tokenizer.decode(words)
+    [[alone]] = writer.to_texts([GenerationRequest(1, "")], None, [[Hypothesis(words, 0, [])]])
+    assert alone.text == tokenizer.decode(words)

@@ -28,7 +28,7 @@ def write_run(folder, seed=0, lr=0.1, signal=None):
         "arch": {"name": "bert_tiny", "layers": 2},
         "task": {"name": "mlm"},
         "optimizer": {"lr": lr},
-        "data": {"folders": ["/home/someone/data"]},
+        "data": {"dirs": ["/home/someone/data"]},
         "training": {"seed": seed},
     }
     best = {"metric": "loss", "value": 1.25, "update": 9}

@@ -57,7 +57,7 @@ class Guess(Task):
             "even": Classes(self.even(states), odd_only),
         }
 
-    def measure(self, predictions):
+    def metrics(self, predictions):
         logits, targets = predictions["word"]
         right = logits.argmax(-1).eq(targets)
         return {"accuracy": Ratio(right.sum(), torch.tensor(float(len(targets))))}

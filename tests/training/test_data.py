@@ -10,10 +10,10 @@ from toolkit.config.sections import DataConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.training.callbacks.stopping import total_updates
-from toolkit.training.data import TrainingData, bounds, names, sizes_of, split_of
-from toolkit.training.run import Run, run
-from toolkit.training.step import Place
+from toolkit.training.callbacks.stopping import count_total_updates
+from toolkit.training.data import TrainingData, batch_limits, open_split, split_names, to_sizes
+from toolkit.training.run import TrainingRun, run
+from toolkit.training.step import TrainingProgress
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "dogs", "run", "far"]
 
@@ -36,7 +36,7 @@ def split(config, data, rank=0, ranks=1, **options):
     c = config(**options)
     world = World(rank=rank, size=ranks)
     folder = DataFolder.open(data)
-    return split_of("train", folder, c.task, c.data, world=world, seed=1, training=True)
+    return open_split("train", folder, c.task, c.data, world=world, seed=1, training=True)
 
 
 def training(config, *arguments, rank=0, ranks=1, **options):
@@ -62,7 +62,9 @@ def served(data, epoch, **options):
     ],
 )
 def test_evaluation_has_bounds_of_its_own_and_larger_ones_on_a_gpu(given, kind, training, wanted):
-    assert bounds(DataConfig(**given), 20_000, torch.device(kind), training=training) == wanted
+    assert (
+        batch_limits(DataConfig(**given), 20_000, torch.device(kind), training=training) == wanted
+    )
 
 
 def flat(learner):
@@ -85,7 +87,7 @@ def test_without_a_bound_a_micro_batch_has_32_examples(config, data):
 
 def test_selected_places_come_in_numbers_that_come_again(config, data):
     for [batch] in split(config, data).loader.updates(1):
-        assert len(batch.places) == len(batch.targets) and len(batch.places) % 64 == 0
+        assert len(batch.selected) == len(batch.targets) and len(batch.selected) % 64 == 0
         assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.places)
 
 
@@ -100,8 +102,11 @@ def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
 def test_the_length_of_a_run_counts_every_shard_by_its_own_size(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     c = config(max_epoch=5, update_freq=2).training  # batches of 8: 3, 5, 2, 3, 5
-    assert total_updates(c, sharded, World(), Place()) == 2 + 3 + 1 + 2 + 3
-    assert total_updates(c, sharded, World(), Place(update=3, epoch=2, consumed=2)) == 3 + 2 + 6
+    assert count_total_updates(c, sharded, World(), TrainingProgress()) == 2 + 3 + 1 + 2 + 3
+    assert (
+        count_total_updates(c, sharded, World(), TrainingProgress(update=3, epoch=2, consumed=2))
+        == 3 + 2 + 6
+    )
 
 
 def test_other_shards_make_another_fingerprint(config, folders):
@@ -114,7 +119,7 @@ def test_other_shards_make_another_fingerprint(config, folders):
 def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders):
     a, c = folders["a"], folders["c"]
     mixed = training(config, a, c, data__weights=[0.5, 3.0], batch_size=1)
-    assert mixed.described == "40 in train, 10 of 20 + 30 of 10"
+    assert mixed.description == "40 in train, 10 of 20 + 30 of 10"
     assert mixed.micro_batches(1) == len(served(mixed, 1)) == 40
     copies = [mixed.examples.collate(np.array([25 + k * 30]), 1) for k in range(3)]
     shown = [copy.inputs.tokens.tolist() for copy in copies]
@@ -122,8 +127,8 @@ def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders)
 
 
 def test_sentences_that_are_cut_are_told_to_the_user(config, folders):
-    assert training(config, folders["a"]).described == "20 in train"
-    cut = training(config, folders["a"], tokens_per_sample=10).described
+    assert training(config, folders["a"]).description == "20 in train"
+    cut = training(config, folders["a"], tokens_per_sample=10).description
     assert re.fullmatch(r"20 in train, \d\d cut, \d\d tokens lost \(\d\d.\d%\)", cut)
 
 
@@ -131,12 +136,12 @@ def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_cam
     config, folders
 ):
     two, options = list(folders.values())[:2], {"task__pairs": "electra", "tokens_per_sample": 20}
-    first = training(config, two[0], **options).described
+    first = training(config, two[0], **options).description
     both = training(config, *two, **options).examples
     mixed = training(config, *two, data__weights=[2.0, 1.0], **options)
     count = int(first.split()[0])
-    assert f", {2 * count} of {count} + " in mixed.described
-    assert len(both.lengths) + count == int(mixed.described.split()[0])
+    assert f", {2 * count} of {count} + " in mixed.description
+    assert len(both.lengths) + count == int(mixed.description.split()[0])
 
 
 def test_weights_do_not_depend_on_ranks_or_workers(config, folders):
@@ -162,13 +167,13 @@ def test_weights_change_the_order_s_fingerprint_alone(config, folders):
 def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
     options = {"data__folders": shards, "max_epoch": 3, "arch__dropout": 0.1}
-    whole = Run(config(save_dir=str(tmp_path / "whole"), **options), World())
+    whole = TrainingRun(config(save_dir=str(tmp_path / "whole"), **options), World())
     assert whole.fit().updates == 11
-    first = Run(config(save_dir=str(tmp_path / "cut"), **options), World())
-    first.advance = lambda step: step.update == cut and first.trainer.ask_to_stop()
+    first = TrainingRun(config(save_dir=str(tmp_path / "cut"), **options), World())
+    first.advance_progress_bar = lambda step: step.update == cut and first.trainer.request_stop()
     first.fit()
-    rest = Run(config(save_dir=str(tmp_path / "cut"), **options), World())
-    assert rest.trainer.place.update == cut and rest.fit().updates == 11
+    rest = TrainingRun(config(save_dir=str(tmp_path / "cut"), **options), World())
+    assert rest.trainer.progress.update == cut and rest.fit().updates == 11
     assert np.array_equal(flat(rest.trainer.learner), flat(whole.trainer.learner))
 
 
@@ -183,22 +188,22 @@ def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
 ):
     from toolkit.training import data as module
 
-    real = module.examples_of
+    real = module.make_examples
 
     def shuffled(name, folder, *rest, **options):
         found = real(name, folder, *rest, **options)
         found.lengths = found.lengths[::-1].copy() if len(folder.sources) > 1 else found.lengths
         return found
 
-    monkeypatch.setattr(module, "examples_of", shuffled)
+    monkeypatch.setattr(module, "make_examples", shuffled)
     with pytest.raises(ToolkitError, match=r"but those of mlm do not. Leave data.weights out"):
         training(config, folders["a"], folders["b"], data__weights=[1.0, 1.0])
 
 
 def test_subsets_are_separated_by_commas():
-    assert names("valid, test,") == ["valid", "test"] and names("") == []
+    assert split_names("valid, test,") == ["valid", "test"] and split_names("") == []
 
 
 def test_sizes_are_those_of_the_vocabulary(data):
     folder = DataFolder.open(data)
-    assert sizes_of(folder).tokens == len(folder.vocabulary)
+    assert to_sizes(folder).tokens == len(folder.vocabulary)

@@ -4,7 +4,7 @@ from collections import namedtuple
 import pytest
 from torch import nn
 
-from toolkit.training.disk_space import checkpoint_bytes, shortage
+from toolkit.training.disk_space import disk_space_warning, estimate_checkpoint_bytes
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -23,25 +23,25 @@ def disk(monkeypatch):
 
 
 def test_a_checkpoint_takes_the_weights_and_two_moments_of_what_learns(learner):
-    assert checkpoint_bytes(learner) == 3 * 1023 * 1024
+    assert estimate_checkpoint_bytes(learner) == 3 * 1023 * 1024
     learner.weight.requires_grad_(False)
-    assert checkpoint_bytes(learner) == 1023 * 1024
+    assert estimate_checkpoint_bytes(learner) == 1023 * 1024
 
 
 def test_a_disk_with_room_is_no_matter(learner, disk, tmp_path):
     disk(9 * 1023 * 1024)
-    assert shortage(tmp_path, learner, there=0) == ""
+    assert disk_space_warning(tmp_path, learner, existing=0) == ""
 
 
 def test_a_disk_without_room_is_told_with_both_sizes(learner, disk, tmp_path):
     disk(9 * 1023 * 1024 - 1)
-    told = shortage(tmp_path, learner, there=0)
+    told = disk_space_warning(tmp_path, learner, existing=0)
     assert f"{tmp_path} has 9.0 MiB left, but" in told and "take about 3.0 MiB each" in told
-    assert shortage(tmp_path, learner, there=1) == ""
+    assert disk_space_warning(tmp_path, learner, existing=1) == ""
 
 
 def test_checkpoints_that_are_there_need_no_more_room_but_the_next_one_does(
     learner, disk, tmp_path
 ):
     disk(3 * 1023 * 1024 - 1)
-    assert shortage(tmp_path, learner, there=50)
+    assert disk_space_warning(tmp_path, learner, existing=50)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.evaluation import in_parts
+from toolkit.training.evaluation import evaluate_in_halves
 
 
 class Numbers:
@@ -26,7 +26,7 @@ def seen_by(most, number=0, loader=None):
         found.append(batch)
 
     loader = loader or Numbers()
-    in_parts(loader, number, Numbers().collated(Numbers().evaluated(number)), see)
+    evaluate_in_halves(loader, number, Numbers().collated(Numbers().evaluated(number)), see)
     return found
 
 
@@ -51,4 +51,4 @@ def test_other_errors_are_left_alone():
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        in_parts(Numbers(), 0, [], see)
+        evaluate_in_halves(Numbers(), 0, [], see)

@@ -5,12 +5,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from toolkit import build_model
 from toolkit.models.interface import Inputs
-from toolkit.training.flop_counter import Operations, owned
+from toolkit.training.flop_counter import FlopCounter, attribute_flops
 
 
 def test_attention_in_one_call_counts_both_of_its_products():
     q = torch.ones(2, 4, 32, 16)
-    with Operations() as counted:
+    with FlopCounter() as counted:
         torch.nn.functional.scaled_dot_product_attention(q, q, q)
     assert counted.total == 2 * (2 * 2 * 4 * 32 * 32 * 16)
 
@@ -20,14 +20,14 @@ def test_the_total_of_both_directions_is_that_of_torchs_own_counter(name):
     with torch.device("meta"):
         encoder = build_model(name, vocabulary_size=50)
         inputs = Inputs(torch.ones(2, 16, dtype=torch.long))
-        with FlopCounterMode(display=False) as torchs, Operations() as counted:
+        with FlopCounterMode(display=False) as torchs, FlopCounter() as counted:
             encoder(inputs).states.sum().backward()
     assert counted.total == torchs.get_total_flops() > 0
 
 
 def test_a_convolution_costs_as_much_for_each_gradient_as_forwards_depthwise_too():
     depthwise = nn.Conv1d(8, 8, 5, padding=2, groups=8)
-    with Operations() as counted:
+    with FlopCounter() as counted:
         found = depthwise(torch.ones(3, 8, 20, requires_grad=True))
         forward = counted.total
         found.sum().backward()
@@ -36,7 +36,7 @@ def test_a_convolution_costs_as_much_for_each_gradient_as_forwards_depthwise_too
 
 def test_what_needs_no_gradient_costs_nothing_backwards():
     linear = nn.Linear(4, 6)
-    with Operations() as counted:
+    with FlopCounter() as counted:
         linear(torch.ones(5, 4)).sum().backward()
     assert counted.total == 2 * (2 * 5 * 4 * 6)
 
@@ -44,8 +44,8 @@ def test_what_needs_no_gradient_costs_nothing_backwards():
 def test_each_operation_belongs_to_the_innermost_module_in_both_directions():
     model = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 2)))
     parts = {"first": model[0], "rest": model[1], "last": model[1][1]}
-    counted = Operations()
-    with counted, owned(counted, parts):
+    counted = FlopCounter()
+    with counted, attribute_flops(counted, parts):
         found = model(torch.ones(3, 4))
         forward = dict(counted.by_owner)
         found.sum().backward()

@@ -3,23 +3,25 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.gradient import Piece, first_line, largest
+from toolkit.training.gradient import MicroBatchPart, describe_largest, first_line
 
 
 def test_the_loss_is_the_weighted_mean_over_the_places(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5], [4, 4, 3, 6]])
-    losses, failure = trainer.gradient.attempt([Piece(data, 1)], data.weights)
+    losses, failure = trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
     wanted = losses["word"] / 2 + 0.5 * losses["even"] / 1
-    assert float(trainer.gradient.loss(losses, data.weights)) == pytest.approx(float(wanted))
+    assert float(trainer.accumulator.global_loss(losses, data.weights)) == pytest.approx(
+        float(wanted)
+    )
     assert not failure
 
 
 def test_a_pass_that_does_not_fit_leaves_no_gradient_once_discarded(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
     trainer.learner.task.word.weight.register_hook(lambda g: torch.empty(2**50))
-    losses, failure = trainer.gradient.attempt([Piece(data, 1)], data.weights)
+    losses, failure = trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
     assert losses == {} and "1 sentences x 4 tokens" in failure and "allocate" in failure
-    trainer.gradient.discard()
+    trainer.accumulator.discard()
     assert all(p.grad is None for p in trainer.parameters)
 
 
@@ -27,12 +29,14 @@ def test_an_error_that_is_not_about_memory_goes_through(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
     trainer.learner.register_forward_pre_hook(lambda module, inputs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        trainer.gradient.attempt([Piece(data, 1)], data.weights)
+        trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
 
 
 def test_the_largest_batch_is_the_one_of_most_tokens(batch):
-    pieces = [Piece(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))]
-    assert largest(pieces) == "a batch of 3 sentences x 4 tokens"
+    pieces = [
+        MicroBatchPart(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))
+    ]
+    assert describe_largest(pieces) == "a batch of 3 sentences x 4 tokens"
 
 
 def test_an_error_is_told_in_one_line():
@@ -42,7 +46,7 @@ def test_an_error_is_told_in_one_line():
 
 def test_sharded_ranks_end_where_one_runs_out_of_memory(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
-    trainer.gradient.world = World(rank=1, size=2)  # without DDP there is nothing to finish
+    trainer.accumulator.world = World(rank=1, size=2)  # without DDP there is nothing to finish
 
     def full(module, inputs):
         raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -50,4 +54,4 @@ def test_sharded_ranks_end_where_one_runs_out_of_memory(make_trainer, batch):
     trainer.learner.register_forward_pre_hook(full)
     said = r"memory of rank 1, but a batch of 1 sentences x 4 tokens .* did not, and sharded ranks"
     with pytest.raises(ToolkitError, match=said):
-        trainer.gradient.attempt([Piece(data, 1)], data.weights)
+        trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)

@@ -3,8 +3,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.memory_probe import probe, wanted
-from toolkit.training.run import Run
+from toolkit.training.memory_probe import probe, should_probe
+from toolkit.training.run import TrainingRun
 
 
 def full(trainer):
@@ -58,7 +58,7 @@ def test_a_run_probes_where_it_is_asked_to(config, monkeypatch):
     tried = []
     monkeypatch.setattr("toolkit.training.memory_probe.probe", lambda t, data: tried.append(data))
     for asked in ("auto", "always"):
-        training = Run(config(memory_probe=asked, max_update=0, no_save=True), World())
+        training = TrainingRun(config(memory_probe=asked, max_update=0, no_save=True), World())
         training.fit()
         training.close()
     assert len(tried) == 1
@@ -66,8 +66,8 @@ def test_a_run_probes_where_it_is_asked_to(config, monkeypatch):
 
 def test_auto_is_always_on_a_gpu_and_never_on_a_cpu():
     cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
-    assert wanted("auto", gpu) and not wanted("auto", cpu)
-    assert wanted("always", cpu) and not wanted("never", gpu)
+    assert should_probe("auto", gpu) and not should_probe("auto", cpu)
+    assert should_probe("always", cpu) and not should_probe("never", gpu)
 
 
 @pytest.mark.gpu

@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.random_hash import seed_of
+from toolkit.common.random_hash import derive_seed
 from toolkit.distributed import World
 from toolkit.training.gradient import is_out_of_memory
-from toolkit.training.run import Run
-from toolkit.training.step import Place
+from toolkit.training.run import TrainingRun
+from toolkit.training.step import TrainingProgress
 
 
 def flat(trainer):
@@ -36,12 +36,18 @@ def test_an_update_in_parts_equals_the_whole_one(make_trainer, batches, memory, 
     fit(whole, memory(batches))
     steps = fit(parted, memory(batches))
     torch.testing.assert_close(flat(parted), flat(whole), atol=1e-6, rtol=0)
-    assert steps[0].unfit[0].startswith("a batch of 5 sentences x 4 tokens (CUDA out of memory")
+    assert (
+        steps[0].oom_failures[0].startswith("a batch of 5 sentences x 4 tokens (CUDA out of memory")
+    )
 
 
 def test_the_next_update_is_tried_whole_again(make_trainer, batches, memory):
     trainer = room_for(make_trainer(), 4)  # the second of these micro-batches has 5 sentences
-    assert [bool(step.unfit) for step in fit(trainer, memory(batches))] == [False, True, False]
+    assert [bool(step.oom_failures) for step in fit(trainer, memory(batches))] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_what_does_not_fit_in_any_part_ends_training_with_its_shape(make_trainer, batches, memory):
@@ -59,10 +65,12 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory():
 def test_a_micro_batch_has_its_own_seed_wherever_in_the_epoch_the_ranks_begin(
     make_trainer, batches
 ):
-    halving = make_trainer(seed=7).backpropagate
+    halving = make_trainer(seed=7).accumulate_gradients
     halving.world = World(rank=1, size=2)
-    pieces = halving.pieces(batches[:2], Place(update=3, epoch=2, consumed=3))
-    assert [piece.seed for piece in pieces] == [seed_of(7, 2, 3), seed_of(7, 2, 5)]
+    pieces = halving.split_micro_batches(
+        batches[:2], TrainingProgress(update=3, epoch=2, consumed=3)
+    )
+    assert [piece.seed for piece in pieces] == [derive_seed(7, 2, 3), derive_seed(7, 2, 5)]
 
 
 def test_an_update_in_parts_is_the_same_every_time(make_trainer, batches, memory):
@@ -78,7 +86,7 @@ def words(batch):
     """(sentence, its hidden words) of a batch, whatever the padding."""
     found, width = [], batch.inputs.tokens.shape[1]
     for row, tokens in enumerate(batch.inputs.tokens.tolist()):
-        mine = batch.places.div(width, rounding_mode="floor").eq(row) & batch.targets.ge(0)
+        mine = batch.selected.div(width, rounding_mode="floor").eq(row) & batch.targets.ge(0)
         found.append((tokens[: tokens.index(0)] if 0 in tokens else tokens, mine, batch.targets))
     return [(tuple(tokens), *targets[mine].tolist()) for tokens, mine, targets in found]
 
@@ -86,9 +94,9 @@ def words(batch):
 @pytest.mark.parametrize("count", [2, 3, 16])
 def test_the_parts_of_a_batch_hide_the_same_words(config, count):
 
-    training = Run(config(no_save=True), World())
+    training = TrainingRun(config(no_save=True), World())
     (whole,) = next(iter(training.train.updates(1)))
-    parts = training.train.parts(1, 0, count)
+    parts = training.train.split_micro_batch(1, 0, count)
     assert len(parts) == min(count, whole.sentences)
     assert sum(part.weights["mlm"] for part in parts) == whole.weights["mlm"]
     assert [it[1:] for part in parts for it in words(part)] == [it[1:] for it in words(whole)]
@@ -97,8 +105,8 @@ def test_the_parts_of_a_batch_hide_the_same_words(config, count):
 
 def test_an_idle_ranks_batch_has_one_part_of_weight_zero(config):
 
-    training = Run(config(no_save=True), World())
-    (part,) = training.train.parts(1, 99, 4)
+    training = TrainingRun(config(no_save=True), World())
+    (part,) = training.train.split_micro_batch(1, 99, 4)
     assert part.weights == {"mlm": 0.0} and part.sentences == 0
-    assert list(training.train.ids(1, 99)) == []
+    assert list(training.train.example_ids(1, 99)) == []
     training.close()

@@ -11,7 +11,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.parallelize import spread
+from toolkit.training.parallelize import parallelize
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def made(arch="composite_bert_tiny", **options):
     torch.manual_seed(1)
     learner = build_model(arch, vocabulary_size=50, task="mlm", width=32, heads=2)
-    return spread(learner, World(), TrainingConfig(**options), "fp32")
+    return parallelize(learner, World(), TrainingConfig(**options), "fp32")
 
 
 def losses(learner, updates=5):
@@ -43,8 +43,8 @@ def losses(learner, updates=5):
 
 
 def test_layers_are_recomputed_where_asked_for():
-    assert made(checkpoint_activations=True).encoder.layers.recomputed
-    assert not made().encoder.layers.recomputed
+    assert made(checkpoint_activations=True).encoder.layers.checkpoint_activations
+    assert not made().encoder.layers.checkpoint_activations
 
 
 def test_recomputing_changes_no_loss():
@@ -55,7 +55,7 @@ def test_an_encoder_without_layers_to_recompute_is_told(monkeypatch):
     learner = made()
     learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)
     with pytest.raises(ToolkitError, match="must be off for an encoder without layers of toolkit"):
-        spread(learner, World(), TrainingConfig(checkpoint_activations=True), "fp32")
+        parallelize(learner, World(), TrainingConfig(checkpoint_activations=True), "fp32")
 
 
 COMPILED = """

@@ -4,7 +4,7 @@ import signal
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.signals import listening
+from toolkit.training.signals import listen_for_signals
 
 
 def flat(trainer):
@@ -46,7 +46,7 @@ def test_a_signal_to_one_rank_stops_both_before_the_same_update(
             if world.rank == 1 and step.update == 2:
                 os.kill(os.getpid(), signal.SIGUSR1)
 
-        with listening(trainer.ask_to_stop) as received:
+        with listen_for_signals(trainer.request_stop) as received:
             trainer.fit(
                 lambda epoch: memory(batches, rank=world.rank, ranks=2),
                 max_update=9,

@@ -9,7 +9,7 @@ import torch
 from toolkit import load_checkpoint
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 RTD = {"arch": "bert_tiny", "task": "rtd", "log_interval": 7, "lr": 0.01, "mask_rate": 0.3}
 STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
@@ -17,7 +17,7 @@ STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
 
 def trained(config, world=None):
     """The losses of validation at the end."""
-    training = Run(config, world or World())
+    training = TrainingRun(config, world or World())
     try:
         training.fit()
         figures = training.validation.latest["valid"]
@@ -37,7 +37,7 @@ def test_a_run_that_is_cut_ends_as_one_that_is_not(config, tmp_path, end_of, sto
 
 
 def test_sentences_lose_the_same_in_whatever_batch_they_come(config):
-    training = Run(config(**RTD, **STILL), World())
+    training = TrainingRun(config(**RTD, **STILL), World())
     learner, criterion = training.trainer.learner.eval(), training.trainer.criterion
     for parameter in learner.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -65,12 +65,14 @@ def test_two_ranks_learn_what_one_process_does(config, tmp_path, ranks, sharding
 def test_gaps_are_filled_by_the_generator(config, tmp_path):
     run(config(**RTD, max_update=2))
     learner = load_checkpoint(tmp_path / "run")
-    generator, codec = learner.task.generator, learner.codec
-    words = codec.vocabulary
-    ids = [words.cls, *codec.encode("the cat"), words.mask, *codec.encode("on"), words.sep]
+    generator, tokenizer = learner.task.generator, learner.tokenizer
+    words = tokenizer.vocabulary
+    ids = [words.cls, *tokenizer.encode("the cat"), words.mask, *tokenizer.encode("on"), words.sep]
     with torch.no_grad():
         states = generator.encoder(Inputs(torch.tensor([ids]))).states[0]
-        logits = generator.head(states, learner.encoder.words.weight)[ids.index(words.mask)]
+        logits = generator.head(states, learner.encoder.token_embedding.weight)[
+            ids.index(words.mask)
+        ]
     best = logits.softmax(-1).topk(3)
     (found,) = learner.fill_mask("the cat [MASK] on", top=3)
     assert [token for token, _ in found] == [words.symbols[i] for i in best.indices]

@@ -7,7 +7,7 @@ import torch
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 def options(folder, accumulation=1, workers=0, precision="fp32"):
@@ -138,16 +138,16 @@ def test_data_in_another_order_are_refused_before_the_log_is_touched(config, tmp
     log = tmp_path / "run" / "metrics.jsonl"
     before = log.read_bytes()
     with pytest.raises(ToolkitError, match="must stay the same within an epoch"):
-        Run(config(log_interval=1, batch_size=3), World())
+        TrainingRun(config(log_interval=1, batch_size=3), World())
     assert log.read_bytes() == before
 
 
 def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=2))
-    before = Run(config(finetune_from=str(tmp_path / "a")), World())
+    before = TrainingRun(config(finetune_from=str(tmp_path / "a")), World())
     assert "took 25 of 25 tensors" in " ".join(capfd.readouterr().err.split())
-    assert before.trainer.place.update == 0
-    saved = Run(config(save_dir=str(tmp_path / "a"), max_update=2), World())
+    assert before.trainer.progress.update == 0
+    saved = TrainingRun(config(save_dir=str(tmp_path / "a"), max_update=2), World())
     for p, q in zip(before.trainer.parameters, saved.trainer.parameters, strict=True):
         assert torch.equal(p, q)
 
@@ -165,7 +165,7 @@ def test_a_run_that_began_with_other_weights_is_not_taken_for_one_of_these(confi
 def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=1))
     capfd.readouterr()
-    Run(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
+    TrainingRun(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
     told = capfd.readouterr().err
     assert "begun anew, the checkpoint has none: encoder.layers.1." in told
     assert "begun anew, of another shape in the checkpoint: " in told

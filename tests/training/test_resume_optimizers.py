@@ -10,13 +10,13 @@ from toolkit.checkpoints.load import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.distributed import World
-from toolkit.optim.update import update
+from toolkit.optim.update import clip_and_step
 from toolkit.tasks.build import build_model
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 OPTIMIZER_VARIANTS = [
-    *((name, {}) for name in sorted(OPTIMIZERS.known)),
-    ("adamw", {"bias_correction": False, "layer_rate_decay": 0.8}),
+    *((name, {}) for name in sorted(OPTIMIZERS.builtins)),
+    ("adamw", {"bias_correction": False, "layerwise_lr_decay": 0.8}),
     ("sgd", {"momentum": 0.9, "nesterov": True}),
     ("rmsprop", {"momentum": 0.9, "centered": True}),
     ("adafactor", {"beta1": 0.9}),
@@ -28,7 +28,7 @@ def fresh(name, options):
     size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
     learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
     config = replace(OPTIMIZERS[name].config, lr=0.01, **options)
-    return learner, OPTIMIZERS[name].build(config, list(learner.named_parameters()))
+    return learner, OPTIMIZERS[name].factory(config, list(learner.named_parameters()))
 
 
 def train(learner, optimizer, updates):
@@ -37,7 +37,7 @@ def train(learner, optimizer, updates):
         random = torch.Generator().manual_seed(number)
         for p in parameters:
             p.grad = torch.randn(p.shape, generator=random)
-        update(optimizer, parameters, clip_norm=1.0)
+        clip_and_step(optimizer, parameters, clip_norm=1.0)
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
@@ -45,7 +45,7 @@ def test_an_optimizer_saved_after_3_of_6_updates_ends_bit_equal(name, options, t
     whole, optimizer = fresh(name, options)
     train(whole, optimizer, range(3))
     write_tensors(tmp_path / "model", whole.state_dict())
-    write_tensors(tmp_path / "optimizer", optimizer_state.tensors(optimizer, whole))
+    write_tensors(tmp_path / "optimizer", optimizer_state.collect_state(optimizer, whole))
     train(whole, optimizer, range(3, 6))
     again, other = fresh(name, options)
     again.load_state_dict(read_tensors(tmp_path / "model"))
@@ -53,7 +53,7 @@ def test_an_optimizer_saved_after_3_of_6_updates_ends_bit_equal(name, options, t
     train(again, other, range(3, 6))
     for one, two in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, two)
-    ends = [optimizer_state.tensors(o, m) for o, m in ((optimizer, whole), (other, again))]
+    ends = [optimizer_state.collect_state(o, m) for o, m in ((optimizer, whole), (other, again))]
     assert all(torch.equal(ends[0][key], ends[1][key]) for key in ends[0].keys() | ends[1].keys())
 
 
@@ -61,11 +61,13 @@ def cut_equals_whole(config, tmp_path, **how):
     how = {"max_update": 6, "lr": 0.01, **how}
     run(config(**how, save_dir=str(tmp_path / "whole")))
     cut = config(**how, save_dir=str(tmp_path / "cut"))
-    training = Run(cut, World())
-    training.advance = lambda step: step.update == 3 and training.trainer.ask_to_stop()
+    training = TrainingRun(cut, World())
+    training.advance_progress_bar = lambda step: (
+        step.update == 3 and training.trainer.request_stop()
+    )
     training.fit()
     training.close()
-    assert training.trainer.place.update == 3
+    assert training.trainer.progress.update == 3
     run(cut)
     for file in ("model.safetensors", "optimizer.safetensors"):
         whole, again = (tmp_path / n / "checkpoint_last" / file for n in ("whole", "cut"))
@@ -80,13 +82,13 @@ def test_a_run_cut_after_3_of_6_updates_ends_bit_equal(name, options, config, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(LR_SCHEDULERS.known))
+@pytest.mark.parametrize("name", sorted(LR_SCHEDULERS.builtins))
 def test_a_run_of_any_schedule_cut_after_3_of_6_updates_ends_bit_equal(name, config, tmp_path):
     cut_equals_whole(config, tmp_path, lr_scheduler=name)
 
 
 def test_a_plateau_found_before_a_cut_lasts_behind_it(config, tmp_path):
-    how = {"lr_scheduler": "plateau", "lr_scheduler.shrink": 0.5, "validate_interval_updates": 1}
+    how = {"lr_scheduler": "plateau", "lr_scheduler.factor": 0.5, "validate_interval_updates": 1}
     how |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
     cut_equals_whole(config, tmp_path, **how)
 
@@ -107,5 +109,5 @@ def test_a_run_that_would_need_state_it_never_had_is_refused(config, name, optio
 
 
 def test_the_rate_that_is_reported_is_that_of_the_heads(config):
-    how = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layer_rate_decay": 0.5}
+    how = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layerwise_lr_decay": 0.5}
     assert run(config(max_update=1, **how)).train["lr"] == 0.01

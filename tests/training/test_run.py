@@ -8,7 +8,7 @@ import pytest
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 def records(folder):
@@ -48,27 +48,27 @@ def test_a_run_without_an_end_is_refused(config):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
-    training = Run(config(), World())
+    training = TrainingRun(config(), World())
 
     def advance(step):
         if step.update == 3:
             os.kill(os.getpid(), number)
 
-    training.advance = advance
+    training.advance_progress_bar = advance
     result = training.fit()
     assert result.exit_code == 128 + number and result.updates == 3
     assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"
-    assert signal.getsignal(number) != training.trainer.ask_to_stop
+    assert signal.getsignal(number) != training.trainer.request_stop
 
 
 def test_a_signal_with_the_last_update_finds_the_run_at_its_end(config):
-    training = Run(config(max_update=2), World())
+    training = TrainingRun(config(max_update=2), World())
 
     def advance(step):
         if step.update == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    training.advance = advance
+    training.advance_progress_bar = advance
     result = training.fit()
     assert result.exit_code == 0 and result.valid["valid"]["examples"] == 9
 
@@ -154,7 +154,7 @@ def test_a_run_without_validation_saves_the_last_checkpoint_only(config, tmp_pat
 def test_a_save_folder_that_cannot_be_written_is_told_before_anything_else(config, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolkitError, match=r"must be a folder that can be written to"):
-        run(config(save_dir=str(tmp_path / "file" / "run"), folders=["nowhere"]))
+        run(config(save_dir=str(tmp_path / "file" / "run"), dirs=["nowhere"]))
 
 
 def test_the_same_seed_gives_the_same_run_and_another_one_another(config, tmp_path):
@@ -177,7 +177,7 @@ def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     def train(world):
         update_freq = 4 // world.size
         c = config(save_dir=str(tmp_path / f"{world.size}"), batch_size=2, update_freq=update_freq)
-        result = Run(c, world).fit()
+        result = TrainingRun(c, world).fit()
         return result.train["loss"], result.valid["valid"]
 
     alone = train(World())
@@ -192,7 +192,7 @@ def test_ranks_with_other_options_are_refused(config, tmp_path, ranks):
     def start(world):
         c = config(save_dir=str(tmp_path / "one"), lr=0.1 * (1 + world.rank))
         with pytest.raises(ToolkitError, match=r"all ranks must have the same options and data"):
-            Run(c, world)
+            TrainingRun(c, world)
         return "refused"
 
     assert ranks(start) == ["refused"] * 2

@@ -3,55 +3,57 @@ import pytest
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.word_level import FIRST, Dictionary
+from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.distributed import World
-from toolkit.training.run import Run
-from toolkit.training.setup import make_learner, refuse_one_table
+from toolkit.training.run import TrainingRun
+from toolkit.training.setup import check_embedding_sharing, make_learner
 
 
 def test_the_first_weights_are_the_seeds(config, tmp_path):
     def weights(seed, name):
         c = config(seed=seed, save_dir=str(tmp_path / name))
-        return Run(c, World()).trainer.parameters[0].tolist()
+        return TrainingRun(c, World()).trainer.parameters[0].tolist()
 
     assert weights(1, "a") == weights(1, "b") != weights(2, "c")
 
 
 def test_a_run_keeps_the_precision_that_it_began_with(config):
-    first = Run(config(max_update=1, precision="bf16"), World())
+    first = TrainingRun(config(max_update=1, precision="bf16"), World())
     first.fit()
     first.close()
-    again = Run(config(max_update=2, precision="auto"), World())
+    again = TrainingRun(config(max_update=2, precision="auto"), World())
     assert again.trainer.precision.name == "bf16"
 
 
 def test_a_run_of_fp16_does_not_go_on_by_itself_where_that_is_emulated(config, tmp_path):
     c = config(max_update=1)
-    first = Run(c, World())
+    first = TrainingRun(c, World())
     first.trainer.precision.name = "fp16"  # as a GPU would have saved it
     first.fit()
     first.close()
     with pytest.raises(ToolkitError, match=r"but that is fp16.*GPU, or with --precision bf16\."):
-        Run(config(max_update=2, precision="auto"), World())
-    again = Run(config(max_update=2, precision="bf16"), World())
+        TrainingRun(config(max_update=2, precision="auto"), World())
+    again = TrainingRun(config(max_update=2, precision="bf16"), World())
     assert again.trainer.precision.name == "bf16"
 
 
 @pytest.mark.parametrize("options", [{"update_freq": 3}, {"clip_norm": 0.5}])
 def test_the_trainer_takes_its_options_from_the_config(config, options):
-    trainer = Run(config(**options), World()).trainer
+    trainer = TrainingRun(config(**options), World()).trainer
     assert all(getattr(trainer, name) == value for name, value in options.items())
 
 
 @pytest.fixture
 def languages():
-    """The codec of two languages of one word each."""
+    """The tokenizer of two languages of one word each."""
 
     def make(source, target):
-        inner, other = (Dictionary.of([*FIRST, word]) for word in (source, target))
-        return ParallelCodec(inner, other, source_lang="xx", target_lang="yy")
+        inner, other = (
+            WordLevelTokenizer.from_symbols([*FAIRSEQ_SPECIAL, word]) for word in (source, target)
+        )
+        return ParallelTokenizer(inner, other, source_lang="xx", target_lang="yy")
 
     return make
 
@@ -62,18 +64,18 @@ def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
             "arch": "transformer_tiny",
             "arch.share_embeddings": "all",
             "task": "translation",
-            "data.folders": ["nowhere"],
+            "data.dirs": ["nowhere"],
         }
     )
-    monkeypatch.setattr(DataFolder, "codec", languages("cat", "Katze"))
+    monkeypatch.setattr(DataFolder, "tokenizer", languages("cat", "Katze"))
     folder = object.__new__(DataFolder)
     with pytest.raises(ToolkitError, match=r"arch.share_embeddings must be decoder or none"):
-        make_learner(c, folder, saved=None, tell=print)
+        make_learner(c, folder, resume_point=None, print_message=print)
 
 
 def test_two_dictionaries_of_one_size_have_no_table_in_common(languages):
     model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
     with pytest.raises(ToolkitError, match=r"but is all\. Choose --arch.share-embeddings decoder"):
-        refuse_one_table(model, languages("cat", "Katze"))
-    refuse_one_table(model, languages("cat", "cat"))
-    refuse_one_table(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))
+        check_embedding_sharing(model, languages("cat", "Katze"))
+    check_embedding_sharing(model, languages("cat", "cat"))
+    check_embedding_sharing(build_model("transformer_tiny", vocabulary_size=6), languages("a", "b"))

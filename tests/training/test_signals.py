@@ -4,17 +4,17 @@ import threading
 
 import pytest
 
-from toolkit.training.callbacks.checkpointing import Saving
+from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.run import Run
-from toolkit.training.signals import listening
+from toolkit.training.run import TrainingRun
+from toolkit.training.signals import listen_for_signals
 
 
 def test_the_first_signal_asks_and_the_second_acts_at_once():
     asked, acted = [], []
     signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
     try:
-        with listening(lambda: asked.append("stop")) as received:
+        with listen_for_signals(lambda: asked.append("stop")) as received:
             for _ in range(2):
                 os.kill(os.getpid(), signal.SIGUSR1)
         assert asked == ["stop"] and received == [signal.SIGUSR1] and acted == [signal.SIGUSR1]
@@ -24,7 +24,7 @@ def test_the_first_signal_asks_and_the_second_acts_at_once():
 
 def test_outside_signals_are_what_they_were():
     before = signal.getsignal(signal.SIGTERM)
-    with listening(lambda: None):
+    with listen_for_signals(lambda: None):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -33,7 +33,7 @@ def test_a_thread_that_cannot_listen_is_left_alone():
     before, seen = signal.getsignal(signal.SIGTERM), []
 
     def listen():
-        with listening(lambda: None) as received:
+        with listen_for_signals(lambda: None) as received:
             seen.append((signal.getsignal(signal.SIGTERM), received))
 
     thread = threading.Thread(target=listen)
@@ -44,7 +44,7 @@ def test_a_thread_that_cannot_listen_is_left_alone():
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(Validation, "judge"), pytest.param(Saving, "__call__", marks=pytest.mark.slow)],
+    [(Validation, "judge"), pytest.param(Checkpointer, "__call__", marks=pytest.mark.slow)],
 )
 def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
     config, ranks, tmp_path, monkeypatch, owner, method
@@ -59,7 +59,7 @@ def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
     monkeypatch.setattr(owner, method, interrupted)
 
     def train(world):
-        training = Run(config(), world)
+        training = TrainingRun(config(), world)
         result = training.fit()
         training.close()
         return result.updates, result.exit_code

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.run import Run
-from toolkit.training.spikes import Spikes
+from toolkit.training.run import TrainingRun
+from toolkit.training.spikes import SpikeDetector
 
 
 def fed(values, **options):
-    spikes = Spikes(torch.device("cpu"), **options)
+    spikes = SpikeDetector(torch.device("cpu"), **options)
     return spikes, [float(spikes(torch.tensor(x), torch.tensor(y))) for x, y in values]
 
 
@@ -51,7 +51,7 @@ def test_a_restored_window_judges_as_the_one_before():
     values = noise(200)
     whole, verdicts = fed([*values, (3.0, 1.0), (1.2, 9.0)])
     first, _ = fed(values)
-    second = Spikes(torch.device("cpu"))
+    second = SpikeDetector(torch.device("cpu"))
     second.restore(first.state())
     tail = [(3.0, 1.0), (1.2, 9.0)]
     got = [float(second(torch.tensor(x), torch.tensor(y))) for x, y in tail]
@@ -59,7 +59,7 @@ def test_a_restored_window_judges_as_the_one_before():
 
 
 def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
-    trainer = make_trainer(spikes=Spikes(torch.device("cpu"), window=8))
+    trainer = make_trainer(spikes=SpikeDetector(torch.device("cpu"), window=8))
     data = [batch([[3, 5, 4, 5], [4, 4, 3, 6]])]
     for _ in range(8):
         assert not trainer.step(data, 1).outcome.skipped
@@ -72,7 +72,7 @@ def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
 
 def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
     def train(world):
-        trainer = make_trainer(world=world, spikes=Spikes(torch.device("cpu"), window=4))
+        trainer = make_trainer(world=world, spikes=SpikeDetector(torch.device("cpu"), window=4))
         found = [float(trainer.step([batches[world.rank]], 2).outcome.skipped) for _ in range(6)]
         sums = trainer.criterion.forward
         if world.rank == 1:
@@ -83,19 +83,19 @@ def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
 
 
 def test_a_run_that_goes_on_knows_the_window(config):
-    first = Run(config(skip_spikes=True, max_update=3), World())
+    first = TrainingRun(config(skip_spikes=True, max_update=3), World())
     first.fit()
     first.close()
-    again = Run(config(skip_spikes=True, max_update=5), World())
-    assert again.trainer.spikes.state() == first.trainer.spikes.state()
-    assert again.trainer.spikes.state()["taken"] == 3
+    again = TrainingRun(config(skip_spikes=True, max_update=5), World())
+    assert again.trainer.spike_detector.state() == first.trainer.spike_detector.state()
+    assert again.trainer.spike_detector.state()["taken"] == 3
     again.close()
 
 
 @pytest.mark.gpu
 def test_judging_does_not_wait_for_a_gpu():
     gpu = torch.device("cuda", 0)
-    spikes, loss, norm = Spikes(gpu), torch.ones((), device=gpu), torch.ones((), device=gpu)
+    spikes, loss, norm = SpikeDetector(gpu), torch.ones((), device=gpu), torch.ones((), device=gpu)
     torch.cuda.set_sync_debug_mode("error")
     try:
         spikes(loss, norm)

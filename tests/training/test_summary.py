@@ -3,9 +3,9 @@ from io import StringIO
 from rich.console import Console
 
 from toolkit.distributed import World
-from toolkit.training.result import Result
-from toolkit.training.run import Run
-from toolkit.training.summary import print_end, print_figures, start_rows
+from toolkit.training.result import RunResult
+from toolkit.training.run import TrainingRun
+from toolkit.training.summary import print_end, print_metrics, start_rows
 
 
 def printed(show, *what):
@@ -15,8 +15,8 @@ def printed(show, *what):
 
 
 def test_the_start_says_what_is_going_to_happen(config, data):
-    run = Run(config(update_freq=2, max_tokens=64), World())
-    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total)
+    run = TrainingRun(config(update_freq=2, max_tokens=64), World())
+    rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
     assert rows["architecture"].startswith("composite_bert_tiny, 4,")
     assert rows["batch"] == "at most 64 tokens and 8 examples x 2"
     assert rows["examples"] == "38 in train" and rows["data"] == str(data)
@@ -25,7 +25,7 @@ def test_the_start_says_what_is_going_to_happen(config, data):
 
 
 def test_the_end_shows_every_split_and_the_best():
-    result = Result(
+    result = RunResult(
         updates=3,
         epochs=1,
         seconds=1.0,
@@ -40,7 +40,7 @@ def test_the_end_shows_every_split_and_the_best():
 
 def test_figures_that_a_row_lacks_are_left_open():
     rows = {"a": {"loss": 1.0}, "b": {"accuracy": 0.5}}
-    lines = printed(print_figures, {"split": rows}).splitlines()
+    lines = printed(print_metrics, {"split": rows}).splitlines()
     assert [line.split() for line in lines] == [
         ["split", "loss", "accuracy"], ["a", "1.0000", "-"], ["b", "-", "0.50000"]
     ]  # fmt: skip

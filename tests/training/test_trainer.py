@@ -116,10 +116,10 @@ def test_asked_to_stop_it_takes_no_further_update(make_trainer, batches, memory)
 
     def observe(step):
         if step.update == 2:
-            trainer.ask_to_stop()
+            trainer.request_stop()
 
     trainer.fit(lambda epoch: memory(batches), max_update=5, observers=[observe])
-    assert trainer.place.update == 2
+    assert trainer.progress.update == 2
 
 
 def test_fit_lowers_the_loss(make_trainer, batches, memory):

@@ -3,13 +3,13 @@ import torch
 
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.evaluation import validate
+from toolkit.training.evaluation import evaluate_model
 
 FP32 = Precision("fp32", torch.device("cpu"))
 
 
 def evaluated(trainer, loader, examples, world=None):
-    return validate(
+    return evaluate_model(
         trainer.learner,
         trainer.criterion,
         loader,

@@ -8,18 +8,18 @@ import shutil
 import pytest
 
 from toolkit import load_checkpoint
-from toolkit.analysis.flops import flops_of
-from toolkit.commands.validate import evaluate
+from toolkit.analysis.flops import count_flops
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.metrics.translation import corpus_scores
 from toolkit.models.interface import Sizes
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 SHAPE = {"width": 16, "heads": 2, "feed_forward_width": 16}
 SEQUENCE = {"arch": "transformer_tiny", "arch.encoder_layers": 1, "arch.decoder_layers": 1}
@@ -42,7 +42,7 @@ def writing(parallel, data, tmp_path):
             {
                 **TASKS[name],
                 **{f"arch.{key}": value for key, value in SHAPE.items()},
-                "data.folders": [str(folder)],
+                "data.dirs": [str(folder)],
                 "data.batch_size": 8,
                 "data.num_workers": 0,
                 "training.max_epoch": 2,
@@ -77,7 +77,7 @@ def test_a_run_that_is_cut_ends_as_one_that_is_not(writing, tmp_path, end_of, st
 
 def trained(config, world=None):
     """The figures of validation at the end."""
-    training = Run(config, world or World())
+    training = TrainingRun(config, world or World())
     try:
         training.fit()
         return training.validation.latest["valid"]
@@ -114,9 +114,9 @@ def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, pa
     assert {"nll", "ppl", "bleu", "chrf", "accuracy"} <= result.keys()
     files = {name: str(tmp_path / name) for name in ("predictions", "json")}
     config = ValidateConfig(
-        folders=[str(parallel)], path=[str(tmp_path / "run")], precision="fp32", **files
+        dirs=[str(parallel)], path=[str(tmp_path / "run")], precision="fp32", **files
     )
-    [again] = evaluate(config).values()
+    [again] = evaluate_checkpoints(config).values()
     assert again["valid"] == pytest.approx(result)
     said = (tmp_path / "predictions").read_text().splitlines()
     true = (parallel.parent / "valid.yy").read_text().splitlines()
@@ -128,7 +128,7 @@ def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, pa
 
 
 def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
-    short = {"task.tokens_per_sample": 5, "task.too_long": "skip", "task.validation_beam": 0}
+    short = {"task.tokens_per_sample": 5, "task.overlength": "skip", "task.validation_beam": 0}
     run(writing("transformer", max_update=1, **short))
     lengths = {
         name: [len(line.split()) for line in (parallel.parent / f"{name}.xx").open()]
@@ -139,15 +139,17 @@ def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
     train = f"{37 - long['train']} in train, {long['train']} with more than 5 tokens left out"
     valid = f"valid: {long['valid']} with more than 5 tokens cut"
     assert f"{train}; {valid}\n" in capsys.readouterr().err
-    evaluate(ValidateConfig(folders=[str(parallel)], path=[str(tmp_path / "run")]))
+    evaluate_checkpoints(ValidateConfig(dirs=[str(parallel)], path=[str(tmp_path / "run")]))
     assert f"run {valid}\n" in capsys.readouterr().out
 
 
 def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
     run(writing("transformer", max_update=1))
     learner = load_checkpoint(tmp_path / "run")
-    assert learner.codec.languages == "xx-yy" and learner.codec.joined
-    assert learner.codec.target.decode(learner.codec.target.encode("the dogs")) == "the dogs"
+    assert learner.tokenizer.languages == "xx-yy" and learner.tokenizer.joined
+    assert (
+        learner.tokenizer.target.decode(learner.tokenizer.target.encode("the dogs")) == "the dogs"
+    )
 
 
 def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, tmp_path):
@@ -166,21 +168,21 @@ def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, t
             **options,
         )
     )
-    tuned = {"data.folders": [str(tmp_path / "other")], "save_dir": str(tmp_path / "tuned")}
+    tuned = {"data.dirs": [str(tmp_path / "other")], "save_dir": str(tmp_path / "tuned")}
     with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from, but"):
         run(writing("transformer", valid_subset="", finetune_from=str(tmp_path / "run"), **tuned))
 
 
 def fairseq_dictionary(folder, where):
     """The words of a folder as fairseq lists them."""
-    symbols = Codec.load(folder).vocabulary.symbols[4:-1]
+    symbols = Tokenizer.load(folder).vocabulary.symbols[4:-1]
     (where / "words.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
     return str(where / "words.txt")
 
 
 def test_operations_of_a_translation_are_counted_on_its_data(writing, parallel):
     config = writing("transformer", max_tokens=64)
-    found = flops_of(config, Sizes(tokens=17, targets=17))
+    found = count_flops(config, Sizes(tokens=17, targets=17))
     assert found.tokens == 8 and found.sentences == 8 and found.update > 0
 
 

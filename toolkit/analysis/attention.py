@@ -9,12 +9,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.analysis.attention_distance import Near, near_of, table
+from toolkit.analysis.attention_distance import AttentionLocality, locality_table, measure_locality
 from toolkit.analysis.extract_attention import attention_maps
-from toolkit.analysis.kernels import refuse_unknown
-from toolkit.analysis.plots.attention import Map, MeanMap, draw, draw_mean_maps
-from toolkit.analysis.plots.style import save
-from toolkit.analysis.read_text import limit, loaded, marked, read_lines
+from toolkit.analysis.kernels import check_selection
+from toolkit.analysis.plots.attention import HeadMap, MeanMap, draw_maps, draw_mean_maps
+from toolkit.analysis.plots.style import save_figure
+from toolkit.analysis.read_text import (
+    encode_with_special_tokens,
+    load_reader,
+    max_length,
+    read_lines,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.models.interface import Inputs
@@ -24,69 +29,73 @@ from toolkit.reporting.tables import Table
 from toolkit.tasks.task import Learner
 
 
-class Seen(NamedTuple):
+class SentenceAttention(NamedTuple):
     """What one model makes of the sentence, and how near its attention stays in all of them."""
 
     path: str
     tokens: Sequence[str]
-    maps: Sequence[Map]
-    near: Sequence[Near]
+    maps: Sequence[HeadMap]
+    locality: Sequence[AttentionLocality]
 
 
 def attention(c: PlotConfig) -> None:
     """Draw, print and write the maps for one sentence, and how near they are to the diagonal."""
     lines = read_lines(c.sentences) if c.sentences else [c.sentence]
     with Output(c.json) as output:
-        found = [look(path, lines, c, output) for path in c.path]
-        near = [row for seen in found for row in seen.near]
+        found = [analyze_checkpoint(path, lines, c, output) for path in c.path]
+        near = [row for seen in found for row in seen.locality]
         for row in near:
             output.write("concentration", row._asdict())
         if any(row.sentences for row in near):
-            table(near, several=len(found) > 1).print(output.terminal)
-        save(picture(found, c.title or c.sentence or lines[0], c), c.picture)
-        print(c.picture, file=output.people)
+            locality_table(near, several=len(found) > 1).print(output.console)
+        save_figure(draw_picture(found, c.title or c.sentence or lines[0], c), c.output_file)
+        print(c.output_file, file=output.text_stream)
 
 
-def look(path: str, lines: Sequence[str], c: PlotConfig, output: Output) -> Seen:
+def analyze_checkpoint(
+    path: str, lines: Sequence[str], c: PlotConfig, output: Output
+) -> SentenceAttention:
     """Read the sentences; what there is to say of the one that is drawn is said at once."""
-    learner = loaded(path, c.device)
+    learner = load_reader(path, c.device)
     ids = (
-        encoded(learner, c.sentence) if c.sentence else marked(learner, lines[0])[: limit(learner)]
+        encode_sentence(learner, c.sentence)
+        if c.sentence
+        else encode_with_special_tokens(learner, lines[0])[: max_length(learner)]
     )
-    words = learner.codec.vocabulary
-    maps = wanted(maps_of(learner, ids, path), path, c)
+    words = learner.tokenizer.vocabulary
+    maps = select_maps(compute_maps(learner, ids, path), path, c)
     output.write("sentence", {"checkpoint": path, "tokens": [words.symbols[i] for i in ids]})
     for drawn in maps:
         output.write("map", drawn._asdict())
-    if not c.average_all:
-        habits(maps, [i in words.special for i in ids]).print(output.terminal)
-    tokens = [words.readable(words.symbols[i]) for i in ids]
-    return Seen(path, tokens, maps, near_of(path, learner, lines, c))
+    if not c.mean:
+        head_table(maps, [i in words.special for i in ids]).print(output.console)
+    tokens = [words.display_symbol(words.symbols[i]) for i in ids]
+    return SentenceAttention(path, tokens, maps, measure_locality(path, learner, lines, c))
 
 
-def picture(found: Sequence[Seen], title: str, c: PlotConfig) -> Any:
+def draw_picture(found: Sequence[SentenceAttention], title: str, c: PlotConfig) -> Any:
     """All maps of one model, or the mean of each beside each other."""
-    if not c.average_all:
-        return draw(found[0].maps, found[0].tokens, title)
+    if not c.mean:
+        return draw_maps(found[0].maps, found[0].tokens, title)
     names = short_names([seen.path for seen in found]) if len(found) > 1 else [""]
     means = [
-        MeanMap(name, seen.tokens, seen.maps[0].weights, seen.near[0].mean)
+        MeanMap(name, seen.tokens, seen.maps[0].weights, seen.locality[0].mean)
         for name, seen in zip(names, found, strict=True)
     ]
     return draw_mean_maps(means, title)
 
 
-def encoded(learner: Learner, sentence: str) -> list[int]:
-    ids = marked(learner, sentence)
-    if len(ids) > limit(learner):
+def encode_sentence(learner: Learner, sentence: str) -> list[int]:
+    ids = encode_with_special_tokens(learner, sentence)
+    if len(ids) > max_length(learner):
         raise ToolkitError(
-            f"--sentence must have at most {limit(learner)} tokens for this model, but has "
+            f"--sentence must have at most {max_length(learner)} tokens for this model, but has "
             f"{len(ids)}. Shorten it."
         )
     return ids
 
 
-def maps_of(learner: Learner, ids: Sequence[int], path: str) -> list[Float[Tensor, "H S S"]]:
+def compute_maps(learner: Learner, ids: Sequence[int], path: str) -> list[Float[Tensor, "H S S"]]:
     device = next(learner.encoder.parameters()).device
     found = attention_maps(learner.encoder, Inputs(tokens=torch.tensor([ids], device=device)))
     if not found:
@@ -97,21 +106,21 @@ def maps_of(learner: Learner, ids: Sequence[int], path: str) -> list[Float[Tenso
     return [layer[0].cpu() for layer in found]
 
 
-def wanted(found: Sequence[Float[Tensor, "H S S"]], path: str, c: PlotConfig) -> list[Map]:
+def select_maps(found: Sequence[Float[Tensor, "H S S"]], path: str, c: PlotConfig) -> list[HeadMap]:
     """The layers and heads that the options name, or the mean of these heads or of all these."""
-    refuse_unknown("layers", c.layers, range(1, len(found) + 1), path)
-    refuse_unknown("heads", c.heads, range(1, len(found[0]) + 1), path)
+    check_selection("layers", c.layers, range(1, len(found) + 1), path)
+    check_selection("heads", c.heads, range(1, len(found[0]) + 1), path)
     layers = c.layers or range(1, len(found) + 1)
     heads = [head - 1 for head in c.heads or range(1, len(found[0]) + 1)]
     means = [found[layer - 1][heads].mean(0) for layer in layers]
-    if c.average_all:
-        return [Map(None, None, torch.stack(means).mean(0).tolist())]
-    if c.average_heads:
-        return [Map(layer, None, m.tolist()) for layer, m in zip(layers, means, strict=True)]
-    return [Map(n, head + 1, found[n - 1][head].tolist()) for n in layers for head in heads]
+    if c.mean:
+        return [HeadMap(None, None, torch.stack(means).mean(0).tolist())]
+    if c.mean_heads:
+        return [HeadMap(layer, None, m.tolist()) for layer, m in zip(layers, means, strict=True)]
+    return [HeadMap(n, head + 1, found[n - 1][head].tolist()) for n in layers for head in heads]
 
 
-def habits(maps: Sequence[Map], special: Sequence[bool]) -> Table:
+def head_table(maps: Sequence[HeadMap], special: Sequence[bool]) -> Table:
     """What each head tends to look at, as mean shares of its weights."""
     rows = []
     for drawn in maps:
@@ -134,7 +143,7 @@ def habits(maps: Sequence[Map], special: Sequence[bool]) -> Table:
     return Table(
         columns=["layer", "head", *named],
         rows=rows,
-        numbers=named,
+        right_align=named,
         caption="share of the attention to the previous token, the same, the next and special "
         "symbols; tokens, exp(entropy): to how many it goes as if evenly",
     )

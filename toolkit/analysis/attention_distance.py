@@ -11,14 +11,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from toolkit.analysis.extract_attention import attention_maps
-from toolkit.analysis.kernels import shown
-from toolkit.analysis.read_text import batches
+from toolkit.analysis.kernels import with_progress
+from toolkit.analysis.read_text import batch_lines
 from toolkit.config.commands.plot import PlotConfig
-from toolkit.metrics.seed_summary import summary
+from toolkit.metrics.seed_summary import summarize
 from toolkit.reporting.tables import Table
 from toolkit.tasks.task import Learner
 
-NEAR = 4
+MAX_DISTANCE = 4
 """Tokens that are at most so far from each other are near."""
 
 
@@ -33,21 +33,21 @@ def concentration(
     total = weights.double()
     if padding is not None:
         total = total.masked_fill(padding[:, :, None], 0.0)
-    far = total.triu(NEAR + 1).sum((1, 2)) + total.tril(-NEAR - 1).sum((1, 2))
-    near = total.tril(NEAR).triu(-NEAR).sum((1, 2))
+    far = total.triu(MAX_DISTANCE + 1).sum((1, 2)) + total.tril(-MAX_DISTANCE - 1).sum((1, 2))
+    near = total.tril(MAX_DISTANCE).triu(-MAX_DISTANCE).sum((1, 2))
     return near / far
 
 
-def of_even_attention(tokens: int) -> float:
+def uniform_concentration(tokens: int) -> float:
     """C of a map of so many tokens, more than five, that all attend to all alike."""
-    near = (2 * NEAR + 1) * tokens - NEAR * (NEAR + 1)
+    near = (2 * MAX_DISTANCE + 1) * tokens - MAX_DISTANCE * (MAX_DISTANCE + 1)
     return near / (tokens * tokens - near)
 
 
-TOGETHER = 8  # sentences whose maps are held at a time
+BATCH_SIZE = 8  # sentences whose maps are held at a time
 
 
-class Near(NamedTuple):
+class AttentionLocality(NamedTuple):
     """C of one layer's mean map, over the sentences that are long enough; None without such."""
 
     checkpoint: str
@@ -66,7 +66,9 @@ class Near(NamedTuple):
     """Sentences without tokens that are far from each other, which do not count."""
 
 
-def near_of(path: str, learner: Learner, lines: Sequence[str], c: PlotConfig) -> list[Near]:
+def measure_locality(
+    path: str, learner: Learner, lines: Sequence[str], c: PlotConfig
+) -> list[AttentionLocality]:
     """Of the mean over layers and heads, then of each layer; of those that the options name."""
     found: dict[int | None, list[float]] = {None: []}
     even: list[float] = []
@@ -74,33 +76,37 @@ def near_of(path: str, learner: Learner, lines: Sequence[str], c: PlotConfig) ->
     def of_heads(weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B S T"]:
         return (weights[:, [h - 1 for h in c.heads]] if c.heads else weights).mean(1)
 
-    text = list(batches(learner, lines, TOGETHER))
-    for batch in shown(text, f"reading {c.sentences}"):
+    text = list(batch_lines(learner, lines, BATCH_SIZE))
+    for batch in with_progress(text, f"reading {c.sentences}"):
         padding = batch.inputs.padding
         assert padding is not None, "sentences that are read together say where they end"
         lengths = (~padding).sum(1)
-        long = lengths > NEAR + 1
-        even += [of_even_attention(tokens) for tokens in lengths[long].tolist()]
+        long = lengths > MAX_DISTANCE + 1
+        even += [uniform_concentration(tokens) for tokens in lengths[long].tolist()]
         every = dict(enumerate(attention_maps(learner.encoder, batch.inputs, of_heads), 1))
         layers = {layer: every[layer] for layer in c.layers or every}
         mean = torch.stack(list(layers.values())).mean(0)
         for layer, weights in [(None, mean), *layers.items()]:
             found.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
-    return [near(path, layer, values, even, len(lines)) for layer, values in found.items()]
+    return [
+        summarize_layer(path, layer, values, even, len(lines)) for layer, values in found.items()
+    ]
 
 
-def near(
+def summarize_layer(
     path: str, layer: int | None, values: Sequence[float], even: Sequence[float], lines: int
-) -> Near:
+) -> AttentionLocality:
     if not values:
-        return Near(path, layer, None, None, None, None, 0, lines)
-    over, share = summary(values), summary([1 - 1 / (1 + c) for c in values])
+        return AttentionLocality(path, layer, None, None, None, None, 0, lines)
+    over, share = summarize(values), summarize([1 - 1 / (1 + c) for c in values])
     spread = over.deviation if math.isfinite(over.mean) else None
-    alike = summary(even).mean
-    return Near(path, layer, over.mean, spread, share.mean, alike, over.n, lines - over.n)
+    alike = summarize(even).mean
+    return AttentionLocality(
+        path, layer, over.mean, spread, share.mean, alike, over.n, lines - over.n
+    )
 
 
-def table(found: Sequence[Near], *, several: bool) -> Table:
+def locality_table(found: Sequence[AttentionLocality], *, several: bool) -> Table:
     """A row for each layer; of several models, a row for each model and layer."""
     rows = [
         [
@@ -118,9 +124,9 @@ def table(found: Sequence[Near], *, several: bool) -> Table:
     return Table(
         columns=[*["checkpoint"] * several, "layer", "C", "deviation", "near", "even"],
         rows=rows,
-        together=("C", "deviation", "even"),
-        numbers=("deviation", "near"),
-        caption=f"C: attention to tokens at most {NEAR} away, over that to farther ones, mean over "
-        f"{first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; near: its share of "
-        f"all; even: C if all tokens were attended to alike",
+        shared_precision=("C", "deviation", "even"),
+        right_align=("deviation", "near"),
+        caption=f"C: attention to tokens at most {MAX_DISTANCE} away, over that to farther ones, "
+        f"mean over {first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; near: "
+        f"its share of all; even: C if all tokens were attended to alike",
     )

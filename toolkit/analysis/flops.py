@@ -23,19 +23,19 @@ from toolkit.config.sections import DataConfig
 from toolkit.data.loading.examples import Examples
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.synthetic import StandIn, vocabulary_of
+from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
-from toolkit.nn.layer_stack import Layers
+from toolkit.nn.layer_stack import LayerStack
 from toolkit.tasks.build import build_learner
-from toolkit.training.data import suited
+from toolkit.training.data import resolve_task
 from toolkit.training.device import to_device
-from toolkit.training.flop_counter import Operations, owned
+from toolkit.training.flop_counter import FlopCounter, attribute_flops
 
 META, CPU = torch.device("meta"), torch.device("cpu")
 BERT_VOCABULARY = 30522
 
 
-class Both(NamedTuple):
+class PassFlops(NamedTuple):
     """Operations of a micro-batch in both directions."""
 
     forward: int
@@ -47,7 +47,7 @@ class Flops(NamedTuple):
 
     run: RunConfig
     sizes: Sizes
-    parts: Mapping[str, Both]
+    parts: Mapping[str, PassFlops]
     """Name of a module -> what it costs without those inside it that have names of their own."""
     sentences: int
     """Of a micro-batch."""
@@ -55,35 +55,37 @@ class Flops(NamedTuple):
     """Of a sentence."""
     micro_batches: int
     """Of an update, over all ranks."""
-    done: int | None = None
+    completed_updates: int | None = None
     """Updates that the run has taken, where it is one that is saved."""
 
     @property
-    def batch(self) -> Both:
+    def batch(self) -> PassFlops:
         columns = zip(*self.parts.values(), strict=True)
-        return Both(*map(sum, columns))
+        return PassFlops(*map(sum, columns))
 
     @property
     def update(self) -> int:
         return sum(self.batch) * self.micro_batches
 
 
-def flops_of(run: RunConfig, sizes: Sizes, *, ranks: int = 1, done: int | None = None) -> Flops:
+def count_flops(
+    run: RunConfig, sizes: Sizes, *, ranks: int = 1, completed_updates: int | None = None
+) -> Flops:
     """Every sentence as long as the task lets it be, and as many as the batch options allow."""
-    examples = examples_of(run, sizes)
+    examples = build_examples(run, sizes)
     tokens = int(examples.lengths.max())
-    sentences = sentences_of(run.data, tokens)
+    sentences = sentences_per_batch(run.data, tokens)
     longest = np.flatnonzero(examples.lengths == tokens)
     batch = examples.collate(np.resize(longest, sentences), 1)
     micro_batches = ranks * run.training.micro_batches_per_rank(ranks)
-    parts = counted(run, sizes, batch)
-    return Flops(run, sizes, parts, sentences, tokens, micro_batches, done)
+    parts = count_batch(run, sizes, batch)
+    return Flops(run, sizes, parts, sentences, tokens, micro_batches, completed_updates)
 
 
-def examples_of(run: RunConfig, sizes: Sizes) -> Examples:
+def build_examples(run: RunConfig, sizes: Sizes) -> Examples:
     """Of a stand-in for text; of the run's own data, where the task learns from something else."""
-    task = suited(run.task, run.arch)
-    build: Any = TASKS[task.name].build
+    task = resolve_task(run.task, run.arch)
+    build: Any = TASKS[task.name].factory
 
     def of(folder: DataFolder) -> Examples:
         found: Examples = build.examples(
@@ -97,59 +99,61 @@ def examples_of(run: RunConfig, sizes: Sizes) -> Examples:
         return found
 
     try:
-        most = sentences_of(run.data, 1)
-        return of(StandIn(vocabulary_of(sizes.tokens), items=4 * min(most, 1 << 12)))
+        most = sentences_per_batch(run.data, 1)
+        return of(SyntheticFolder(synthetic_vocabulary(sizes.tokens), items=4 * min(most, 1 << 12)))
     except ToolkitError as error:
-        missing = [folder for folder in run.data.folders if not Path(folder).exists()]
-        if missing or not run.data.folders:
+        missing = [folder for folder in run.data.dirs if not Path(folder).exists()]
+        if missing or not run.data.dirs:
             raise ToolkitError(
                 f"task {task.name} must be given data of its own kind for its operations to be "
                 f"counted, but {', '.join(missing) or 'none'} is there: {error}"
             ) from error
-        return of(Corpora.open(*run.data.folders).of_epoch(1))
+        return of(Corpora.open(*run.data.dirs).for_epoch(1))
 
 
-def sentences_of(c: DataConfig, tokens: int) -> int:
+def sentences_per_batch(c: DataConfig, tokens: int) -> int:
     """As many as fill a micro-batch."""
     bounds = [c.batch_size] if c.batch_size else []
     bounds += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
     return min(bounds, default=32)
 
 
-def counted(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
+def count_batch(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, PassFlops]:
     """One micro-batch forward and backward; a model that looks at numbers gets some."""
     try:
-        return counted_on(META, run, sizes, batch)
+        return count_on_device(META, run, sizes, batch)
     except (RuntimeError, NotImplementedError):
-        return counted_on(CPU, run, sizes, batch)
+        return count_on_device(CPU, run, sizes, batch)
 
 
-def counted_on(device: torch.device, run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, Both]:
-    criterion = CRITERIA[run.criterion.name].build(run.criterion.config)
+def count_on_device(
+    device: torch.device, run: RunConfig, sizes: Sizes, batch: Any
+) -> dict[str, PassFlops]:
+    criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     with device:
         learner = build_learner(run.arch, run.task, sizes).train()
-    operations = Operations()
-    with operations, owned(operations, parts_of(learner)):
+    operations = FlopCounter()
+    with operations, attribute_flops(operations, list_parts(learner)):
         totals = criterion(learner(to_device(batch, device)))
         forward = Counter(operations.by_owner)
         torch.stack(list(totals.values())).sum().backward()
     both = operations.by_owner
-    return {name: Both(forward[name], both[name] - forward[name]) for name in both}
+    return {name: PassFlops(forward[name], both[name] - forward[name]) for name in both}
 
 
-def parts_of(learner: nn.Module) -> dict[str, nn.Module]:
+def list_parts(learner: nn.Module) -> dict[str, nn.Module]:
     """The layers of every stack and what each is made of; the rest as it stands beside them."""
-    return dict(_parts(learner, ""))
+    return dict(_walk_parts(learner, ""))
 
 
-def _parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+def _walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
     for name, child in module.named_children():
-        if isinstance(child, Layers):
+        if isinstance(child, LayerStack):
             for number, layer in child.named_children():
                 yield f"{prefix}{name}.{number}", layer
                 for inner, part in layer.named_children():
                     yield f"{prefix}{name}.{number}.{inner}", part
-        elif not prefix or any(isinstance(inner, Layers) for inner in child.modules()):
-            yield from _parts(child, f"{prefix}{name}.")
+        elif not prefix or any(isinstance(inner, LayerStack) for inner in child.modules()):
+            yield from _walk_parts(child, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", child

@@ -8,64 +8,66 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.analysis.flops import BERT_VOCABULARY, Both, Flops, flops_of
+from toolkit.analysis.flops import BERT_VOCABULARY, Flops, PassFlops, count_flops
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import STATE, read_config, read_json
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.inspect import CountConfig
-from toolkit.config.help import columns
+from toolkit.config.commands.inspect import FlopsConfig
+from toolkit.config.help import format_columns
 from toolkit.config.run import RunConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Cell, Table
-from toolkit.training.data import sizes_of
+from toolkit.training.data import to_sizes
 
 LAYER = re.compile(r"(?P<stack>.*)\.(?P<number>\d+)(?P<inner>\..+)?")
 MILLION = 1e6
 
 
-class Row(NamedTuple):
+class PartRow(NamedTuple):
     """One part of the model, or several alike."""
 
     name: str
-    each: Both
+    each: PassFlops
     alike: int
-    inner: tuple[tuple[str, Both], ...] = ()
+    inner: tuple[tuple[str, PassFlops], ...] = ()
     """What a layer is made of."""
 
 
-def of_checkpoint(folder: Path) -> Flops:
+def checkpoint_flops(folder: Path) -> Flops:
     """A saved run's, by its own options."""
     run, sizes = read_config(folder)
     listed = manifest.read(folder)
     state = read_json(folder / STATE) if STATE in listed["files"] else {}
-    return flops_of(run, sizes, ranks=int(state.get("ranks", 1)), done=listed.get("update"))
+    return count_flops(
+        run, sizes, ranks=int(state.get("ranks", 1)), completed_updates=listed.get("update")
+    )
 
 
-def of_run(run: RunConfig, c: CountConfig) -> Flops:
+def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
     """That of options alone; data, where there are some, say how many symbols there are."""
-    if not run.data.folders:
-        return flops_of(run, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY))
+    if not run.data.dirs:
+        return count_flops(run, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY))
     if c.vocabulary_size:
         raise ToolkitError(
             f"--vocabulary-size must be left out where data are given, but is "
-            f"{c.vocabulary_size}: {' '.join(run.data.folders)} have a vocabulary."
+            f"{c.vocabulary_size}: {' '.join(run.data.dirs)} have a vocabulary."
         )
-    return flops_of(run, sizes_of(Corpora.open(*run.data.folders).all))
+    return count_flops(run, to_sizes(Corpora.open(*run.data.dirs).all))
 
 
-def show(found: Flops, output: Output) -> None:
+def print_flops(found: Flops, output: Output) -> None:
     """The table of the parts, then what an update and the run cost."""
     for name, both in found.parts.items():
         each = {key: value / found.sentences for key, value in both._asdict().items()}
         output.write("part", {"part": name, **each})
-    output.write("flops", figures(found))
-    table(found).print(output.terminal)
-    print(columns(facts(found).items()), file=output.people)
+    output.write("flops", flops_record(found))
+    flops_table(found).print(output.console)
+    print(format_columns(describe_flops(found).items()), file=output.text_stream)
 
 
-def figures(found: Flops) -> dict[str, Any]:
+def flops_record(found: Flops) -> dict[str, Any]:
     run = found.run
     return {
         "architecture": run.arch.name,
@@ -79,73 +81,78 @@ def figures(found: Flops) -> dict[str, Any]:
         "update": found.update,
         "updates": run.training.max_update,
         "run": None if run.training.max_update is None else found.update * run.training.max_update,
-        "done": found.done,
+        "done": found.completed_updates,
     }
 
 
-def facts(found: Flops) -> dict[str, str]:
+def describe_flops(found: Flops) -> dict[str, str]:
     """The same for people."""
-    told, run = figures(found), found.run
+    told, run = flops_record(found), found.run
     many = f"{found.micro_batches} x " if found.micro_batches > 1 else ""
     known = {
         "model": f"{run.arch.name}, {run.task.name}, {found.sizes.tokens:,} symbols",
         "update": f"{many}{found.sentences:,} sentences of {found.tokens:,} tokens: "
         f"{found.update:.2e} FLOP forward and backward",
     }
-    if found.done:
-        known["so far"] = f"{found.done:,} updates: {found.done * found.update:.2e} FLOP"
+    if found.completed_updates:
+        known["so far"] = (
+            f"{found.completed_updates:,} updates: {found.completed_updates * found.update:.2e} "
+            "FLOP"
+        )
     if told["run"]:
         known["run"] = f"{told['updates']:,} updates: {told['run']:.2e} FLOP"
-    elif not found.done:
+    elif not found.completed_updates:
         known["run"] = "give --max-update for that of all updates"
     return known
 
 
-def table(found: Flops) -> Table:
+def flops_table(found: Flops) -> Table:
     """Million operations of a sentence, layers that are alike together."""
     cells: list[list[Cell]] = []
-    for row in rows(found.parts):
+    for row in part_rows(found.parts):
         share = sum(row.each) * row.alike / sum(found.batch)
-        cells.append([row.name, *each(row.each, found), f"{share:.1%}"])
-        cells += [[f"  {name}", *each(both, found), ""] for name, both in row.inner]
+        cells.append([row.name, *millions_per_sentence(row.each, found), f"{share:.1%}"])
+        cells += [
+            [f"  {name}", *millions_per_sentence(both, found), ""] for name, both in row.inner
+        ]
     return Table(
         columns=("part", "forward", "backward", "share"),
-        rows=[*cells, ["all", *each(found.batch, found), "100.0%"]],
-        together=("forward", "backward"),
-        numbers=("share",),
+        rows=[*cells, ["all", *millions_per_sentence(found.batch, found), "100.0%"]],
+        shared_precision=("forward", "backward"),
+        right_align=("share",),
         caption=f"million operations for a sentence of {found.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )
 
 
-def each(both: Both, found: Flops) -> list[float]:
+def millions_per_sentence(both: PassFlops, found: Flops) -> list[float]:
     """Millions for a sentence, forward and backward."""
     return [operations / found.sentences / MILLION for operations in both]
 
 
-def rows(parts: Mapping[str, Both]) -> Iterator[Row]:
+def part_rows(parts: Mapping[str, PassFlops]) -> Iterator[PartRow]:
     """A row for each part, those of a layer below it, and one for all layers alike in a row."""
-    for layers in stretches(parts).values():
+    for layers in group_layers(parts).values():
         for (each, inner), alike in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
             same = list(alike)
             first, last = same[0].name, same[-1].name.rpartition(" ")[2]
             several = f"{first.replace(' layer ', ' layers ')} to {last}, each"
-            yield Row(first if len(same) == 1 else several, each, len(same), inner)
+            yield PartRow(first if len(same) == 1 else several, each, len(same), inner)
 
 
-def stretches(parts: Mapping[str, Both]) -> dict[str, list[Row]]:
+def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
     """Stack -> its layers, each with all that it is made of; other parts stand alone."""
-    found: dict[str, dict[str, Row]] = {}
+    found: dict[str, dict[str, PartRow]] = {}
     for name, both in parts.items():
         match = LAYER.fullmatch(name)
         if not match:
-            found[name] = {name: Row(name or "between the parts", both, 1)}
+            found[name] = {name: PartRow(name or "between the parts", both, 1)}
             continue
         stack, number, inner = match.group("stack", "number", "inner")
         layers = found.setdefault(stack, {})
         told = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
-        before = layers.get(number, Row(told, Both(0, 0), 1))
+        before = layers.get(number, PartRow(told, PassFlops(0, 0), 1))
         more = ((inner[1:], both),) if inner else ()
-        each = Both(*(a + b for a, b in zip(before.each, both, strict=True)))
-        layers[number] = Row(told, each, 1, (*before.inner, *more))
+        each = PassFlops(*(a + b for a, b in zip(before.each, both, strict=True)))
+        layers[number] = PartRow(told, each, 1, (*before.inner, *more))
     return {name: list(layers.values()) for name, layers in found.items()}

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from toolkit.reporting.tables import Cell, Table
 
-NARROWEST = 3  # offsets either side that a table shows on any terminal
+MIN_RADIUS = 3  # offsets either side that a table shows on any terminal
 NUMBER_WIDTH = 8  # columns of a terminal that one number takes
-OTHERS_WIDTH = 34  # columns of a terminal for layer, kernel and head
+LABELS_WIDTH = 34  # columns of a terminal for layer, kernel and head
 
 
 class KernelRows(NamedTuple):
@@ -22,7 +22,7 @@ class KernelRows(NamedTuple):
     by: str
     """What has a row: head or channel."""
     offsets: Sequence[int]
-    """j - i, of the key from the query; of a convolution, of the neighbour."""
+    """j - i, of the key from the query; of a convolution, of the neighbor."""
     mean: Sequence[Sequence[float]]
     """A row's number for each offset; where that depends on the text, its mean over the tokens."""
     deviation: Sequence[Sequence[float]] | None
@@ -31,7 +31,7 @@ class KernelRows(NamedTuple):
     numbers: Sequence[int] = ()
     """Which heads or channels the rows are, from 1; empty for all."""
 
-    def of_heads(self, heads: Sequence[int]) -> KernelRows:
+    def select_heads(self, heads: Sequence[int]) -> KernelRows:
         """These heads alone; a kernel by channel has none and stays."""
         if self.by != "head":
             return self
@@ -46,7 +46,7 @@ class KernelRows(NamedTuple):
     def heads(self) -> Sequence[int]:
         return self.numbers or range(1, len(self.mean) + 1)
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """As JSON."""
         deviation = None if self.deviation is None else list(self.deviation)
         return {
@@ -59,7 +59,7 @@ class KernelRows(NamedTuple):
             "deviation": deviation,
         }
 
-    def within(self, radius: int) -> KernelRows:
+    def crop(self, radius: int) -> KernelRows:
         """Without the offsets that lie farther away."""
         kept = [place for place, offset in enumerate(self.offsets) if abs(offset) <= radius]
 
@@ -71,22 +71,26 @@ class KernelRows(NamedTuple):
         return self._replace(offsets=offsets, mean=cut(self.mean), deviation=deviation)
 
 
-def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
+def kernel_table(kernels: Iterable[KernelRows], width: int | None) -> Table:
     """A row for each head, a column for each offset, the farthest left out where it is narrow.
 
     Of a kernel with a row for each channel, how many channels look most at each offset.
     """
     found = list(kernels)
     radius = max((max(kernel.offsets) for kernel in found), default=0)
-    fitting = radius if width is None else (width - OTHERS_WIDTH) // NUMBER_WIDTH // 2
-    offsets = range(-max(NARROWEST, min(radius, fitting)), max(NARROWEST, min(radius, fitting)) + 1)
+    fitting = radius if width is None else (width - LABELS_WIDTH) // NUMBER_WIDTH // 2
+    offsets = range(
+        -max(MIN_RADIUS, min(radius, fitting)), max(MIN_RADIUS, min(radius, fitting)) + 1
+    )
     rows: list[list[Cell]] = []
     for kernel in found:
-        shown = kernel.mean if kernel.by == "head" else [strongest(kernel)]
+        shown = kernel.mean if kernel.by == "head" else [count_peaks(kernel)]
         for number, row in zip(kernel.heads, shown, strict=False):
             cells = dict(zip(kernel.offsets, row, strict=True))
             who = str(number) if kernel.by == "head" else "channels"
-            rows.append([kernel.layer, kernel.name, who, *(text(cells.get(o)) for o in offsets)])
+            rows.append(
+                [kernel.layer, kernel.name, who, *(format_number(cells.get(o)) for o in offsets)]
+            )
     channels = any(kernel.by == "channel" for kernel in found)
     counted = "; for channels, how many look most at each" if channels else ""
     beyond = radius > max(offsets)
@@ -95,16 +99,16 @@ def table(kernels: Iterable[KernelRows], width: int | None) -> Table:
     return Table(
         columns=["layer", "kernel", "head", *names],
         rows=rows,
-        numbers=names,
+        right_align=names,
         caption=f"what each head adds for a token at each offset{counted}{left_out}",
     )
 
 
-def text(number: float | int | None) -> str:
+def format_number(number: float | int | None) -> str:
     return "" if number is None else f"{number:.3f}" if isinstance(number, float) else str(number)
 
 
-def strongest(kernel: KernelRows) -> list[int]:
+def count_peaks(kernel: KernelRows) -> list[int]:
     """For each offset, how many rows have their number of largest size there."""
     counts = [0] * len(kernel.offsets)
     for row in kernel.mean:

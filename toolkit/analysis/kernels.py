@@ -1,15 +1,15 @@
-"""toolkit-plot kernels: what trained models have learnt about offsets, drawn and as numbers."""
+"""toolkit-plot kernels: what trained models have learned about offsets, drawn and as numbers."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
 
-from toolkit.analysis.extract_kernels import Text, learnt_kernels
-from toolkit.analysis.kernel_table import KernelRows, table
-from toolkit.analysis.plots.kernels import draw
-from toolkit.analysis.plots.style import save
-from toolkit.analysis.read_text import batches, loaded, read_lines
+from toolkit.analysis.extract_kernels import TextBatch, extract_kernels
+from toolkit.analysis.kernel_table import KernelRows, kernel_table
+from toolkit.analysis.plots.kernels import draw_kernels
+from toolkit.analysis.plots.style import save_figure
+from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.reporting.json_output import Output
@@ -20,59 +20,64 @@ def kernels(c: PlotConfig) -> None:
     """Draw, print and write the kernels of every checkpoint."""
     lines = read_lines(c.sentences) if c.sentences else []
     with Output(c.json) as output:
-        found = {path: kernels_of(path, lines, c) for path in c.path}
-        for path, learnt in found.items():
-            for kernel in learnt:
-                output.write("kernel", {"checkpoint": path, **kernel.record()})
-            show(path, learnt, output, several=len(found) > 1)
-        save(draw({path: chosen(learnt, c) for path, learnt in found.items()}, c.title), c.picture)
-        print(c.picture, file=output.people)
+        found = {path: load_kernels(path, lines, c) for path in c.path}
+        for path, learned in found.items():
+            for kernel in learned:
+                output.write("kernel", {"checkpoint": path, **kernel.to_record()})
+            print_table(path, learned, output, several=len(found) > 1)
+        save_figure(
+            draw_kernels(
+                {path: kernels_to_draw(learned, c) for path, learned in found.items()}, c.title
+            ),
+            c.output_file,
+        )
+        print(c.output_file, file=output.text_stream)
 
 
-def kernels_of(path: str, lines: Sequence[str], c: PlotConfig) -> list[KernelRows]:
+def load_kernels(path: str, lines: Sequence[str], c: PlotConfig) -> list[KernelRows]:
     """Those that the options ask for; what is left out is told."""
-    learner = loaded(path, c.device)
-    text = list(batches(learner, lines))
-    learnt = learnt_kernels(learner.encoder, shown(text, f"reading {c.sentences}"))
-    if not learnt.kernels and not learnt.unknown:
+    learner = load_reader(path, c.device)
+    text = list(batch_lines(learner, lines))
+    learned = extract_kernels(learner.encoder, with_progress(text, f"reading {c.sentences}"))
+    if not learned.kernels and not learned.undetermined:
         raise ToolkitError(
             f"a model must have kernels of the offset for its kernels to be drawn, but that of "
             f"{path} has none. Draw one whose attention has some, such as composite_bert, or its "
             f"maps by toolkit-plot attention."
         )
-    if learnt.unknown:
-        names = " and ".join(learnt.unknown)
+    if learned.undetermined:
+        names = " and ".join(learned.undetermined)
         hint = "Give text by --sentences FILE"
-        if not learnt.kernels:
+        if not learned.kernels:
             raise ToolkitError(
                 f"the {names} kernels of {path} depend on what is read, so that text must be "
                 f"given, but is not. {hint}."
             )
         print(f"{names} kernels depend on what is read. {hint} to see them too.", file=sys.stderr)
-    return wanted(learnt.kernels, path, c)
+    return select_kernels(learned.kernels, path, c)
 
 
-def shown(text: Sequence[Text], what: str) -> Iterator[Text]:
+def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
     """The batches, while somebody is told how far they are."""
-    with Work(what, sum(len(batch.counted) for batch in text), "sentences") as work:
+    with Work(what, sum(len(batch.included) for batch in text), "sentences") as work:
         for batch in text:
             yield batch
-            work.advance(len(batch.counted))
+            work.advance(len(batch.included))
 
 
-def wanted(found: Sequence[KernelRows], path: str, c: PlotConfig) -> list[KernelRows]:
+def select_kernels(found: Sequence[KernelRows], path: str, c: PlotConfig) -> list[KernelRows]:
     """The layers and heads that the options name, up to the radius."""
     known = sorted({kernel.layer for kernel in found})
-    refuse_unknown("layers", c.layers, known, path)
+    check_selection("layers", c.layers, known, path)
     by_head = [kernel for kernel in found if kernel.by == "head"]
-    refuse_unknown(
+    check_selection(
         "heads", c.heads, range(1, max((len(k.mean) for k in by_head), default=0) + 1), path
     )
-    kept = [kernel.within(c.radius) for kernel in found if kernel.layer in (c.layers or known)]
-    return [kernel.of_heads(c.heads) if c.heads else kernel for kernel in kept]
+    kept = [kernel.crop(c.radius) for kernel in found if kernel.layer in (c.layers or known)]
+    return [kernel.select_heads(c.heads) if c.heads else kernel for kernel in kept]
 
 
-def refuse_unknown(option: str, asked: Sequence[int], known: Sequence[int], path: str) -> None:
+def check_selection(option: str, asked: Sequence[int], known: Sequence[int], path: str) -> None:
     unknown = sorted(set(asked) - set(known))
     if unknown and known:
         raise ToolkitError(
@@ -81,15 +86,15 @@ def refuse_unknown(option: str, asked: Sequence[int], known: Sequence[int], path
         )
 
 
-def chosen(found: Sequence[KernelRows], c: PlotConfig) -> list[KernelRows]:
+def kernels_to_draw(found: Sequence[KernelRows], c: PlotConfig) -> list[KernelRows]:
     """What is drawn: of kernels by channel the last layer alone, unless layers were named."""
     deepest = max((kernel.layer for kernel in found if kernel.by == "channel"), default=0)
     return [k for k in found if k.by == "head" or c.layers or k.layer == deepest]
 
 
-def show(path: str, found: Sequence[KernelRows], output: Output, *, several: bool) -> None:
+def print_table(path: str, found: Sequence[KernelRows], output: Output, *, several: bool) -> None:
     """The numbers for people."""
-    terminal = output.terminal
+    terminal = output.console
     if several:
         terminal.print(path, markup=False, highlight=False, soft_wrap=True)
-    table(found, terminal.width if terminal.is_terminal else None).print(terminal)
+    kernel_table(found, terminal.width if terminal.is_terminal else None).print(terminal)

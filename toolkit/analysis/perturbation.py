@@ -11,9 +11,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.analysis.plots.perturbation import Difference, draw
-from toolkit.analysis.plots.style import save
-from toolkit.analysis.read_text import limit, loaded, marked, read_lines
+from toolkit.analysis.plots.perturbation import VectorDifference, draw_differences
+from toolkit.analysis.plots.style import save_figure
+from toolkit.analysis.read_text import (
+    encode_with_special_tokens,
+    load_reader,
+    max_length,
+    read_lines,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.models.interface import Inputs
@@ -36,63 +41,70 @@ def perturbation(c: PlotConfig) -> None:
                 f"--sentences must hold at least two sentences to compare, but {c.sentences} holds "
                 f"{len(lines)}. Write one a line, the one to compare with first."
             )
-        found = [one for path in c.path for one in differences(loaded(path, c.device), lines, path)]
+        found = [
+            one
+            for path in c.path
+            for one in compare_sentences(load_reader(path, c.device), lines, path)
+        ]
         for one in found:
             output.write("difference", one._asdict())
         for number, line in enumerate(lines, 1):
-            output.terminal.print(f"{number}  {line}", markup=False, highlight=False)
+            output.console.print(f"{number}  {line}", markup=False, highlight=False)
         names = dict(zip(c.path, short_names(c.path), strict=True))
         shown = [one._replace(checkpoint=names[one.checkpoint]) for one in found]
-        table(shown, list(names.values())).print(output.terminal)
-        save(draw(shown, c.title), c.picture)
-        print(c.picture, file=output.people)
+        difference_table(shown, list(names.values())).print(output.console)
+        save_figure(draw_differences(shown, c.title), c.output_file)
+        print(c.output_file, file=output.text_stream)
 
 
-def differences(learner: Learner, lines: Sequence[str], path: str) -> Iterator[Difference]:
+def compare_sentences(
+    learner: Learner, lines: Sequence[str], path: str
+) -> Iterator[VectorDifference]:
     """Words of the first sentence in each of the others; [CLS] of every pair."""
-    vectors = [vectors_of(learner, line) for line in lines]
+    vectors = [compute_vectors(learner, line) for line in lines]
     for number in range(1, len(lines)):
         for word in vectors[0]:
             if word != CLS and word in vectors[number]:
-                yield difference(vectors, (0, number), word, path)
+                yield compare_vectors(vectors, (0, number), word, path)
     for pair in combinations(range(len(lines)), 2):
-        yield difference(vectors, pair, CLS, path)
+        yield compare_vectors(vectors, pair, CLS, path)
 
 
-def difference(
+def compare_vectors(
     vectors: Sequence[Vectors], pair: tuple[int, int], word: str, path: str
-) -> Difference:
+) -> VectorDifference:
     """d = |v - w| / min(|v|, |w|) and arccos(v . w / |v| |w|) (TACO, figure 1)."""
     v, w = (vectors[number][word].double() for number in pair)
     lengths = v.norm(), w.norm()
     cosine = (v @ w / (lengths[0] * lengths[1])).clamp(-1, 1)
     sentences = (pair[0] + 1, pair[1] + 1)
     distance = ((v - w).norm() / min(lengths)).item()
-    return Difference(path, sentences, word, distance, cosine.arccos().rad2deg().item())
+    return VectorDifference(path, sentences, word, distance, cosine.arccos().rad2deg().item())
 
 
 @torch.no_grad()
-def vectors_of(learner: Learner, line: str) -> Vectors:
+def compute_vectors(learner: Learner, line: str) -> Vectors:
     """The last layer's vectors; that of a word is the mean over its pieces."""
-    ids = marked(learner, line)
-    if len(ids) > limit(learner):
+    ids = encode_with_special_tokens(learner, line)
+    if len(ids) > max_length(learner):
         raise ToolkitError(
-            f"a sentence must have at most {limit(learner)} tokens for this model, but this has "
+            f"a sentence must have at most {max_length(learner)} tokens for this model, but this "
+            "has "
             f"{len(ids)}: {line[:60]!r}. Shorten it."
         )
     encoder: Any = learner.encoder
-    tokens = torch.tensor([ids], device=encoder.words.weight.device)
+    tokens = torch.tensor([ids], device=encoder.token_embedding.weight.device)
     states = learner.encoder(Inputs(tokens)).states[0].float().cpu()
     found: Vectors = {CLS: states[0]}
-    for name, places in words_of(learner.codec, ids):
+    for name, places in split_words(learner.tokenizer, ids):
         count = sum(known.split(" ")[0] == name for known in found)
         found[name if count == 0 else f"{name} ({count + 1})"] = states[places].mean(0)
     return found
 
 
-def words_of(codec: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+def split_words(tokenizer: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
     """Each word without capitals and the places of its pieces, both without punctuation around."""
-    vocabulary = codec.vocabulary
+    vocabulary = tokenizer.vocabulary
     words: list[list[int]] = []
     for place, i in enumerate(ids):
         if i in vocabulary.special:
@@ -102,7 +114,7 @@ def words_of(codec: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
         words[-1].append(place)
 
     def bare(places: Sequence[int]) -> str:
-        return codec.decode([ids[p] for p in places]).strip().lower().strip(string.punctuation)
+        return tokenizer.decode([ids[p] for p in places]).strip().lower().strip(string.punctuation)
 
     for word in words:
         named = [place for place in word if bare([place])]
@@ -111,7 +123,7 @@ def words_of(codec: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
             yield bare(whole), whole
 
 
-def table(found: Sequence[Difference], paths: Sequence[str]) -> Table:
+def difference_table(found: Sequence[VectorDifference], paths: Sequence[str]) -> Table:
     """A row for each word of each pair, two columns for each checkpoint."""
     rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in found:

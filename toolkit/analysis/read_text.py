@@ -8,27 +8,27 @@ from typing import Any
 
 import torch
 
-from toolkit.analysis.extract_kernels import Text
+from toolkit.analysis.extract_kernels import TextBatch
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Inputs
-from toolkit.tasks.capabilities import Writer
+from toolkit.tasks.capabilities import SupportsGeneration
 from toolkit.tasks.task import Learner
 
-BATCH = 32  # sentences that go through the encoder together
-LONGEST = 512  # tokens of a line that are read; an absolute table may allow fewer
+BATCH_SIZE = 32  # sentences that go through the encoder together
+MAX_TOKENS = 512  # tokens of a line that are read; an absolute table may allow fewer
 
 
-def loaded(path: str, device: str) -> Learner:
+def load_reader(path: str, device: str) -> Learner:
     """The learner of a checkpoint, on the device that the options name."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     learner = load_checkpoint(path)
-    if getattr(learner.encoder, "reads_words", False):
+    if getattr(learner.encoder, "is_word_level", False):
         raise ToolkitError(
             f"a model must read plain text to be shown some, but that of {path} reads words with "
             f"their spellings at a fixed length. Draw one that reads pieces of words."
         )
-    if isinstance(learner.encoder, Writer):
+    if isinstance(learner.encoder, SupportsGeneration):
         raise ToolkitError(
             f"a model must read alone to be shown text, but that of {path} writes. Draw one of "
             f"another task than translation and language_modeling."
@@ -54,25 +54,30 @@ def read_lines(path: str) -> list[str]:
     return found
 
 
-def marked(learner: Learner, sentence: str) -> list[int]:
+def encode_with_special_tokens(learner: Learner, sentence: str) -> list[int]:
     """[CLS] sentence [SEP]; special symbols in the text stand for themselves."""
-    words = learner.codec.vocabulary
-    found: list[int] = [words.cls, *learner.codec.encode_marked(sentence), words.sep]
+    words = learner.tokenizer.vocabulary
+    found: list[int] = [words.cls, *learner.tokenizer.encode_parsing_special(sentence), words.sep]
     return found
 
 
-def limit(learner: Learner) -> int:
+def max_length(learner: Learner) -> int:
     encoder: Any = learner.encoder
-    return min(LONGEST, encoder.max_positions or LONGEST)
+    return min(MAX_TOKENS, encoder.max_positions or MAX_TOKENS)
 
 
-def batches(learner: Learner, lines: Sequence[str], size: int = BATCH) -> Iterator[Text]:
-    """Neighbours in length together; the tokens that count are those of the text itself."""
-    words = learner.codec.vocabulary
+def batch_lines(
+    learner: Learner, lines: Sequence[str], size: int = BATCH_SIZE
+) -> Iterator[TextBatch]:
+    """Neighbors in length together; the tokens that count are those of the text itself."""
+    words = learner.tokenizer.vocabulary
     device = learner.encoder.get_parameter(
         next(iter(dict(learner.encoder.named_parameters())))
     ).device
-    coded = sorted((marked(learner, line)[: limit(learner)] for line in lines), key=len)
+    coded = sorted(
+        (encode_with_special_tokens(learner, line)[: max_length(learner)] for line in lines),
+        key=len,
+    )
     special = torch.tensor(words.special)
     for first in range(0, len(coded), size):
         some = [torch.tensor(ids) for ids in coded[first : first + size]]
@@ -81,4 +86,4 @@ def batches(learner: Learner, lines: Sequence[str], size: int = BATCH) -> Iterat
         padding = torch.arange(tokens.shape[1]) >= lengths[:, None]
         counted = ~padding & ~torch.isin(tokens, special)
         inputs = Inputs(tokens=tokens.to(device), padding=padding.to(device))
-        yield Text(inputs, counted.to(device))
+        yield TextBatch(inputs, counted.to(device))

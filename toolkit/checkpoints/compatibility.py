@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
-def refuse_unsuited(data: Codec, folder: str, model: Codec, path: str = "the checkpoint") -> None:
+def check_data_matches_checkpoint(
+    data: Tokenizer, folder: str, model: Tokenizer, path: str = "the checkpoint"
+) -> None:
     """Raise a ToolkitError where the answers to data in `folder` would mean nothing.
 
     A joined vocabulary serves both directions, so that languages are compared beside it; names
@@ -16,11 +18,11 @@ def refuse_unsuited(data: Codec, folder: str, model: Codec, path: str = "the che
     if model.fingerprint != data.fingerprint:
         raise ToolkitError(
             f"the data must have the vocabulary of {path}, but that of {folder} differs. Run "
-            f"toolkit-preprocess with --codec-from {path}."
+            f"toolkit-preprocess with --tokenizer-from {path}."
         )
-    if isinstance(data, ParallelCodec) and data.reverses(model):
+    if isinstance(data, ParallelTokenizer) and data.reverses(model):
         raise ToolkitError(
             f"the data must be {data.reverse} as {path} is, but those of {folder} are "
-            f"{data.languages}. Run toolkit-preprocess with --codec-from {path}, --source-lang "
+            f"{data.languages}. Run toolkit-preprocess with --tokenizer-from {path}, --source-lang "
             f"{data.target_lang} and --target-lang {data.source_lang}."
         )

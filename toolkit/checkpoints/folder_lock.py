@@ -31,7 +31,7 @@ _holders: Counter[Path] = Counter()
 """Locked file -> how often this process holds it."""
 
 
-class Lock:
+class FolderLock:
     """Held from `acquire` to `release`, or as long as this object; a process may hold it twice."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,9 +42,9 @@ class Lock:
         """Raise ToolkitError where another process holds it."""
         path = self.folder.resolve() / NAME
         if path not in _held:
-            _held[path] = descriptor = opened(path)
+            _held[path] = descriptor = open_locked(path)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(ourselves()).encode(), 0)
+            os.pwrite(descriptor, json.dumps(describe_own_process()).encode(), 0)
         _holders[path] += 1
         self._end = weakref.finalize(self, release, path)
 
@@ -62,27 +62,29 @@ def release(path: Path) -> None:
         os.close(_held.pop(path))
 
 
-def opened(path: Path) -> int:
+def open_locked(path: Path) -> int:
     """The file's descriptor, locked; opened again where its last holder has just removed it."""
     while True:
-        before = holder(path)
+        before = read_holder(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            kernel_decides = locked(descriptor)
+            kernel_decides = try_flock(descriptor)
         except BlockingIOError:
             os.close(descriptor)
-            raise refusal(path, holder(path) or {}) from None
-        if not kernel_decides and before and alive(before):
+            raise locked_error(path, read_holder(path) or {}) from None
+        if not kernel_decides and before and is_alive(before):
             os.close(descriptor)
-            raise refusal(path, before, f" If it is gone, remove {path}.")
+            raise locked_error(path, before, f" If it is gone, remove {path}.")
         if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
             if before:
-                log.warning("%s: took the save folder over from %s, gone.", path, named(before))
+                log.warning(
+                    "%s: took the save folder over from %s, gone.", path, format_holder(before)
+                )
             return descriptor
         os.close(descriptor)
 
 
-def locked(descriptor: int) -> bool:
+def try_flock(descriptor: int) -> bool:
     """Take the kernel's lock; False where the file system has none."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,12 +95,12 @@ def locked(descriptor: int) -> bool:
     return True
 
 
-def ourselves() -> dict[str, Any]:
+def describe_own_process() -> dict[str, Any]:
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     return {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
 
 
-def holder(path: Path) -> dict[str, Any] | None:
+def read_holder(path: Path) -> dict[str, Any] | None:
     """What the file says about its process; None where it says nothing, or is not there."""
     try:
         found = json.loads(path.read_text("utf-8"))
@@ -107,7 +109,7 @@ def holder(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and isinstance(found.get("pid"), int) else None
 
 
-def alive(found: dict[str, Any]) -> bool:
+def is_alive(found: dict[str, Any]) -> bool:
     """Whether a process is there; one on another host cannot be seen and counts as there."""
     if found.get("host") != socket.gethostname():
         return True
@@ -120,24 +122,24 @@ def alive(found: dict[str, Any]) -> bool:
     return found["pid"] != os.getpid()
 
 
-def named(found: dict[str, Any]) -> str:
+def format_holder(found: dict[str, Any]) -> str:
     if not found:
         return "another process"
     return f"process {found['pid']} on {found.get('host')} (since {found.get('since')})"
 
 
-def refusal(path: Path, found: dict[str, Any], remedy: str = "") -> ToolkitError:
+def locked_error(path: Path, found: dict[str, Any], remedy: str = "") -> ToolkitError:
     return ToolkitError(
         f"checkpoint.save_dir must belong to one run at a time, but in {path.parent} trains "
-        f"{named(found)}. Wait for it, end it, or choose another --save-dir.{remedy}"
+        f"{format_holder(found)}. Wait for it, end it, or choose another --save-dir.{remedy}"
     )
 
 
-def forget() -> None:
+def close_inherited() -> None:
     """A forked process, such as a data worker, is not the holder and must not outlive it as one."""
     for descriptor in _held.values():
         os.close(descriptor)
     _held.clear()
 
 
-os.register_at_fork(after_in_child=forget)
+os.register_at_fork(after_in_child=close_inherited)

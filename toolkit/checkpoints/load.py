@@ -18,9 +18,9 @@ from toolkit.common import json_files, plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import from_dict, plugins_of, to_dict
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.distributed.fsdp import local, own_rows
+from toolkit.config.serialize import describe_run_plugins, from_dict, to_dict
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.distributed.fsdp import local_rows, to_local
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.task import Learner
@@ -28,7 +28,7 @@ from toolkit.tasks.task import Learner
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 AVERAGE = "average.safetensors"
 """The moving average of the weights, where a run keeps one: what it validates and others use."""
-SPARE = "spare.safetensors"
+EXTRA_FILE = "extra.safetensors"
 """What a converted model has beside its learner's weights; --finetune-from looks here too."""
 STATE, CONFIG = "state.json", "config.json"
 
@@ -36,19 +36,19 @@ STATE, CONFIG = "state.json", "config.json"
 def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
     """The learner of a checkpoint, or of the best one in a save folder, ready to call.
 
-    It is in evaluation mode and brings its codec; no data folder is needed. `weights` is auto,
+    It is in evaluation mode and brings its tokenizer; no data folder is needed. `weights` is auto,
     trained or average: auto is the moving average where the run kept one, which is also what it
     validated.
     """
-    folder = find(Path(path))
+    folder = find_checkpoint(Path(path))
     config, sizes = read_config(folder)
     learner = build_learner(config.arch, config.task, sizes)
     load_weights(folder, learner, file=weights_file(folder, weights))
-    learner.codec = Codec.load(folder)
+    learner.tokenizer = Tokenizer.load(folder)
     return learner.eval()
 
 
-def find(path: Path) -> Path:
+def find_checkpoint(path: Path) -> Path:
     """The checkpoint folder that a path means, verified."""
     if path.is_file():
         raise ToolkitError(
@@ -61,7 +61,7 @@ def find(path: Path) -> Path:
         )
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
-        path = saves.target(BEST) or saves.target(LAST) or path
+        path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
     missing = {MODEL, CONFIG} - manifest.verify(path)["files"].keys()
     if missing:
         raise ToolkitError(
@@ -74,16 +74,20 @@ def find(path: Path) -> Path:
 def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     """The run that a verified checkpoint is of, and the sizes of its data."""
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
-    if not (isinstance(saved["run"], dict) and sized(saved["sizes"]) and named(saved["plugins"])):
+    if not (
+        isinstance(saved["run"], dict)
+        and are_sizes(saved["sizes"])
+        and are_plugins(saved["plugins"])
+    ):
         raise ToolkitError(
             f"{folder / CONFIG} must hold a run, sizes and plugins that toolkit-train wrote, but "
             f"holds other things. Use another checkpoint."
         )
-    plugins.check(saved["plugins"], f"checkpoint {folder}")
+    plugins.check_loaded(saved["plugins"], f"checkpoint {folder}")
     return from_dict(saved["run"]), Sizes(**saved["sizes"])
 
 
-def sized(sizes: Any) -> bool:
+def are_sizes(sizes: Any) -> bool:
     """Whether it is a table of Sizes: its fields, and natural numbers."""
     known = {field.name for field in fields(Sizes)}
     return (
@@ -94,7 +98,7 @@ def sized(sizes: Any) -> bool:
     )
 
 
-def named(found: Any) -> bool:
+def are_plugins(found: Any) -> bool:
     """Whether it is a list of plugins, each with a name and a digest."""
     return isinstance(found, list) and all(
         isinstance(it, dict)
@@ -116,13 +120,17 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
-    saved = {"run": to_dict(config), "sizes": asdict(sizes), "plugins": plugins_of(config)}
+    saved = {
+        "run": to_dict(config),
+        "sizes": asdict(sizes),
+        "plugins": describe_run_plugins(config),
+    }
     (folder / CONFIG).write_text(json_files.dumps(saved, indent=1), "utf-8")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
-        tensor_files.check(path)
+        tensor_files.check_header(path)
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
@@ -130,7 +138,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    tensor_files.check(path)
+    tensor_files.check_header(path)
 
 
 def weights_file(folder: Path, weights: str = "auto") -> str:
@@ -147,26 +155,26 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
 @torch.no_grad()
 def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
     """Give the learner exactly the weights of a verified checkpoint."""
-    saved, own = tensor_files.opened([folder / file]), learner.state_dict()
-    problems = mismatches(saved, own)
+    saved, own = tensor_files.open_tensors([folder / file]), learner.state_dict()
+    problems = describe_mismatches(saved, own)
     if problems:
         raise ToolkitError(
             f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
             f"It was written by another version of its architecture or task."
         )
     for name, tensor in own.items():
-        local(tensor).copy_(saved[name][own_rows(tensor)])
+        to_local(tensor).copy_(saved[name][local_rows(tensor)])
 
 
-def mismatches(
-    saved: Mapping[str, Tensor | tensor_files.Rows], own: Mapping[str, Tensor]
+def describe_mismatches(
+    saved: Mapping[str, Tensor | tensor_files.LazyTensor], own: Mapping[str, Tensor]
 ) -> list[str]:
     """What keeps saved weights from being this learner's, in words."""
-    return [f"{kind}: {names}" for kind, names in differences(saved, own).items()]
+    return [f"{kind}: {names}" for kind, names in compare_tensors(saved, own).items()]
 
 
-def differences(
-    saved: Mapping[str, Tensor | tensor_files.Rows], own: Mapping[str, Tensor]
+def compare_tensors(
+    saved: Mapping[str, Tensor | tensor_files.LazyTensor], own: Mapping[str, Tensor]
 ) -> dict[str, str]:
     """The tensors that are missing, unknown and of another shape."""
     other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
@@ -176,10 +184,10 @@ def differences(
         "unknown": sorted(saved.keys() - own.keys()),
         "of another shape": shapes,
     }
-    return {kind: some(names) for kind, names in found.items() if names}
+    return {kind: join_first(names) for kind, names in found.items() if names}
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
+def join_first(names: Sequence[str], max_names: int = 5) -> str:
     """The first few, and how many more there are."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - max_names
+    return ", ".join(names[:max_names]) + (f" and {rest} more" if rest > 0 else "")

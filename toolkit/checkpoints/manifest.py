@@ -13,7 +13,7 @@ from toolkit.common.json_files import read_text
 
 NAME = "manifest.json"
 FORMAT = 1
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 
 
 def sha256(path: Path) -> str:
@@ -24,18 +24,18 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def text_of(facts: Mapping[str, Any]) -> str:
+def to_text(facts: Mapping[str, Any]) -> str:
     """The facts as JSON with a digest of themselves, so that no character can change unseen."""
     plain = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
     sealed = {**facts, "digest": hashlib.sha256(plain.encode()).hexdigest()}
     return json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
-def seal(folder: Path, facts: Mapping[str, Any]) -> None:
+def write(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the manifest of a folder whose other files are complete."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
-    (folder / NAME).write_text(text_of({**facts, "format": FORMAT, "files": files}), "utf-8")
+    (folder / NAME).write_text(to_text({**facts, "format": FORMAT, "files": files}), "utf-8")
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         text = read_text(folder / NAME)
         facts = json.loads(text)
-        whole = isinstance(facts, dict) and facts.pop("digest", None) and text == text_of(facts)
+        whole = isinstance(facts, dict) and facts.pop("digest", None) and text == to_text(facts)
     except (FileNotFoundError, NotADirectoryError):
         raise ToolkitError(
             f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
@@ -56,10 +56,14 @@ def read(folder: Path) -> dict[str, Any]:
     except ToolkitError:
         raise
     except OSError as error:
-        raise unreadable(folder / NAME, error) from None
+        raise unreadable_error(folder / NAME, error) from None
     except (ValueError, RecursionError):
         raise damaged from None
-    if not whole or not isinstance(facts.get("format"), int) or not listed(facts.get("files")):
+    if (
+        not whole
+        or not isinstance(facts.get("format"), int)
+        or not is_file_table(facts.get("files"))
+    ):
         raise damaged
     if facts["format"] > FORMAT:
         raise ToolkitError(
@@ -69,9 +73,9 @@ def read(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def listed(files: Any) -> bool:
+def is_file_table(files: Any) -> bool:
     """Whether it is a table of so many names and digests as a checkpoint may have."""
-    if not isinstance(files, dict) or len(files) > MOST_FILES:
+    if not isinstance(files, dict) or len(files) > MAX_FILES:
         return False
     return all(isinstance(digest, str) for digest in files.values())
 
@@ -81,7 +85,7 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
     facts = read(folder)
     files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
     for name, digest in files.items():
-        path = inside(folder, name)
+        path = resolve_inside(folder, name)
         if not path.is_file():
             raise ToolkitError(
                 f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
@@ -89,7 +93,7 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
         try:
             found = sha256(path)
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise unreadable_error(path, error) from None
         if found != digest:
             raise ToolkitError(
                 f"{path} must have the digest in its {NAME}, but is damaged. "
@@ -98,11 +102,11 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
     return facts
 
 
-def unreadable(path: Path, error: OSError) -> ToolkitError:
+def unreadable_error(path: Path, error: OSError) -> ToolkitError:
     return ToolkitError(f"{path} must be readable, but is not: {error}. Use another checkpoint.")
 
 
-def inside(folder: Path, name: str) -> Path:
+def resolve_inside(folder: Path, name: str) -> Path:
     """A file of a checkpoint by its name, which leads nowhere else, not even by a link."""
     path = folder / name
     try:

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from toolkit.checkpoints.tensor_files import Rows
+from toolkit.checkpoints.tensor_files import LazyTensor
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.fsdp import own_rows, rows_like
+from toolkit.distributed.fsdp import local_rows, shard_like
 
 SEPARATOR = "::"
 """Between parameter and quantity; neither holds it."""
 
 
-def tensors(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
+def collect_state(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
     """`parameter::quantity` -> its value; a plain number becomes a tensor of one float64."""
     found: dict[str, Tensor] = {}
     for name, p in learner.named_parameters():
@@ -27,7 +27,9 @@ def tensors(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def restore(optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor | Rows]) -> None:
+def restore(
+    optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor | LazyTensor]
+) -> None:
     """Give every parameter the state that was saved under its name, or its share of that."""
     parameters = dict(learner.named_parameters())
     states: dict[str, dict[str, Any]] = {}
@@ -40,15 +42,15 @@ def restore(optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor
                 f"the optimizer's state must belong to this learner, but {name!r} is none of its "
                 f"parameters. Take only the weights with --finetune-from."
             )
-        states.setdefault(name, {})[quantity] = kept_with(parameters[name], value)
+        states.setdefault(name, {})[quantity] = match_parameter(parameters[name], value)
     for name, state in states.items():
         optimizer.state[parameters[name]] = state
 
 
-def kept_with(p: Tensor, value: Tensor | Rows) -> Tensor | float:
+def match_parameter(p: Tensor, value: Tensor | LazyTensor) -> Tensor | float:
     """A saved quantity as it belongs to a parameter: sharded like it where it has its shape."""
     if value.shape and value.shape == p.shape:
-        return rows_like(p, value[own_rows(p)])
+        return shard_like(p, value[local_rows(p)])
     found = value[...]
     plain = found.dtype == torch.double and not found.dim()
     return float(found) if plain else found.to(p.device)

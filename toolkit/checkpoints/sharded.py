@@ -11,42 +11,45 @@ from pathlib import Path
 from safetensors import SafetensorError
 from torch import Tensor
 
-from toolkit.checkpoints.save_folder import PAUSES_SECONDS, NotSaved, SaveFolder
-from toolkit.checkpoints.tensor_files import write_share
+from toolkit.checkpoints.save_folder import RETRY_DELAYS_SECONDS, CheckpointSaveError, SaveFolder
+from toolkit.checkpoints.tensor_files import write_shard
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 
-SHARED = "sharded"
+SHARDED = "sharded"
 """Folder of the shares within a checkpoint; beside it lies the whole set of weights."""
 
 
-def write(saves: SaveFolder, name: str, tensors: Mapping[str, Tensor], world: World) -> Path:
+def write_rank_shard(
+    save_folder: SaveFolder, name: str, tensors: Mapping[str, Tensor], world: World
+) -> Path:
     """Each rank writes its rows into a folder that the checkpoint then adopts; all ranks call.
 
     NotSaved on all ranks where one could not write.
     """
-    folder = saves.path / f".{name}.{SHARED}.tmp"
+    folder = save_folder.path / f".{name}.{SHARDED}.tmp"
     file = folder / f"share_{world.rank + 1:05}_of_{world.size:05}.safetensors"
 
     def put() -> None:
         folder.mkdir(exist_ok=True)
-        write_share(file, tensors, first=world.first)
+        write_shard(file, tensors, is_main=world.is_main)
 
-    problem = tried(put)
+    problem = retry(put)
     mine = f"rank {world.rank} could not write {file}: {problem}" if problem else ""
-    if problem := next(filter(None, world.gather(mine)), ""):
-        raise NotSaved(
-            f"checkpoint {saves.path / name} must be written to disk by all ranks, but {problem}. "
+    if problem := next(filter(None, world.all_gather(mine)), ""):
+        raise CheckpointSaveError(
+            f"checkpoint {save_folder.path / name} must be written to disk by all ranks, but "
+            f"{problem}. "
             f"Make room or repair the disk; older checkpoints are whole."
         )
     return folder
 
 
-def tried(put: Callable[[], None]) -> str:
+def retry(attempt: Callable[[], None]) -> str:
     """What went wrong, after a few tries; empty where it went well."""
-    for pause in (*PAUSES_SECONDS, None):
+    for pause in (*RETRY_DELAYS_SECONDS, None):
         try:
-            put()
+            attempt()
             break
         except (OSError, SafetensorError) as error:
             if pause is None:
@@ -55,22 +58,22 @@ def tried(put: Callable[[], None]) -> str:
     return ""
 
 
-def adopt(written: Path, checkpoint: Path, ranks: int) -> None:
+def link_shards(source: Path, checkpoint: Path, ranks: int) -> None:
     """Take the ranks' files into a checkpoint, and leave them where they are for another try."""
-    files = sorted(written.iterdir())
+    files = sorted(source.iterdir())
     if len(files) != ranks:
         raise ToolkitError(
-            f"checkpoint.save_dir must be one folder for all ranks, but {written} holds the shares "
+            f"checkpoint.save_dir must be one folder for all ranks, but {source} holds the shares "
             f"of {len(files)} of {ranks}. Put it on a disk that all machines share."
         )
-    (checkpoint / SHARED).mkdir()
+    (checkpoint / SHARDED).mkdir()
     for file in files:
         try:
-            os.link(file, checkpoint / SHARED / file.name)
+            os.link(file, checkpoint / SHARDED / file.name)
         except OSError:  # a disk without hard links
-            shutil.copyfile(file, checkpoint / SHARED / file.name)
+            shutil.copyfile(file, checkpoint / SHARDED / file.name)
 
 
-def of(checkpoint: Path) -> list[Path]:
+def list_shards(checkpoint: Path) -> list[Path]:
     """The files that the ranks wrote; none where the run was not sharded."""
-    return sorted((checkpoint / SHARED).glob("*.safetensors"))
+    return sorted((checkpoint / SHARDED).glob("*.safetensors"))

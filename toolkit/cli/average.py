@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.average import AverageConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-average",
     summary="Average the weights of checkpoints, such as the last few of a run, which often "
     "predict better together than any of them. The result is a checkpoint: toolkit-validate, "
     "toolkit-generate and --finetune-from take it. It has no optimizer, so no run goes on from it.",
-    example="toolkit-average run --last 5 --among epochs --output averaged",
+    example="toolkit-average run --last 5 --kind epochs --output averaged",
     config=AverageConfig,
-    common=("output", "last", "among"),
+    common=("output", "last", "kind"),
 )
 
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, average, argv)
 
 
-def average(loaded: Loaded) -> None:
+def average(loaded: LoadedConfig) -> None:
     from toolkit.commands.average import average
 
     average(loaded.config)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
-from toolkit.config.early_exit import answer
-from toolkit.config.load import Loaded, load
+from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.load import LoadedConfig, load
 
-MISTAKE, INTERRUPTED = 2, 130
+EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
 
 
 def execute(
-    command: Command, act: Callable[[Loaded], int | None], argv: Sequence[str] | None
+    command: Command, act: Callable[[LoadedConfig], int | None], argv: Sequence[str] | None
 ) -> int:
     """The exit code: what `act` returns, 2 for a mistake told in one line, 130 for Ctrl-C.
 
@@ -28,7 +28,7 @@ def execute(
     logging.getLogger("toolkit").setLevel(logging.INFO)
     code = 0
     try:
-        text = answer(words, command)
+        text = handle_info_flags(words, command)
         if text is None:
             code = act(load(words, command)) or 0
         else:
@@ -36,17 +36,17 @@ def execute(
         sys.stdout.flush()
     except ToolkitError as error:
         print(f"{command.name}: {' '.join(str(error).split())}", file=sys.stderr)
-        return MISTAKE
+        return EXIT_USER_ERROR
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader, head perhaps, has seen enough
-        if not abandoned(sys.stdout.fileno()):
+        if not is_reader_gone(sys.stdout.fileno()):
             raise  # it was another pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
-def abandoned(descriptor: int) -> bool:
+def is_reader_gone(descriptor: int) -> bool:
     """Whether nobody reads any more what is written there."""
     poll = select.poll()
     poll.register(descriptor, 0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.convert import ConvertConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-convert",
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, convert, argv)
 
 
-def convert(loaded: Loaded) -> None:
+def convert(loaded: LoadedConfig) -> None:
     from toolkit.conversion.convert import convert
 
     convert(loaded.config)

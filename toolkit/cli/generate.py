@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.generate import GenerateConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-generate",
@@ -24,10 +24,10 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, answer, argv)
+    return execute(COMMAND, generate, argv)
 
 
-def answer(loaded: Loaded) -> None:
+def generate(loaded: LoadedConfig) -> None:
     from toolkit.commands.generate import generate
 
     generate(loaded.config)

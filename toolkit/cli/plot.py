@@ -1,4 +1,4 @@
-"""toolkit-plot: pictures of runs, and of what their models have learnt."""
+"""toolkit-plot: pictures of runs, and of what their models have learned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.plot import PlotConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-plot",
@@ -22,7 +22,7 @@ COMMAND = Command(
     common=("output", "json", "metric", "path", "sentences", "sentence"),
 )
 
-PICTURES = {  # what to draw -> the module with the function of that name
+PLOTS = {  # what to draw -> the module with the function of that name
     "curve": "toolkit.analysis.plots.curve",
     "confusion": "toolkit.analysis.plots.confusion",
     "kernels": "toolkit.analysis.kernels",
@@ -32,13 +32,13 @@ PICTURES = {  # what to draw -> the module with the function of that name
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, draw, argv)
+    return execute(COMMAND, plot, argv)
 
 
-def draw(loaded: Loaded) -> None:
+def plot(loaded: LoadedConfig) -> None:
     """Only what is drawn is imported: a curve needs no torch."""
     config: PlotConfig = loaded.config
-    getattr(import_module(PICTURES[config.kind]), config.kind)(config)
+    getattr(import_module(PLOTS[config.kind]), config.kind)(config)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-preprocess",
@@ -22,10 +22,10 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, binarize, argv)
+    return execute(COMMAND, preprocess, argv)
 
 
-def binarize(loaded: Loaded) -> None:
+def preprocess(loaded: LoadedConfig) -> None:
     from toolkit.data.preprocess import preprocess
 
     preprocess(loaded.config)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.commands.train import TRAIN as COMMAND
 from toolkit.config.commands.train import SweepConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,13 +16,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, lambda loaded: train(words, loaded), words)
 
 
-def train(argv: Sequence[str], loaded: Loaded) -> int:
+def train(argv: Sequence[str], loaded: LoadedConfig) -> int:
     """One run, or with --seeds or --grid a set of them, each started from these words."""
     several: SweepConfig = loaded.extra["sweep"]
-    if several.asked:
-        from toolkit.sweep.sweep import sweep
+    if several.is_sweep:
+        from toolkit.sweep.sweep import run_sweep
 
-        return sweep(argv, several)
+        return run_sweep(argv, several)
     from toolkit.training.run import run
 
     return run(loaded.config).exit_code

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
 from toolkit.config.commands.validate import ValidateConfig
-from toolkit.config.load import Loaded
+from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-validate",
@@ -25,10 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, validate, argv)
 
 
-def validate(loaded: Loaded) -> None:
-    from toolkit.commands.validate import evaluate
+def validate(loaded: LoadedConfig) -> None:
+    from toolkit.commands.validate import evaluate_checkpoints
 
-    evaluate(loaded.config)
+    evaluate_checkpoints(loaded.config)
 
 
 if __name__ == "__main__":

@@ -14,29 +14,29 @@ from toolkit import __version__
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import (
     MODEL,
-    find,
-    mismatches,
+    describe_mismatches,
+    find_checkpoint,
     read_config,
     read_tensors,
     write_config,
     write_tensors,
 )
-from toolkit.checkpoints.save_folder import BEST, LAST, NAME, SaveFolder, update_of
+from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST, SaveFolder, parse_update
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Cell, Table
-from toolkit.training.callbacks.checkpointing import figure_of, reasons_of
+from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
 
 
 @dataclass(frozen=True)
-class Part:
+class AveragedCheckpoint:
     """A verified checkpoint that goes into the average."""
 
     folder: Path
@@ -48,24 +48,24 @@ class Part:
 def average(c: AverageConfig) -> Path:
     """Write the mean of the checkpoints named, and show what went into it."""
     output = Path(c.output)
-    refuse_output(output)
+    check_output(output)
     with Output(c.json) as told:
-        parts = [part_of(folder) for folder in chosen(c)]
+        parts = [open_checkpoint(folder) for folder in list_checkpoints(c)]
         for part in parts[1:]:
-            refuse_difference(parts[0], part)
-        mean = mean_of([part.folder for part in parts])
+            check_compatible(parts[0], part)
+        mean = average_tensors([part.folder for part in parts])
         newest = max(parts, key=lambda part: part.facts["update"])
-        write(output, mean, parts, newest)
-        show(parts, mean, output, told)
+        write_average(output, mean, parts, newest)
+        print_average(parts, mean, output, told)
     return output
 
 
-def refuse_output(output: Path) -> None:
+def check_output(output: Path) -> None:
     if output.exists() or output.is_symlink():
         raise ToolkitError(
             f"--output must name a new folder, but {output} is there. Choose another, or remove it."
         )
-    if NAME.fullmatch(output.name) or output.name in (LAST, BEST):
+    if CHECKPOINT_NAME.fullmatch(output.name) or output.name in (LAST, BEST):
         raise ToolkitError(
             f"--output must not be called as the checkpoints of a run are, but is {output.name}: "
             f"the run would take it for its own. Choose another name."
@@ -76,9 +76,9 @@ def refuse_output(output: Path) -> None:
         )
 
 
-def chosen(c: AverageConfig) -> list[Path]:
+def list_checkpoints(c: AverageConfig) -> list[Path]:
     """The checkpoints named, or the newest of the save folders named, each once."""
-    found = [folder for path in c.paths for folder in checkpoints_of(Path(path), c)]
+    found = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
     real: dict[Path, Path] = {}
     for folder in found:
         if folder.resolve() in real:
@@ -94,7 +94,7 @@ def chosen(c: AverageConfig) -> list[Path]:
     return found
 
 
-def checkpoints_of(path: Path, c: AverageConfig) -> list[Path]:
+def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
     """The path itself, if it is a checkpoint, or the newest ones in it."""
     there = [] if (path / manifest.NAME).exists() else SaveFolder(path).checkpoints()
     if c.last is None:
@@ -104,23 +104,23 @@ def checkpoints_of(path: Path, c: AverageConfig) -> list[Path]:
                 f"to average, or pass --last."
             )
         return [path]
-    ends = {folder: "epoch" in (reasons_of(folder) or ()) for folder in there}
-    wanted = [f for f in there if c.among == "all" or ends[f] == (c.among == "epochs")]
+    ends = {folder: "epoch" in (read_save_reasons(folder) or ()) for folder in there}
+    wanted = [f for f in there if c.kind == "all" or ends[f] == (c.kind == "epochs")]
     if len(wanted) < c.last:
         kind = {"all": "", "epochs": " of an epoch's end", "updates": " between epochs' ends"}
         raise ToolkitError(
-            f"{path} must hold {c.last} checkpoints{kind[c.among]}, but holds {len(wanted)}. "
+            f"{path} must hold {c.last} checkpoints{kind[c.kind]}, but holds {len(wanted)}. "
             f"Lower --last; a run keeps more with --keep-last-epochs and --keep-interval-updates."
         )
     return wanted[: c.last][::-1]
 
 
-def part_of(folder: Path) -> Part:
-    folder = find(folder)
-    return Part(folder, manifest.read(folder), *read_config(folder))
+def open_checkpoint(folder: Path) -> AveragedCheckpoint:
+    folder = find_checkpoint(folder)
+    return AveragedCheckpoint(folder, manifest.read(folder), *read_config(folder))
 
 
-def refuse_difference(first: Part, other: Part) -> None:
+def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> None:
     """Averages of other architectures, tasks or vocabularies would be no model at all."""
     for section in ("arch", "task"):
         texts = [json_files.dumps(to_dict(part.run)[section]) for part in (first, other)]
@@ -129,26 +129,27 @@ def refuse_difference(first: Part, other: Part) -> None:
                 f"checkpoints must be of one {section} to be averaged, but {first.folder} has "
                 f"{texts[0]} and {other.folder} {texts[1]}. Leave one out."
             )
-    codecs = [Codec.load(part.folder) for part in (first, other)]
-    if codecs[0].fingerprint != codecs[1].fingerprint:
+    tokenizers = [Tokenizer.load(part.folder) for part in (first, other)]
+    if tokenizers[0].fingerprint != tokenizers[1].fingerprint:
         raise ToolkitError(
             f"checkpoints must be of one vocabulary to be averaged, but those of {first.folder} "
             f"and {other.folder} differ. Leave one out."
         )
-    if isinstance(codecs[0], ParallelCodec) and codecs[0].reverses(codecs[1]):
+    if isinstance(tokenizers[0], ParallelTokenizer) and tokenizers[0].reverses(tokenizers[1]):
         raise ToolkitError(
             f"checkpoints must be of one direction to be averaged, but {first.folder} is of "
-            f"{codecs[0].languages} and {other.folder} of {codecs[0].reverse}. Leave one out."
+            f"{tokenizers[0].languages} and {other.folder} of {tokenizers[0].reverse}. Leave one "
+            "out."
         )
 
 
-def mean_of(folders: Sequence[Path]) -> dict[str, Tensor]:
+def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
     """sum_k w_k / K, added up in float64; what is no fraction must be the same everywhere."""
     first = read_tensors(folders[0] / MODEL)
     sums = {name: t.double() if t.is_floating_point() else t for name, t in first.items()}
     for folder in folders[1:]:
         tensors = read_tensors(folder / MODEL)
-        problems = mismatches(tensors, first)
+        problems = describe_mismatches(tensors, first)
         for name in sums.keys() & tensors.keys():
             if sums[name].is_floating_point() and not problems:
                 sums[name] += tensors[name]
@@ -165,11 +166,16 @@ def mean_of(folders: Sequence[Path]) -> dict[str, Tensor]:
     }
 
 
-def write(output: Path, mean: Mapping[str, Tensor], parts: Sequence[Part], newest: Part) -> None:
+def write_average(
+    output: Path,
+    mean: Mapping[str, Tensor],
+    parts: Sequence[AveragedCheckpoint],
+    newest: AveragedCheckpoint,
+) -> None:
     def fill(folder: Path) -> None:
         write_tensors(folder / MODEL, mean)
         write_config(folder, newest.run, newest.sizes)
-        Codec.load(newest.folder).save(folder)
+        Tokenizer.load(newest.folder).save(folder)
 
     facts = {
         "update": newest.facts["update"],
@@ -181,21 +187,23 @@ def write(output: Path, mean: Mapping[str, Tensor], parts: Sequence[Part], newes
     SaveFolder(output.parent).write(output.name, fill, facts)
 
 
-def show(parts: Sequence[Part], mean: Mapping[str, Tensor], output: Path, told: Output) -> None:
+def print_average(
+    parts: Sequence[AveragedCheckpoint], mean: Mapping[str, Tensor], output: Path, told: Output
+) -> None:
     """A row for each checkpoint, with the figure of the validation before it."""
     metric = parts[-1].run.training.best_metric
     rows: list[list[Cell]] = []
     for part in parts:
         epoch, update, reasons = (part.facts[key] for key in ("epoch", "update", "reasons"))
-        figure = figure_of(part.folder, metric) if update_of(part.folder) >= 0 else None
+        figure = read_metric(part.folder, metric) if parse_update(part.folder) >= 0 else None
         rows.append([str(part.folder), epoch, update, ", ".join(reasons), figure])
         place = {"checkpoint": str(part.folder), "epoch": epoch, "update": update}
         told.write("averaged", {**place, "reasons": reasons, metric: figure})
     numbers = sum(tensor.numel() for tensor in mean.values())
     told.write("end", {"output": str(output), "checkpoints": len(parts), "parameters": numbers})
     columns = ("averaged", "epoch", "update", "saved because of", metric)
-    Table(columns=columns, rows=rows).print(told.terminal)
-    told.terminal.print(
+    Table(columns=columns, rows=rows).print(told.console)
+    told.console.print(
         f"mean of {len(parts)} checkpoints, {numbers:,} parameters, written to {output}",
         highlight=False,
         soft_wrap=True,

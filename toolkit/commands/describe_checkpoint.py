@@ -15,16 +15,16 @@ from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json
 from toolkit.checkpoints.save_folder import BEST, LAST
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
-def checkpoint_at(path: Path) -> Path | None:
+def find_checkpoint(path: Path) -> Path | None:
     """The checkpoint that a path is, or the last one of the save folder that it is."""
     found = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
     return next(found, None)
 
 
-def describe(folder: Path, *, verify: bool = False) -> dict[str, str]:
+def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
     """Name -> fact; with `verify` every file is compared with its digest, else the small ones."""
     listed = manifest.read(folder)
     small = [name for name in (CONFIG, STATE) if name in listed["files"]]
@@ -48,7 +48,7 @@ def describe(folder: Path, *, verify: bool = False) -> dict[str, str]:
     }
 
 
-def figures(folder: Path) -> dict[str, Any]:
+def checkpoint_record(folder: Path) -> dict[str, Any]:
     """The same for programs, as numbers; None for what the checkpoint does not tell."""
     listed = manifest.read(folder)
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
@@ -78,7 +78,7 @@ def _links(folder: Path) -> str:
 def _plugins(needed: list[Mapping[str, str]], folder: Path) -> dict[str, str]:
     names = ", ".join(plugin["name"] for plugin in needed)
     try:
-        plugins.check(needed, f"checkpoint {folder}")
+        plugins.check_loaded(needed, f"checkpoint {folder}")
     except ToolkitError:
         return {
             "plugins": f"{names}, not loaded: to use the checkpoint pass --user-dir with the "
@@ -114,7 +114,7 @@ def _parameters(path: Path) -> str:
 def _shapes(path: Path) -> list[tuple[list[int], str]]:
     """Shape and kind of each tensor, from the header of the weights; they are not read."""
     try:
-        tensor_files.check(path)
+        tensor_files.check_header(path)
         with safe_open(path, "numpy") as file:
             slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
             return [(list(found.get_shape()), found.get_dtype()) for found in slices]
@@ -141,7 +141,7 @@ def _progress(state: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
-    folders = " ".join(run.get("data", {}).get("folders", []))
+    folders = " ".join(run.get("data", {}).get("dirs", []))
     examples = state.get("data", {}).get("examples")
     if not folders and not examples:
         return {}  # no run
@@ -149,8 +149,8 @@ def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
-    codec = Codec.load(folder)
-    words = codec.vocabulary
+    tokenizer = Tokenizer.load(folder)
+    words = tokenizer.vocabulary
     written = f" to read, {sizes['targets']:,} to write" if sizes.get("targets") else ""
     found = f"{sizes['tokens']:,} symbols{written}"
-    return f"{found}, {codec.kind}, fingerprint {words.fingerprint[:16]}"
+    return f"{found}, {tokenizer.kind}, fingerprint {words.fingerprint[:16]}"

@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 from toolkit.data.formats.parallel.preprocess import KIND as PARALLEL
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.formats.tagging.preprocess import KIND
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.meta import TARGET
-from toolkit.data.storage.source import Source
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"
@@ -31,17 +31,17 @@ SAMPLED, RUN = 1 << 20, 1 << 12  # tokens looked at for unknown ones, in runs of
 Numbers = npt.NDArray[np.int64]
 
 
-class Description(NamedTuple):
+class DataDescription(NamedTuple):
     facts: Mapping[str, str]
     splits: str
     """A table."""
     items: Mapping[str, str]
     """Split and number of an item -> its text."""
-    figures: Sequence[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]
     """The numbers of each row of the table."""
 
 
-def describe(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
+def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> DataDescription:
     """A folder, or shards a:b:c; with `verify` everything is read and checked."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
@@ -51,9 +51,9 @@ def describe(argument: str, *, verify: bool = False, examples: int = 0) -> Descr
         f"{_named(source, split, len(sources) > 1)} {number}": text
         for source in sources
         for split in source.splits
-        for number, text in some_items(source, split, examples)
+        for number, text in example_items(source, split, examples)
     }
-    return Description(facts, _table([_row(f) for f in figures]), items, figures)
+    return DataDescription(facts, _table([_row(f) for f in figures]), items, figures)
 
 
 HEADS = [
@@ -62,8 +62,8 @@ HEADS = [
 ]
 
 
-def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
-    words, settings = corpora.vocabulary, corpora.codec.settings()
+def _facts(corpora: Corpora, sources: list[FolderSource]) -> dict[str, str]:
+    words, settings = corpora.vocabulary, corpora.tokenizer.settings()
     apart = ("kind", "special", "inner")
     names = {name: value for name, value in settings.items() if name not in apart}
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
@@ -74,24 +74,24 @@ def _facts(corpora: Corpora, sources: list[Source]) -> dict[str, str]:
         "kind": sources[0].kind,
         **shards,
         **sources[0].facts,
-        "size": f"{size(sum(map(_bytes, files)))} in {len(files)} files",
+        "size": f"{format_bytes(sum(map(_bytes, files)))} in {len(files)} files",
         "tokenizer": ", ".join([_kind(settings), *_told(names)]),
-        "vocabulary": "; ".join([own, *_other(corpora.codec)]),
+        "vocabulary": "; ".join([own, *_other(corpora.tokenizer)]),
         "fingerprint": corpora.fingerprint,
     }
 
 
 def _kind(settings: Mapping[str, Any]) -> str:
     inner = settings.get("inner")
-    beside = {"labelled": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
+    beside = {"labeled": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
     return f"{inner['kind']}{beside}" if inner else str(settings["kind"])
 
 
-def _other(codec: Codec) -> list[str]:
+def _other(tokenizer: Tokenizer) -> list[str]:
     """The vocabulary of the language that is written, where it has its own."""
-    if not isinstance(codec, ParallelCodec) or codec.joined:
+    if not isinstance(tokenizer, ParallelTokenizer) or tokenizer.joined:
         return []
-    words = codec.target.vocabulary
+    words = tokenizer.target.vocabulary
     return [f"target {len(words):,} symbols, fingerprint {words.fingerprint[:16]}"]
 
 
@@ -101,7 +101,7 @@ def _told(settings: Mapping[str, Any]) -> list[str]:
     return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
 
 
-def _figures(source: Source, several: bool) -> Iterator[dict[str, Any]]:
+def _figures(source: FolderSource, several: bool) -> Iterator[dict[str, Any]]:
     folder = DataFolder([source])
     for split in source.splits:
         for column in folder.split(split).columns.values():
@@ -109,12 +109,12 @@ def _figures(source: Source, several: bool) -> Iterator[dict[str, Any]]:
             name = name if column.name == TEXT else f"{name}.{column.name}"
             counts = source.counts(split) if column.name == TEXT else {}
             place = {"name": name, "path": str(source.path), "split": split}
-            yield {**place, **_numbers(column, counts, folder.codec)}
+            yield {**place, **_numbers(column, counts, folder.tokenizer)}
 
 
-def _numbers(column: Column, counts: Mapping[str, int], codec: Codec) -> dict[str, Any]:
-    lengths = lengths_of(column)
-    unknown, estimated = _unknown(column, counts, codec)
+def _numbers(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) -> dict[str, Any]:
+    lengths = count_lengths(column)
+    unknown, estimated = _unknown(column, counts, tokenizer)
     return {
         "column": column.name,
         "documents": column.documents,
@@ -126,7 +126,7 @@ def _numbers(column: Column, counts: Mapping[str, int], codec: Codec) -> dict[st
         "longest": quantile(lengths, 1.0),
         "unknown_rate": unknown,
         "unknown_is_estimated": estimated,
-        "too_long": counts.get("too_long", 0),
+        "overlength": counts.get("overlength", 0),
         "lost_tokens": counts.get("lost_tokens", 0),
         "parts": len(column.parts),
         "bytes": sum(_bytes(file) for part in column.parts for file in part.files),
@@ -141,9 +141,9 @@ def _row(f: Mapping[str, Any]) -> list[str]:
         f"{f['mean']:.1f}",
         *(f"{f[key]:,}" for key in ("median", "ninety_percent", "longest")),
         "~" * f["unknown_is_estimated"] + unknown,
-        *(f"{f[key]:,}" if f[key] else "" for key in ("too_long", "lost_tokens")),
+        *(f"{f[key]:,}" if f[key] else "" for key in ("overlength", "lost_tokens")),
         str(f["parts"]),
-        size(f["bytes"]),
+        format_bytes(f["bytes"]),
     ]
 
 
@@ -151,10 +151,12 @@ def _table(rows: list[list[str]]) -> str:
     """Without the columns that are empty."""
     filled = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
     heads, *cells = zip(*filled, strict=True)
-    return Table(columns=heads, rows=cells, numbers=heads[1:]).text().rstrip()
+    return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
 
 
-def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> tuple[float | None, bool]:
+def _unknown(
+    column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
+) -> tuple[float | None, bool]:
     """The share of unknown tokens: counted when the data was made, or estimated from a sample."""
     if column.name != TEXT or not column.elements:
         return None, False
@@ -163,12 +165,12 @@ def _unknown(column: Column, counts: Mapping[str, int], codec: Codec) -> tuple[f
     runs = max(1, min(SAMPLED, column.elements) // RUN)
     begins = np.linspace(0, max(0, column.elements - RUN), runs, dtype=np.int64)
     found = [_read(column, b, min(b + RUN, column.elements)) for b in begins.tolist()]
-    return float((np.concatenate(found) == codec.vocabulary.unk).mean()), True
+    return float((np.concatenate(found) == tokenizer.vocabulary.unk).mean()), True
 
 
 def _read(column: Column, begin: int, end: int) -> Numbers:
     """A run of values; it may cross parts."""
-    edges = column.first_elements
+    edges = column.part_offsets
     cuts = [begin, *edges[(edges > begin) & (edges < end)].tolist(), end]
     pieces = pairwise(cuts)
     return np.concatenate(
@@ -176,7 +178,7 @@ def _read(column: Column, begin: int, end: int) -> Numbers:
     )
 
 
-def lengths_of(column: Column) -> Counter[int]:
+def count_lengths(column: Column) -> Counter[int]:
     """Length -> number of items, a piece of the index at a time."""
     found: Counter[int] = Counter()
     for part in column.parts:
@@ -197,14 +199,14 @@ def quantile(lengths: Counter[int], share: float) -> int:
     return 0
 
 
-def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, str]]:
+def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:
     """Evenly spread items of a split with their numbers, as text."""
     folder = DataFolder([source])
     if folder.kind == KIND:
-        yield from tagged_items(TaggedSplit(folder, split), count)
+        yield from example_tagged_sentences(TaggedSplit(folder, split), count)
         return
     if folder.kind == PARALLEL:
-        yield from pairs(ParallelSplit(folder, split), count)
+        yield from example_pairs(ParallelSplit(folder, split), count)
         return
     column = folder.split(split).columns.get(TEXT)
     if column is None or not count or not column.items:
@@ -213,20 +215,20 @@ def some_items(source: Source, split: str, count: int) -> Iterator[tuple[int, st
     for number in np.unique(np.linspace(0, column.items - 1, count, dtype=np.int64)).tolist():
         owner = int(np.searchsorted(ends, number, side="right"))
         part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
-        begin, end = part.offsets[local : local + 2] + column.first_elements[owner]
-        yield number, folder.codec.decode(_read(column, int(begin), int(end)).tolist())
+        begin, end = part.offsets[local : local + 2] + column.part_offsets[owner]
+        yield number, folder.tokenizer.decode(_read(column, int(begin), int(end)).tolist())
 
 
-def pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
+def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
     """Evenly spread sentences, and what they become."""
     for number in np.unique(np.linspace(0, len(split) - 1, count, dtype=np.int64)):
         ids = np.array([number])
         source = split.source.take(ids, split.source.lengths[ids])
-        said = split.codec.decode(source.ids.tolist())
+        said = split.tokenizer.decode(source.ids.tolist())
         yield int(number), f"{said} -> {split.references(ids)[0]}"
 
 
-def tagged_items(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
+def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
     """Evenly spread sentences as word/TAG; a tag that training does not have is left out."""
     if count:
         ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
@@ -236,7 +238,7 @@ def tagged_items(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
             yield number, " ".join(words)
 
 
-def _verified(sources: list[Source]) -> str:
+def _verified(sources: list[FolderSource]) -> str:
     total, checked = 0, True
     for source in sources:
         for split in source.splits:
@@ -248,7 +250,7 @@ def _verified(sources: list[Source]) -> str:
     return f"{total:,} bytes read, {done}"
 
 
-def _named(source: Source, split: str, several: bool) -> str:
+def _named(source: FolderSource, split: str, several: bool) -> str:
     return f"{source.path}/{split}" if several else split
 
 
@@ -256,7 +258,7 @@ def _bytes(file: Path) -> int:
     return file.stat().st_size
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes, kB, MB or GB, to three digits."""
     value, unit = float(count), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):

@@ -15,37 +15,43 @@ from typing import Any
 from rich.console import Console as Terminal
 
 from toolkit.checkpoints.load import load_checkpoint
-from toolkit.commands.generate_text import write as write_sentences
-from toolkit.commands.score import score
-from toolkit.commands.text_io import opened, refuse_input, writable
+from toolkit.commands.generate_text import generate_text as write_sentences
+from toolkit.commands.score import score_files
+from toolkit.commands.text_io import check_results_path, open_input, open_results
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.generate import GenerateConfig, SearchConfig
-from toolkit.config.names import dashed
+from toolkit.config.names import to_dashes
 from toolkit.distributed import launch
-from toolkit.generation.fill_mask import Answer, Filled, answers
-from toolkit.generation.output import Events, JsonLines, People, TabSeparated, Writer
+from toolkit.generation.fill_mask import FilledSentence, FillMaskOutput, fill_lines
+from toolkit.generation.output import (
+    FillMaskConsoleWriter,
+    FillMaskEventWriter,
+    FillMaskJsonWriter,
+    FillMaskTsvWriter,
+    FillMaskWriter,
+)
 from toolkit.reporting.json_output import STDOUT, Output
 from toolkit.reporting.progress import Work
-from toolkit.tasks.pretraining.fill_mask import MASK, encode
-from toolkit.tasks.pretraining.fill_order import coded, refuse
+from toolkit.tasks.pretraining.fill_mask import MASK, encode_masked
+from toolkit.tasks.pretraining.fill_order import check_orderable, encode_hidden_words
 from toolkit.tasks.task import Learner, Task
-from toolkit.tasks.text_generation import writes
+from toolkit.tasks.text_generation import is_generative
 
 
 def generate(c: GenerateConfig) -> None:
     """Answer every line of the input, or item of the folders, once and in order."""
-    with launch(c.device) as world, Output(c.json if world.first else None) as output:
+    with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         if c.score:
-            if world.first:
-                score(c.score, output)
+            if world.is_main:
+                score_files(c.score, output)
             return
-        learners = [loaded(path, c) for path in c.path]
-        if writes(learners[0]):
-            refuse_of_masks(c)
+        learners = [load_learner(path, c) for path in c.path]
+        if is_generative(learners[0]):
+            check_generative_options(c)
             write_sentences(c, learners, world, output)
-        elif world.first:
-            refuse_of_sentences(c, learners[0])
+        elif world.is_main:
+            check_fill_mask_options(c, learners[0])
             fill(c, learners[0].to(world.device), output)
 
 
@@ -53,19 +59,19 @@ def fill(c: GenerateConfig, learner: Learner, output: Output) -> None:
     """Masks and orders; on stderr, how many lines had no answer."""
     begun = perf_counter()
     with (
-        opened(c.input, f"{MASK} for a missing token") as lines,
-        written(c, output, learner) as writers,
+        open_input(c.input, f"{MASK} for a missing token") as lines,
+        open_fill_mask_writers(c, output, learner) as writers,
     ):
         size = 1 if lines.isatty() else c.buffer_size
-        found = answers(
+        found = fill_lines(
             lines,
-            partial(ordered if c.order else filled, learner, c.top),
-            order_measure(learner) if c.order else measure_by(learner),
+            partial(order_sentences if c.order else fill_sentences, learner, c.top),
+            make_order_counter(learner) if c.order else make_token_counter(learner),
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
         with Work("answering", None, "lines", quiet=sys.stdout.isatty()) as work:
-            total, noted = write(found, writers, size, work.advance)
+            total, noted = write_outputs(found, writers, size, work.advance)
         seconds = perf_counter() - begun
         rate = total / max(seconds, 1e-9)
         figures = {"lines": total, "noted": noted, "seconds": seconds, "lines_per_second": rate}
@@ -77,10 +83,11 @@ def fill(c: GenerateConfig, learner: Learner, output: Output) -> None:
         )
 
 
-def refuse_of_masks(c: GenerateConfig) -> None:
+def check_generative_options(c: GenerateConfig) -> None:
     if c.order:
         raise ToolkitError(
-            "--order must be with a model that learnt to order words, such as by mpm, but this one "
+            "--order must be with a model that learned to order words, such as by mpm, but this "
+            "one "
             "writes sentences. Leave it out."
         )
     if c.top != GenerateConfig(path=c.path).top:
@@ -90,7 +97,7 @@ def refuse_of_masks(c: GenerateConfig) -> None:
         )
 
 
-def refuse_of_sentences(c: GenerateConfig, learner: Learner) -> None:
+def check_fill_mask_options(c: GenerateConfig, learner: Learner) -> None:
     """What only models that write can do, and tasks that answer nothing here."""
     task = type(learner.task)
     if task.fill_mask is Task.fill_mask:
@@ -101,20 +108,23 @@ def refuse_of_sentences(c: GenerateConfig, learner: Learner) -> None:
         )
     usual = GenerateConfig(path=c.path)
     own = [field.name for field in fields(SearchConfig)]
-    own += ["folders", "gen_subset", "prefixes", "prefix_size", "score_reference"]
+    own += ["dirs", "gen_subset", "prefixes", "prefix_size", "score_reference"]
     other = [name for name in [*own, "print_alignment"] if getattr(c, name) != getattr(usual, name)]
     if other or len(c.path) > 1:
         name = other[0] if other else ""
-        unflagged = {"": "several checkpoints", "folders": "a data folder"}
-        what = unflagged.get(name, f"--{dashed(name)}")
+        unflagged = {"": "several checkpoints", "dirs": "a data folder"}
+        what = unflagged.get(name, f"--{to_dashes(name)}")
         raise ToolkitError(
             f"{what} must be with models that write, by translation or language_modeling, but this "
             f"one was trained with {task.__name__}. Leave it out."
         )
 
 
-def write(
-    found: Iterator[Answer], writers: list[Writer], size: int, told: Callable[[int], None]
+def write_outputs(
+    found: Iterator[FillMaskOutput],
+    writers: list[FillMaskWriter],
+    size: int,
+    told: Callable[[int], None],
 ) -> tuple[int, int]:
     """Hand each buffer of answers to every writer; how many answers, how many with a note."""
     total = noted = 0
@@ -126,19 +136,19 @@ def write(
     return total, noted
 
 
-def filled(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:
+def fill_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
     found = learner.fill_mask(list(sentences), top=top, batch_size=len(sentences))
-    return [Filled(gaps) for gaps in found]
+    return [FilledSentence(gaps) for gaps in found]
 
 
-def ordered(learner: Learner, top: int, sentences: Sequence[str]) -> list[Filled]:
-    found = [learner.fill_order(sentence, top=top) for sentence in sentences]
-    return [Filled(gaps, sentence) for sentence, gaps in found]
+def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> list[FilledSentence]:
+    found = [learner.order_words(sentence, top=top) for sentence in sentences]
+    return [FilledSentence(gaps, sentence) for sentence, gaps in found]
 
 
-def loaded(path: str, c: GenerateConfig) -> Learner:
+def load_learner(path: str, c: GenerateConfig) -> Learner:
     learner = load_checkpoint(path, weights=c.weights)
-    kind = TASKS[c.task].build if c.task else type(learner.task)
+    kind = TASKS[c.task].factory if c.task else type(learner.task)
     if isinstance(kind, type) and not isinstance(learner.task, kind):
         raise ToolkitError(
             f"--task must be the task of the checkpoint, but is {c.task!r} and {path} was "
@@ -147,7 +157,7 @@ def loaded(path: str, c: GenerateConfig) -> Learner:
     return learner
 
 
-def measure_by(learner: Learner) -> Callable[[str], int]:
+def make_token_counter(learner: Learner) -> Callable[[str], int]:
     """How many tokens a sentence has; a ToolkitError where it cannot be filled."""
 
     encoder: Any = learner.encoder
@@ -155,37 +165,39 @@ def measure_by(learner: Learner) -> Callable[[str], int]:
     def measure(text: str) -> int:
         if MASK not in text:
             raise ToolkitError(f"no {MASK}" if text.strip() else "empty")
-        return len(encode(learner.codec, text, encoder.max_positions))
+        return len(encode_masked(learner.tokenizer, text, encoder.max_positions))
 
     return measure
 
 
-def order_measure(learner: Learner) -> Callable[[str], int]:
+def make_order_counter(learner: Learner) -> Callable[[str], int]:
     """How many tokens a sentence has; a ToolkitError where there is nothing to order."""
     encoder: Any = learner.encoder
 
     def measure(text: str) -> int:
-        ids, hidden = coded(learner.codec, text)
+        ids, hidden = encode_hidden_words(learner.tokenizer, text)
         if sum(hidden) < 2:
             raise ToolkitError("fewer than two tokens to order")
-        refuse(text, ids, hidden, encoder.max_positions)
+        check_orderable(text, ids, hidden, encoder.max_positions)
         return len(ids)
 
     return measure
 
 
 @contextmanager
-def written(c: GenerateConfig, output: Output, learner: Learner) -> Iterator[list[Writer]]:
+def open_fill_mask_writers(
+    c: GenerateConfig, output: Output, learner: Learner
+) -> Iterator[list[FillMaskWriter]]:
     """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to files."""
     terminal = Terminal()
-    people = People(terminal, learner.codec.vocabulary.readable)
-    shown = people if terminal.is_terminal else TabSeparated(sys.stdout)
-    writers: list[Writer] = [Events(output)] if c.json else []
+    people = FillMaskConsoleWriter(terminal, learner.tokenizer.vocabulary.display_symbol)
+    shown = people if terminal.is_terminal else FillMaskTsvWriter(sys.stdout)
+    writers: list[FillMaskWriter] = [FillMaskEventWriter(output)] if c.json else []
     writers += [] if c.json == STDOUT else [shown]
     if c.results_path is None:
         yield writers
         return
     path = Path(c.results_path)
-    refuse_input(c.input, path, json=c.json)
-    with writable(path) as file:
-        yield [*writers, JsonLines(file)]
+    check_results_path(c.input, path, json=c.json)
+    with open_results(path) as file:
+        yield [*writers, FillMaskJsonWriter(file)]

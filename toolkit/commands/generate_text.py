@@ -15,145 +15,166 @@ import numpy as np
 import torch
 from rich.console import Console as Terminal
 
-from toolkit.checkpoints.compatibility import refuse_unsuited
+from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.commands.score import print_scores
-from toolkit.commands.text_io import opened, refuse_input, writable
+from toolkit.commands.text_io import check_results_path, open_input, open_results
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.generate import GenerateConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.samples.sequence_pairs import TextColumn
+from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.generation.output import (
-    Aligned,
-    Dialogue,
-    JsonReplies,
-    Lines,
-    Reply,
-    ReplyEvents,
-    ReplyWriter,
-    Text,
+    ConsoleWriter,
+    EventWriter,
+    FairseqWriter,
+    GeneratedText,
+    GenerationOutput,
+    JsonWriter,
+    LineWriter,
+    OutputWriter,
 )
-from toolkit.generation.requests import Item, batches, read_line, share
-from toolkit.optim.precision import DTYPES, resolve
+from toolkit.generation.requests import (
+    GenerationRequest,
+    batch_requests,
+    parse_line,
+    select_rank_batches,
+)
+from toolkit.optim.precision import DTYPES, resolve_precision
 from toolkit.reporting.json_output import STDOUT, Output
 from toolkit.reporting.progress import Work
 from toolkit.tasks.task import Learner
-from toolkit.tasks.text_generation import Sentences
+from toolkit.tasks.text_generation import TextGenerator
 
 
 @contextmanager
-def given_items(
-    c: GenerateConfig, sentences: Sentences, world: World
-) -> Iterator[tuple[Iterator[Item], int, int | None]]:
+def load_requests(
+    c: GenerateConfig, sentences: TextGenerator, world: World
+) -> Iterator[tuple[Iterator[GenerationRequest], int, int | None]]:
     """What is to be answered, how much of it to read at once, and how much there is if known."""
-    if c.folders:
-        corpora = Corpora.open(*c.folders)
+    if c.dirs:
+        corpora = Corpora.open(*c.dirs)
         names = [name.strip() for name in c.gen_subset.split(",") if name.strip()]
-        splits = [items_of(corpora.having(name), name, sentences) for name in names]
+        splits = [split_requests(corpora.with_split(name), name, sentences) for name in names]
         every = [item for split in splits for item in split]
-        yield iter(renumbered(every)), c.buffer_size, len(every)
+        yield iter(renumber(every)), c.buffer_size, len(every)
         return
-    what = "to write on" if sentences.alone else "to translate"
-    with opened(c.input, f"One sentence {what} a line") as lines:
-        typed = world.first and world.size == 1 and lines.isatty()
-        yield read(lines, sentences, world, c.buffer_size), 1 if typed else c.buffer_size, None
+    what = "to write on" if sentences.decoder_only else "to translate"
+    with open_input(c.input, f"One sentence {what} a line") as lines:
+        typed = world.is_main and world.size == 1 and lines.isatty()
+        yield (
+            read_requests(lines, sentences, world, c.buffer_size),
+            1 if typed else c.buffer_size,
+            None,
+        )
 
 
-def read(lines: Iterable[bytes], sentences: Sentences, world: World, size: int) -> Iterator[Item]:
+def read_requests(
+    lines: Iterable[bytes], sentences: TextGenerator, world: World, size: int
+) -> Iterator[GenerationRequest]:
     """Items of lines, which the first rank reads for all."""
     if world.size == 1:
         for number, line in enumerate(lines, 1):
-            yield read_line(number, line, sentences.code)
+            yield parse_line(number, line, sentences.encode_line)
         return
     first = 1
     while True:
-        mine = list(islice(lines, size)) if world.first else []
+        mine = list(islice(lines, size)) if world.is_main else []
         hexed = json.loads(world.broadcast(json.dumps([line.hex() for line in mine])))
         for number, line in enumerate(hexed, first):
-            yield read_line(number, bytes.fromhex(line), sentences.code)
+            yield parse_line(number, bytes.fromhex(line), sentences.encode_line)
         first += len(hexed)
         if not hexed:
             return
 
 
-def renumbered(items: Sequence[Item]) -> list[Item]:
+def renumber(items: Sequence[GenerationRequest]) -> list[GenerationRequest]:
     return [item._replace(number=number) for number, item in enumerate(items, 1)]
 
 
-def items_of(folder: DataFolder, name: str, sentences: Sentences) -> list[Item]:
+def split_requests(
+    folder: DataFolder, name: str, sentences: TextGenerator
+) -> list[GenerationRequest]:
     """The items of a split: sources with references, or texts to write on."""
-    refuse_unsuited(folder.codec, str(folder.path), sentences.codec)
+    check_data_matches_checkpoint(folder.tokenizer, str(folder.path), sentences.tokenizer)
     return (
-        texts_of(folder, name, sentences) if sentences.alone else pairs_of(folder, name, sentences)
+        text_requests(folder, name, sentences)
+        if sentences.decoder_only
+        else pair_requests(folder, name, sentences)
     )
 
 
-def pairs_of(folder: DataFolder, name: str, sentences: Sentences) -> list[Item]:
+def pair_requests(
+    folder: DataFolder, name: str, sentences: TextGenerator
+) -> list[GenerationRequest]:
     split, c = ParallelSplit(folder, name), sentences.c
-    sources, targets = tokens_of(split.source), tokens_of(split.target)
+    sources, targets = list_tokens(split.source), list_tokens(split.target)
     wanted = split.references(np.arange(len(split)))
     found = []
     for source, target, reference in zip(sources, targets, wanted, strict=True):
-        text = split.codec.decode(source)
+        text = split.tokenizer.decode(source)
         begin = target if c.score_reference else target[: c.prefix_size]
-        found.append(checked(Item(0, text, source, begin, reference), sentences))
+        found.append(check_request(GenerationRequest(0, text, source, begin, reference), sentences))
     return found
 
 
-def texts_of(folder: DataFolder, name: str, sentences: Sentences) -> list[Item]:
+def text_requests(
+    folder: DataFolder, name: str, sentences: TextGenerator
+) -> list[GenerationRequest]:
     """Each item of a text: its first `prefix_size` tokens are written on, or the whole is told."""
-    c, column = sentences.c, TextColumn(folder.split(name).column("tokens"))
+    c, column = sentences.c, TokenColumn(folder.split(name).column("tokens"))
     found = []
-    for tokens in tokens_of(column):
+    for tokens in list_tokens(column):
         prompt = tokens[: c.prefix_size or len(tokens)]
         source, target = ([], tokens) if c.score_reference else (prompt, [])
-        text = sentences.codec.decode(tokens if c.score_reference else prompt)
-        found.append(checked(Item(0, text, source, target), sentences))
+        text = sentences.tokenizer.decode(tokens if c.score_reference else prompt)
+        found.append(check_request(GenerationRequest(0, text, source, target), sentences))
     return found
 
 
-def tokens_of(column: TextColumn) -> list[list[int]]:
+def list_tokens(column: TokenColumn) -> list[list[int]]:
     text = column.take(np.arange(len(column.lengths)), column.lengths)
     return [row.tolist() for row in np.split(text.ids, np.cumsum(text.lengths)[:-1])]
 
 
-def checked(item: Item, sentences: Sentences) -> Item:
+def check_request(item: GenerationRequest, sentences: TextGenerator) -> GenerationRequest:
     """With a note where the models cannot answer."""
     try:
-        if not (item.source or (sentences.alone and item.target)):
+        if not (item.source or (sentences.decoder_only and item.target)):
             raise ToolkitError("empty")
-        sentences.check(item.source, item.target)
+        sentences.check_lengths(item.source, item.target)
     except ToolkitError as error:
         return item._replace(source=[], target=[], note=str(error))
     return item
 
 
-def write(c: GenerateConfig, learners: Sequence[Learner], world: World, output: Output) -> None:
+def generate_text(
+    c: GenerateConfig, learners: Sequence[Learner], world: World, output: Output
+) -> None:
     """Answer the lines of the input, or the items of the folders' splits."""
     keep_freed_memory()
-    dtype = DTYPES.get(resolve(c.precision, world.device), torch.float32)
-    sentences = Sentences([learner.to(world.device, dtype) for learner in learners], c)
+    dtype = DTYPES.get(resolve_precision(c.precision, world.device), torch.float32)
+    sentences = TextGenerator([learner.to(world.device, dtype) for learner in learners], c)
     for model in sentences.models:
         model.pack()
     begun = perf_counter()
     with ExitStack() as stack:
-        items, size, total = stack.enter_context(given_items(c, sentences, world))
-        writers = stack.enter_context(written(c, output)) if world.first else []
-        quiet = not world.first or sys.stdout.isatty()
+        items, size, total = stack.enter_context(load_requests(c, sentences, world))
+        writers = stack.enter_context(open_writers(c, output)) if world.is_main else []
+        quiet = not world.is_main or sys.stdout.isatty()
         work = stack.enter_context(Work("writing", total, "sentences", quiet=quiet))
-        tally = Tally()
-        for some in replies_of(items, sentences, size, world, work.advance):
+        tally = GenerationSummary()
+        for some in generate_outputs(items, sentences, size, world, work.advance):
             for writer in writers:
                 writer.write(some)
-            tally.hear(some)
-    if world.first:
-        tally.tell(c, output, perf_counter() - begun, lowercase=sentences.target.lowercase)
+            tally.update(some)
+    if world.is_main:
+        tally.report(c, output, perf_counter() - begun, lowercase=sentences.target.lowercase)
 
 
-class Tally:
+class GenerationSummary:
     """What the command tells at its end."""
 
     def __init__(self) -> None:
@@ -162,18 +183,18 @@ class Tally:
         self.hypotheses: list[str] = []
         self.references: list[str | None] = []
 
-    def hear(self, replies: Sequence[Reply]) -> None:
+    def update(self, replies: Sequence[GenerationOutput]) -> None:
         self.count += len(replies)
         self.noted += sum(bool(reply.note) for reply in replies)
         for reply in replies:
             if reply.note and not self.first_note:
                 self.first_note = f"line {reply.number} ({reply.note})"
-            each = reply.texts[0].log_probabilities if reply.texts else []
+            each = reply.hypotheses[0].log_probabilities if reply.hypotheses else []
             self.symbols, self.total = self.symbols + len(each), self.total + sum(each)
             self.hypotheses.append(reply.best)
             self.references.append(reply.reference)
 
-    def tell(self, c: GenerateConfig, output: Output, seconds: float, *, lowercase: bool) -> None:
+    def report(self, c: GenerateConfig, output: Output, seconds: float, *, lowercase: bool) -> None:
         """Counts and speed; the scores against references where all have one.
 
         With `lowercase`, where the vocabulary knows nothing else, they are counted so.
@@ -181,7 +202,7 @@ class Tally:
         rate, symbols = self.count / max(seconds, 1e-9), self.symbols / max(seconds, 1e-9)
         found = {"lines": self.count, "noted": self.noted, "seconds": seconds}
         output.write("end", {**found, "lines_per_second": rate, "symbols_per_second": symbols})
-        if c.folders or c.input != "-" or not sys.stdin.isatty():
+        if c.dirs or c.input != "-" or not sys.stdin.isatty():
             speed = f"{rate:.1f} sentences/s, {symbols:.0f} symbols/s"
             plural = "s" * (self.count != 1)
             print(f"{self.count} sentence{plural} in {seconds:.1f} s: {speed}.", file=sys.stderr)
@@ -189,12 +210,12 @@ class Tally:
             first = ", first " if self.noted > 1 else ": "
             print(f"{self.noted} had no answer{first}{self.first_note}.", file=sys.stderr)
         if c.score_reference:
-            self.tell_perplexity(output)
+            self.report_perplexity(output)
         elif self.references and None not in self.references:
             known = [text for text in self.references if text is not None]
             print_scores(self.hypotheses, known, output, sys.stderr, lowercase=lowercase)
 
-    def tell_perplexity(self, output: Output) -> None:
+    def report_perplexity(self, output: Output) -> None:
         """Of the references that could be scored, if any."""
         if not self.symbols:
             return
@@ -205,48 +226,60 @@ class Tally:
         print(f"Perplexity of {of} references {figures['ppl']:.2f}.", file=sys.stderr)
 
 
-def replies_of(
-    items: Iterator[Item], sentences: Sentences, size: int, world: World, told: Callable[[int], Any]
-) -> Iterator[list[Reply]]:
+def generate_outputs(
+    items: Iterator[GenerationRequest],
+    sentences: TextGenerator,
+    size: int,
+    world: World,
+    told: Callable[[int], Any],
+) -> Iterator[list[GenerationOutput]]:
     """The answers to each buffer, in order; every rank writes its share of the batches."""
     c = sentences.c
     while some := list(islice(items, size)):
         ready = [item for item in some if not item.note]
         bounds = {"max_tokens": c.max_tokens, "batch_size": c.batch_size}
-        groups = share(
-            list(batches(ready, **bounds, alike=sentences.alone)), world.rank, world.size
+        groups = select_rank_batches(
+            list(batch_requests(ready, **bounds, same_source_length=sentences.decoder_only)),
+            world.rank,
+            world.size,
         )
-        mine: list[Reply] = []
+        mine: list[GenerationOutput] = []
         for group in groups:
-            mine += sentences.replies(group)
+            mine += sentences.generate(group)
             told(len(group) * world.size)
-        done = {item.number: unanswered(item) for item in some if item.note}
-        done |= {reply.number: reply for reply in gathered(mine, world)}
+        done = {item.number: empty_output(item) for item in some if item.note}
+        done |= {reply.number: reply for reply in gather_outputs(mine, world)}
         assert len(done) == len(some), "every sentence is answered once"
         yield [done[item.number] for item in some]
 
 
-def unanswered(item: Item) -> Reply:
-    return Reply(item.number, item.text, [], item.reference, item.note)
+def empty_output(item: GenerationRequest) -> GenerationOutput:
+    return GenerationOutput(item.number, item.text, [], item.reference, item.note)
 
 
-def gathered(mine: list[Reply], world: World) -> list[Reply]:
+def gather_outputs(mine: list[GenerationOutput], world: World) -> list[GenerationOutput]:
     """The answers of all ranks."""
     if world.size == 1:
         return mine
     found = []
-    for text in world.gather(json.dumps(mine)):
+    for text in world.all_gather(json.dumps(mine)):
         for number, source, texts, reference, note in json.loads(text):
-            found.append(Reply(number, source, [Text(*t) for t in texts], reference, note))
+            found.append(
+                GenerationOutput(
+                    number, source, [GeneratedText(*t) for t in texts], reference, note
+                )
+            )
     return found
 
 
 @contextmanager
-def written(c: GenerateConfig, output: Output) -> Iterator[list[ReplyWriter]]:
+def open_writers(c: GenerateConfig, output: Output) -> Iterator[list[OutputWriter]]:
     """To stdout, and to the files that were asked for."""
     terminal, scores = Terminal(), c.nbest > 1 or c.score_reference
-    shown = Dialogue(terminal) if terminal.is_terminal else Lines(sys.stdout, scores=scores)
-    writers: list[ReplyWriter] = [ReplyEvents(output)] if c.json else []
+    shown = (
+        ConsoleWriter(terminal) if terminal.is_terminal else LineWriter(sys.stdout, scores=scores)
+    )
+    writers: list[OutputWriter] = [EventWriter(output)] if c.json else []
     writers += [] if c.json == STDOUT else [shown]
     if c.results_path is None:
         yield writers
@@ -257,8 +290,8 @@ def written(c: GenerateConfig, output: Output) -> Iterator[list[ReplyWriter]]:
             f"--results-path must name a file, but is {c.results_path!r}. Give one, as out.jsonl."
         )
     beside = path.with_suffix(".jsonl" if path.suffix == ".txt" else ".txt")
-    refuse_input(c.input, path, beside, json=c.json)
+    check_results_path(c.input, path, beside, json=c.json)
     with ExitStack() as stack:
-        one, two = (stack.enter_context(writable(name)) for name in (path, beside))
+        one, two = (stack.enter_context(open_results(name)) for name in (path, beside))
         records, texts = (two, one) if path.suffix == ".txt" else (one, two)
-        yield [*writers, JsonReplies(records), Aligned(texts)]
+        yield [*writers, JsonWriter(records), FairseqWriter(texts)]

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import DAMAGE, UNPACKERS
-from toolkit.metrics.translation import EVERY, corpus_scores
+from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
+from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.reporting.json_output import Output
 
 LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 
-def score(files: Sequence[str], output: Output) -> None:
+def score_files(files: Sequence[str], output: Output) -> None:
     """Of two files, translations and references, line by line."""
-    translations, references = (lines_of(file) for file in files)
+    translations, references = (read_lines(file) for file in files)
     if len(translations) != len(references):
         raise ToolkitError(
             f"--score must name files of as many lines, but {files[0]} has {len(translations)} and "
@@ -24,15 +24,15 @@ def score(files: Sequence[str], output: Output) -> None:
         )
     if not references:
         raise ToolkitError(f"--score must name files with lines, but {files[0]} is empty.")
-    print_scores(translations, references, output, output.people)
+    print_scores(translations, references, output, output.text_stream)
 
 
-def lines_of(file: str) -> list[str]:
+def read_lines(file: str) -> list[str]:
     """Lines of a text file, packed or not, without their ends, those of Unix or of Windows."""
     try:
-        with UNPACKERS.get(Path(file).suffix, open)(file, "rb") as packed:
+        with DECOMPRESSORS.get(Path(file).suffix, open)(file, "rb") as packed:
             text = packed.read().decode("utf-8-sig")
-    except DAMAGE as error:  # before OSError, of which one of them is a kind
+    except DECOMPRESSION_ERRORS as error:  # before OSError, of which one of them is a kind
         raise ToolkitError(
             f"--score must name whole files, but {file} is cut off or damaged: {error}. Unpack or "
             f"copy it again."
@@ -59,7 +59,7 @@ def print_scores(
     lowercase: bool = False,
 ) -> None:
     """BLEU, chrF and TER, each with the signature that says how it was counted."""
-    for found in corpus_scores(translations, references, names=EVERY, lowercase=lowercase):
+    for found in corpus_scores(translations, references, names=ALL_METRICS, lowercase=lowercase):
         label = LABELS[found.name]
         detail = f" {found.detail}" if found.detail else ""
         print(f"{label} {found.value:.2f}{detail}  {found.signature}", file=stream)

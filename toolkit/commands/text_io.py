@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sections import different_files
-from toolkit.data.text_files import DAMAGE, UNPACKERS
+from toolkit.config.sections import check_distinct_files
+from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
 
 
 @contextmanager
-def opened(path: str, hint: str) -> Iterator[BinaryIO]:
+def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
     """The input as bytes, unpacked: what is not UTF-8 is a matter of its line alone.
 
     At a terminal, `hint` says what to type.
@@ -30,21 +30,21 @@ def opened(path: str, hint: str) -> Iterator[BinaryIO]:
         raise ToolkitError(
             f"--input must be a readable file or -, but {path}: {error.strerror}."
         ) from error
-    with file, UNPACKERS.get(Path(path).suffix, nullcontext)(file) as lines:
+    with file, DECOMPRESSORS.get(Path(path).suffix, nullcontext)(file) as lines:
         try:
             yield lines
-        except DAMAGE as error:
+        except DECOMPRESSION_ERRORS as error:
             raise ToolkitError(
                 f"--input must be whole, but {path} is cut off or damaged: {error}. Unpack or copy "
                 f"it again."
             ) from error
 
 
-def refuse_input(source: str, *results: Path, json: str | None = None) -> None:
+def check_results_path(source: str, *results: Path, json: str | None = None) -> None:
     """What is read must not be written over, nor one file twice; `source` is --input."""
     for path in results:
         figures = None if json == "-" else json
-        different_files([("--json", figures), ("--results-path", path)])
+        check_distinct_files([("--json", figures), ("--results-path", path)])
         if source != "-" and path.exists() and path.samefile(source):
             raise ToolkitError(
                 f"--results-path must leave the input alone, but would write over {path}. Choose "
@@ -52,7 +52,7 @@ def refuse_input(source: str, *results: Path, json: str | None = None) -> None:
             )
 
 
-def writable(path: Path) -> IO[str]:
+def open_results(path: Path) -> IO[str]:
     try:
         return open(path, "w", encoding="utf-8")
     except OSError as error:

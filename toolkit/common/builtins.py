@@ -63,7 +63,7 @@ ARCHITECTURES: dict[str, Builtin] = {
     "conv_san_r": Builtin("toolkit.models.conv_san", "Table 2b: a number for every offset (R)"),
     "conv_san_pr": Builtin("toolkit.models.conv_san", "Table 2b: both (P+R)"),
     "conv_san_temp": Builtin(
-        "toolkit.models.conv_san", "Table 2b: PE[add] and learnt temperatures"
+        "toolkit.models.conv_san", "Table 2b: PE[add] and learned temperatures"
     ),
     "conv_san_conv1d": Builtin(
         "toolkit.models.conv_san", "Table 2b: PE[add] and convolution along the queries"
@@ -76,7 +76,7 @@ ARCHITECTURES: dict[str, Builtin] = {
     ),
     "conv_san_ud_pr": Builtin("toolkit.models.conv_san", "Table 2c: both (P+R)"),
     "conv_san_ud_temp": Builtin(
-        "toolkit.models.conv_san", "Table 2c: PE[add] and learnt temperatures"
+        "toolkit.models.conv_san", "Table 2c: PE[add] and learned temperatures"
     ),
     "conv_san_ud_conv1d": Builtin(
         "toolkit.models.conv_san", "Table 2c: PE[add] and convolution along the queries"
@@ -146,7 +146,7 @@ TASKS: dict[str, Builtin] = {
         "toolkit.tasks.multiple_choice.task", "one of several options for a passage (RACE, SWAG)"
     ),
     "mlm": Builtin(
-        "toolkit.tasks.pretraining.mlm", "masked language modelling (Devlin et al. 2019)"
+        "toolkit.tasks.pretraining.mlm", "masked language modeling (Devlin et al. 2019)"
     ),
     "mpm": Builtin(
         "toolkit.tasks.pretraining.mpm", "masked tokens and masked positions together (TACO)"

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from toolkit.common.errors import ToolkitError
 
 PACKAGE, GROUP = "toolkit_plugins", "toolkit.plugins"
-NOT_PART = ("test_", "conftest", "setup", "__main__")
+IGNORED_PREFIXES = ("test_", "conftest", "setup", "__main__")
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Plugin(NamedTuple):
 _loaded: dict[str, Plugin] = {}
 
 
-def loaded() -> list[Plugin]:
+def list_loaded() -> list[Plugin]:
     """The plugins of this process, in the order they came."""
     return list(_loaded.values())
 
@@ -50,7 +50,7 @@ def load_folder(folder: str) -> Plugin:
     path = Path(folder).resolve()
     if not path.is_dir():
         raise ToolkitError(f"--user-dir must name a folder, but {folder} is none.")
-    files = python_files(path)
+    files = list_python_files(path)
     if not files:
         raise ToolkitError(f"--user-dir must name a folder of Python files, but {folder} has none.")
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
@@ -58,7 +58,7 @@ def load_folder(folder: str) -> Plugin:
     if module not in _loaded:
         make_package(PACKAGE, None)
         import_package(module, path)
-        _loaded[module] = Plugin(path.name, sha256_of(files, path), module)
+        _loaded[module] = Plugin(path.name, hash_files(files, path), module)
     return _loaded[module]
 
 
@@ -70,18 +70,18 @@ def load_installed() -> None:
         module = importlib.import_module(point.module)
         if module.__name__ not in _loaded:
             file = Path(str(module.__file__))
-            files = python_files(file.parent) if file.name == "__init__.py" else [file]
-            digest = sha256_of(files, file.parent)
+            files = list_python_files(file.parent) if file.name == "__init__.py" else [file]
+            digest = hash_files(files, file.parent)
             _loaded[module.__name__] = Plugin(point.name, digest, module.__name__)
 
 
 def import_package(name: str, folder: Path) -> None:
     """Import a folder as a package of that name, then each file and each package in it."""
     make_package(name, folder)
-    for file in own_files(folder):
+    for file in list_direct_files(folder):
         if file.stem != "__init__":
             importlib.import_module(f"{name}.{file.stem}")
-    for package in own_packages(folder):
+    for package in list_subpackages(folder):
         import_package(f"{name}.{package.name}", package)
 
 
@@ -108,22 +108,22 @@ def make_package(name: str, folder: Path | None) -> None:
             raise
 
 
-def python_files(folder: Path) -> list[Path]:
+def list_python_files(folder: Path) -> list[Path]:
     """The files of a plugin: those in its folder and in the packages below, tests left out."""
-    below = [file for package in own_packages(folder) for file in python_files(package)]
-    return own_files(folder) + below
+    below = [file for package in list_subpackages(folder) for file in list_python_files(package)]
+    return list_direct_files(folder) + below
 
 
-def own_files(folder: Path) -> list[Path]:
+def list_direct_files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.py"))
-    return [f for f in files if "." not in f.stem and not f.stem.startswith(NOT_PART)]
+    return [f for f in files if "." not in f.stem and not f.stem.startswith(IGNORED_PREFIXES)]
 
 
-def own_packages(folder: Path) -> list[Path]:
+def list_subpackages(folder: Path) -> list[Path]:
     return [initial.parent for initial in sorted(folder.glob("*/__init__.py"))]
 
 
-def sha256_of(files: Iterable[Path], folder: Path) -> str:
+def hash_files(files: Iterable[Path], folder: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         text = file.read_bytes()
@@ -131,22 +131,22 @@ def sha256_of(files: Iterable[Path], folder: Path) -> str:
     return digest.hexdigest()
 
 
-def recorded(builders: Iterable[Callable[..., object]]) -> list[dict[str, str]]:
+def describe_plugins(builders: Iterable[Callable[..., object]]) -> list[dict[str, str]]:
     """Names and digests of the plugins that these builders come from, for a checkpoint."""
     modules = {builder.__module__ for builder in builders}
-    used = [p for p in loaded() if any(f"{m}.".startswith(f"{p.module}.") for m in modules)]
+    used = [p for p in list_loaded() if any(f"{m}.".startswith(f"{p.module}.") for m in modules)]
     return [{"name": p.name, "sha256": p.sha256} for p in used]
 
 
-def check(needed: Iterable[Mapping[str, str]], what: str) -> None:
+def check_loaded(needed: Iterable[Mapping[str, str]], what: str) -> None:
     """Refuse to go on without the plugins that a checkpoint was made with; changed ones are told.
 
     `what` names the checkpoint in the message.
     """
     for plugin in needed:
-        if plugin["name"] not in {p.name for p in loaded()}:
+        if plugin["name"] not in {p.name for p in list_loaded()}:
             load_installed()
-        digests = [p.sha256 for p in loaded() if p.name == plugin["name"]]
+        digests = [p.sha256 for p in list_loaded() if p.name == plugin["name"]]
         if not digests:
             raise ToolkitError(
                 f"{what} must be loaded together with the plugin {plugin['name']!r} it was made "

@@ -36,6 +36,6 @@ def uniform(bits: UInt64) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def seed_of(*parts: int) -> int:
+def derive_seed(*parts: int) -> int:
     """A seed for torch.manual_seed, 0 .. 2^63 - 1."""
     return int(mix(*parts)) >> 1

@@ -24,12 +24,12 @@ class Entry(Generic[T]):
     """What a name stands for: a builder, the config it gets unless told otherwise, its source."""
 
     name: str
-    build: Callable[..., T]
+    factory: Callable[..., T]
     config: Any
-    origin: str
+    source_location: str
 
 
-def origin(thing: Callable[..., object]) -> str:
+def source_location(thing: Callable[..., object]) -> str:
     """`file:line` of a class or function, for messages and for telling two plugins apart."""
     try:
         file = Path(inspect.getsourcefile(thing) or "").resolve()
@@ -38,9 +38,9 @@ def origin(thing: Callable[..., object]) -> str:
         return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def same(one: Callable[..., object], other: Callable[..., object]) -> bool:
+def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> bool:
     """The same place of the same file, imported once more or not."""
-    files = (origin(one).rpartition(":")[0], origin(other).rpartition(":")[0])
+    files = (source_location(one).rpartition(":")[0], source_location(other).rpartition(":")[0])
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
 
@@ -50,15 +50,15 @@ class Registry(Generic[T]):
     A built-in's module is imported when its name is first looked up, never before.
     """
 
-    def __init__(self, kind: str, known: Mapping[str, Builtin]) -> None:
-        self.kind, self.known = kind, known
+    def __init__(self, kind: str, builtins: Mapping[str, Builtin]) -> None:
+        self.kind, self.builtins = kind, builtins
         self._entries: dict[str, Entry[T]] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
         """Add a builder. The same one twice is harmless; two of one name are an error."""
 
         def add(build: F) -> F:
-            here, there = origin(build), self._place(name, build)
+            here, there = source_location(build), self._conflicting_source(name, build)
             if there is not None:
                 raise ToolkitError(
                     f"{self.kind} names must be unique, but {name!r} is registered by {there} "
@@ -69,18 +69,18 @@ class Registry(Generic[T]):
 
         return add
 
-    def _place(self, name: str, build: Callable[..., T]) -> str | None:
+    def _conflicting_source(self, name: str, build: Callable[..., T]) -> str | None:
         """Where something else already has this name; None where it is free."""
         if name in self._entries:
             taken = self._entries[name]
-            return None if same(taken.build, build) else taken.origin
-        if name in self.known and build.__module__ != self.known[name].module:
-            return str(PROJECT / Path(*self.known[name].module.split("."))) + ".py"
+            return None if is_same_object(taken.factory, build) else taken.source_location
+        if name in self.builtins and build.__module__ != self.builtins[name].module:
+            return str(PROJECT / Path(*self.builtins[name].module.split("."))) + ".py"
         return None
 
     def __getitem__(self, name: str) -> Entry[T]:
-        if name not in self._entries and name in self.known:
-            importlib.import_module(self.known[name].module)
+        if name not in self._entries and name in self.builtins:
+            importlib.import_module(self.builtins[name].module)
         if name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
@@ -93,22 +93,22 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries or name in self.known
+        return name in self._entries or name in self.builtins
 
     def names(self) -> list[str]:
-        return sorted({*self.known, *self._entries})
+        return sorted({*self.builtins, *self._entries})
 
-    def entries_of(self, module: str) -> list[Entry[T]]:
+    def list_entries(self, module: str) -> list[Entry[T]]:
         """What a package or module has registered."""
         return [
-            e for e in self._entries.values() if f"{e.build.__module__}.".startswith(f"{module}.")
+            e for e in self._entries.values() if f"{e.factory.__module__}.".startswith(f"{module}.")
         ]
 
     def summary(self, name: str) -> str:
         """The line that `--list` shows, without importing a built-in."""
-        if name in self.known:
-            return self.known[name].summary
-        return (inspect.getdoc(self[name].build) or "").partition("\n")[0]
+        if name in self.builtins:
+            return self.builtins[name].summary
+        return (inspect.getdoc(self[name].factory) or "").partition("\n")[0]
 
 
 ARCHITECTURES: Registry[Any] = Registry("architecture", builtins.ARCHITECTURES)

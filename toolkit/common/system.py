@@ -57,6 +57,6 @@ def signal_name(number: int) -> str:
     return names.get(number, f"signal {number}")
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Those that this process may use, where the system says so."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

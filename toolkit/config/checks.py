@@ -17,12 +17,12 @@ def require(holds: bool, message: str) -> None:
         raise ToolkitError(message)
 
 
-def one_of(name: str, value: str, known: Sequence[str]) -> None:
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """Raise where the value of an option is none of those that there are."""
-    require(value in known, f"{name} must be one of {', '.join(known)}, but is {value!r}.")
+    require(value in choices, f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
 
 
-def different_files(options: Iterable[tuple[str, object]]) -> None:
+def check_distinct_files(options: Iterable[tuple[str, object]]) -> None:
     """Raise where one file is named by two of the options that say what to write; None names none.
 
     The later one would take the place of the other.

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.options import WHOLE, Option, options_of
+from toolkit.config.options import NO_SPLIT, Option, list_options
 from toolkit.config.run import RunConfig
 
-Texts = list[str]  # inside the class, `list` is a field
-DEFAULT_NAMES = {"optimizer": "adamw", "lr_scheduler": "linear"}
+TextList = list[str]  # inside the class, `list` is a field
+DEFAULT_COMPONENTS = {"optimizer": "adamw", "lr_scheduler": "linear"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLineConfig:
     """Options of every command that say how to read the others, so a file cannot hold them."""
 
-    config: Texts = field(default_factory=list, metadata=WHOLE)
+    config: TextList = field(default_factory=list, metadata=NO_SPLIT)
     """YAML file of options; repeat it for more, later ones win over earlier ones."""
-    user_dir: Texts = field(default_factory=list, metadata=WHOLE)
+    user_dir: TextList = field(default_factory=list, metadata=NO_SPLIT)
     """Folder of your own architectures, tasks and criteria; repeat it for more."""
     print_config: bool = False
     """Print every option with its value and where that came from, as YAML, and stop."""
@@ -47,7 +47,7 @@ class Command:
     """Sections beside the run's own."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
-    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_NAMES)
+    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_COMPONENTS)
     """Section -> the component that is meant where none is named."""
 
     @property
@@ -59,10 +59,10 @@ class Command:
     def positional(self) -> str:
         """Path of the option that words without a flag fill; empty where none does."""
         if self.config is RunConfig:
-            return "data.folders"
+            return "data.dirs"
         return vars(self.config).get("POSITIONAL", "")
 
-    def plain_sections(self) -> dict[str, type]:
+    def fixed_sections(self) -> dict[str, type]:
         """Section -> config class, components left out; '' is a command without sections."""
         if self.config is not RunConfig:
             return {"": self.config}
@@ -71,12 +71,12 @@ class Command:
     @property
     def command_line(self) -> list[Option]:
         """The options that every command has; one without components has none to list."""
-        options = options_of("", CommandLineConfig)
+        options = list_options("", CommandLineConfig)
         return [option for option in options if self.components or option.name != "list"]
 
-    def plain_options(self) -> list[Option]:
-        sections = self.plain_sections().items()
-        return [o for section, config in sections for o in options_of(section, config)]
+    def fixed_options(self) -> list[Option]:
+        sections = self.fixed_sections().items()
+        return [o for section, config in sections for o in list_options(section, config)]
 
 
 def run_sections() -> dict[str, Any]:

@@ -9,13 +9,13 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
 from toolkit.config.command import Command
-from toolkit.config.flags import scan
-from toolkit.config.help import columns, help_text
-from toolkit.config.load import early, given, resolve
+from toolkit.config.flags import scan_flags
+from toolkit.config.help import format_columns, help_text
+from toolkit.config.load import bootstrap_options, get_value, resolve
 from toolkit.config.serialize import print_config
-from toolkit.config.sources import Values
+from toolkit.config.sources import OptionValues
 
-UNASKED = ("false", "no", "off", "n", "0")  # what a field of type bool takes for false
+FALSE_WORDS = ("false", "no", "off", "n", "0")  # what a field of type bool takes for false
 LISTS = {
     "archs": "arch",
     "tasks": "task",
@@ -25,37 +25,37 @@ LISTS = {
 }
 
 
-def answer(argv: Sequence[str], command: Command) -> str | None:
+def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
     """What to print where the words ask for nothing but an answer; None where work is wanted."""
-    first = scan(argv, early(command))
-    if asked(first, "version"):
+    first = scan_flags(argv, bootstrap_options(command))
+    if is_requested(first, "version"):
         return f"{command.name} {toolkit.__version__}"
-    if asked(first, "help"):
+    if is_requested(first, "help"):
         chosen = {section: first.get(f"{section}.name") for section in command.components}
         named = {section: str(name.value) for section, name in chosen.items() if name}
-        return help_text(command, named, folders(first))
+        return help_text(command, named, load_plugin_folders(first))
     if "list" in first:
-        folders(first)
+        load_plugin_folders(first)
         plugins.load_installed()
-        return listed(command, str(first["list"].value))
-    if asked(first, "print_config"):
+        return list_components(command, str(first["list"].value))
+    if is_requested(first, "print_config"):
         return print_config(resolve(argv, command))
     return None
 
 
-def asked(first: Values, name: str) -> bool:
-    return name in first and first[name].value.lower() not in UNASKED
+def is_requested(first: OptionValues, name: str) -> bool:
+    return name in first and first[name].value.lower() not in FALSE_WORDS
 
 
-def folders(first: Values) -> list[Plugin]:
-    return [plugins.load_folder(folder) for folder in given(first, "user_dir", [])]
+def load_plugin_folders(first: OptionValues) -> list[Plugin]:
+    return [plugins.load_folder(folder) for folder in get_value(first, "user_dir", [])]
 
 
-def listed(command: Command, kind: str) -> str:
+def list_components(command: Command, kind: str) -> str:
     """Name and summary of every component of one kind."""
     section = LISTS.get(kind.replace("-", "_"))
     if section not in command.components:
         known = ", ".join(k for k, section in LISTS.items() if section in command.components)
         raise ToolkitError(f"--list must name one of {known or 'nothing here'}, but is {kind!r}.")
     registry = command.components[section]
-    return columns([(name, registry.summary(name)) for name in registry.names()], indent=0)
+    return format_columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

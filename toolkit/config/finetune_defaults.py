@@ -8,21 +8,21 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
-from toolkit.config.sources import Given, Values
+from toolkit.config.sources import OptionValue, OptionValues
 
-OPTION = "checkpoint.finetune_from"
-LINKS = ("checkpoint_best", "checkpoint_last")
+FINETUNE_OPTION = "checkpoint.finetune_from"
+CHECKPOINT_LINKS = ("checkpoint_best", "checkpoint_last")
 MANIFEST, CONFIG = "manifest.json", "config.json"
 
 
-def architecture(values: Mapping[str, Given]) -> Values:
+def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
     """The architecture of the checkpoint that --finetune-from names, where none is named.
 
     Its options are the weakest ones: files and flags change them.
     """
-    if "arch.name" in values or OPTION not in values or not values[OPTION].value:
+    if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
         return {}
-    folder = checkpoint_of(Path(str(values[OPTION].value)), MANIFEST)
+    folder = resolve_checkpoint_dir(Path(str(values[FINETUNE_OPTION].value)), MANIFEST)
     arch: Any = None
     try:
         saved = read_json(folder / CONFIG)
@@ -38,12 +38,13 @@ def architecture(values: Mapping[str, Given]) -> Values:
             f"it with --arch."
         )
     return {
-        f"arch.{name}": Given(value, f"--finetune-from {folder}") for name, value in arch.items()
+        f"arch.{name}": OptionValue(value, f"--finetune-from {folder}")
+        for name, value in arch.items()
     }
 
 
-def checkpoint_of(folder: Path, file: str) -> Path:
+def resolve_checkpoint_dir(folder: Path, file: str) -> Path:
     """The folder itself where it has the file; else the best checkpoint in it, or the last."""
     if (folder / file).exists():
         return folder
-    return next((folder / name for name in LINKS if (folder / name).exists()), folder)
+    return next((folder / name for name in CHECKPOINT_LINKS if (folder / name).exists()), folder)

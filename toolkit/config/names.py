@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.options import Option
 
 # Short names that users of fairseq know. They always win, whatever else ends in the same word.
-RESERVED = {
+RESERVED_NAMES = {
     "arch": "arch.name",
     "task": "task.name",
     "criterion": "criterion.name",
@@ -42,42 +42,44 @@ RESERVED = {
 }
 
 
-def find(name: str, options: Mapping[str, Option], *, origin: str = "") -> Option:
+def find_option(name: str, options: Mapping[str, Option], *, origin: str = "") -> Option:
     """The option that a flag or key means; ambiguous and unknown ones are errors."""
     if name in options:
         return options[name]
     sections = {path.partition(".")[0] for path in options}
-    if name in RESERVED and RESERVED[name].partition(".")[0] in sections:
-        if RESERVED[name] not in options:
-            section = RESERVED[name].partition(".")[0]
+    if name in RESERVED_NAMES and RESERVED_NAMES[name].partition(".")[0] in sections:
+        if RESERVED_NAMES[name] not in options:
+            section = RESERVED_NAMES[name].partition(".")[0]
             raise ToolkitError(
-                f"--{dashed(name)} must be an option of the chosen {section}, but that has no "
-                f"{RESERVED[name]}. Leave it out."
+                f"--{to_dashes(name)} must be an option of the chosen {section}, but that has no "
+                f"{RESERVED_NAMES[name]}. Leave it out."
             )
-        return options[RESERVED[name]]
+        return options[RESERVED_NAMES[name]]
     ending = [option for option in options.values() if option.name == name]
     if len(ending) > 1:
         paths = " or ".join(option.flag for option in ending)
-        raise ToolkitError(f"--{dashed(name)} must name one option, but may be {paths}. Write one.")
+        raise ToolkitError(
+            f"--{to_dashes(name)} must name one option, but may be {paths}. Write one."
+        )
     if not ending:
-        raise unknown(name, options, origin)
+        raise unknown_option_error(name, options, origin)
     return ending[0]
 
 
-def unknown(name: str, options: Mapping[str, Option], origin: str) -> ToolkitError:
+def unknown_option_error(name: str, options: Mapping[str, Option], origin: str) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
     if origin:
-        close = nearest(name, options, [])
+        close = nearest_name(name, options, [])
         hint = f" Did you mean {close}?" if close else ""
         return ToolkitError(f"no option is called {name} ({origin}).{hint} See --help.")
     short = [o.name for o in options.values()]
-    short += [word for word, path in RESERVED.items() if path in options]
-    close = nearest(name, options, short)
-    hint = f" Did you mean --{dashed(close)}?" if close else ""
-    return ToolkitError(f"no option is called --{dashed(name)}.{hint} See --help.")
+    short += [word for word, path in RESERVED_NAMES.items() if path in options]
+    close = nearest_name(name, options, short)
+    hint = f" Did you mean --{to_dashes(close)}?" if close else ""
+    return ToolkitError(f"no option is called --{to_dashes(name)}.{hint} See --help.")
 
 
-def nearest(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
+def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
     """The closest short name, where these are allowed and it has no section, or else path."""
     names = {option.name: option.path for option in options.values()}
     last = name.rpartition(".")[2]
@@ -87,5 +89,5 @@ def nearest(name: str, options: Mapping[str, Option], short: Sequence[str]) -> s
     return found[0] if found else None
 
 
-def dashed(name: str) -> str:
+def to_dashes(name: str) -> str:
     return name.replace("_", "-")

@@ -15,23 +15,23 @@ from typing import Any, NamedTuple
 from toolkit.common.errors import ToolkitError
 
 
-class Described(NamedTuple):
+class FieldDoc(NamedTuple):
     annotation: str
     text: str
 
 
 @cache
-def described(file: str) -> dict[str, dict[str, Described]]:
+def read_field_docs(file: str) -> dict[str, dict[str, FieldDoc]]:
     """Class -> field -> what stands there, for every class of a source file; imports nothing."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError):  # no source beside the byte code
         return {}
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    return {node.name: strings_under_fields(node) for node in classes}
+    return {node.name: collect_field_docs(node) for node in classes}
 
 
-def strings_under_fields(node: ast.ClassDef) -> dict[str, Described]:
+def collect_field_docs(node: ast.ClassDef) -> dict[str, FieldDoc]:
     found = {}
     for field, below in zip(node.body, node.body[1:], strict=False):
         if (
@@ -42,19 +42,19 @@ def strings_under_fields(node: ast.ClassDef) -> dict[str, Described]:
             and isinstance(below.value.value, str)
         ):
             text = " ".join(below.value.value.split())
-            found[field.target.id] = Described(ast.unparse(field.annotation), text)
+            found[field.target.id] = FieldDoc(ast.unparse(field.annotation), text)
     return found
 
 
 def field_help(config: type) -> dict[str, str]:
     """Field -> help of a config class, inherited fields included."""
-    found: dict[str, Described] = {}
+    found: dict[str, FieldDoc] = {}
     for ancestor in reversed(config.__mro__[:-1]):  # the last one is object
-        found |= described(source_of(ancestor)).get(ancestor.__name__, {})
+        found |= read_field_docs(find_source_file(ancestor)).get(ancestor.__name__, {})
     return {name: field.text for name, field in found.items()}
 
 
-def source_of(config: type) -> str:
+def find_source_file(config: type) -> str:
     """The file a class is written in; empty for one typed at a prompt."""
     try:
         return inspect.getsourcefile(config) or ""
@@ -62,7 +62,7 @@ def source_of(config: type) -> str:
         return ""
 
 
-SCALARS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+SCALAR_RULES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Option:
     scalar: type
     """bool, int, float or str: the value's type, or that of a list's items."""
     optional: bool
-    many: bool
+    is_list: bool
     default: Any
     help: str
     separator: str | None
     """What parts the items of a list given as one text; None where an item may hold anything."""
-    greedy: bool
+    multi_word: bool
     """Takes every word up to the next flag: `--path A B C`."""
 
     @property
@@ -91,34 +91,34 @@ class Option:
         return "--" + self.path.replace("_", "-")
 
     @property
-    def adds_up(self) -> bool:
+    def appends(self) -> bool:
         """Whether repeated flags add to a list: where its items are not parted at commas."""
-        return self.many and self.separator is None
+        return self.is_list and self.separator is None
 
     @property
     def rule(self) -> str:
         """What a value must be, for error messages."""
-        one = SCALARS[self.scalar]
-        return (f"a list, each item {one}" if self.many else one) + " or none" * self.optional
+        one = SCALAR_RULES[self.scalar]
+        return (f"a list, each item {one}" if self.is_list else one) + " or none" * self.optional
 
 
 # Metadata of list fields. A list given as one text is parted at commas, unless it is WHOLE; a
 # GREEDY one takes every word up to the next flag.
-WHOLE: dict[str, Any] = {"separator": None}
-GREEDY: dict[str, Any] = {"greedy": True}
+NO_SPLIT: dict[str, Any] = {"separator": None}
+MULTI_WORD: dict[str, Any] = {"greedy": True}
 
 
-def options_of(section: str, config: Any) -> list[Option]:
+def list_options(section: str, config: Any) -> list[Option]:
     """The options that a config class, or an instance whose values are the defaults, declares."""
     cls = config if isinstance(config, type) else type(config)
     types_, texts = typing.get_type_hints(cls), field_help(cls)
     return [
-        option(section, f, types_[f.name], default_of(f, config), texts.get(f.name, ""))
+        make_option(section, f, types_[f.name], field_default(f, config), texts.get(f.name, ""))
         for f in dataclasses.fields(cls)
     ]
 
 
-def default_of(field: dataclasses.Field[Any], config: Any) -> Any:
+def field_default(field: dataclasses.Field[Any], config: Any) -> Any:
     if not isinstance(config, type):
         return getattr(config, field.name)
     if field.default_factory is not dataclasses.MISSING:
@@ -126,10 +126,10 @@ def default_of(field: dataclasses.Field[Any], config: Any) -> Any:
     return field.default
 
 
-def option(section: str, field: Any, annotation: Any, default: Any, text: str) -> Option:
+def make_option(section: str, field: Any, annotation: Any, default: Any, text: str) -> Option:
     path = f"{section}.{field.name}" if section else field.name
-    scalar, optional, many = shape(annotation)
-    if scalar not in SCALARS or (field.name == "name" and section):
+    scalar, optional, many = parse_annotation(annotation)
+    if scalar not in SCALAR_RULES or (field.name == "name" and section):
         raise ToolkitError(
             f"{path} must be a field of type bool, int, float or str, a list of these or one of "
             f"them | None, and not be called name, but is {annotation}. Change the config class."
@@ -138,12 +138,14 @@ def option(section: str, field: Any, annotation: Any, default: Any, text: str) -
     return Option(path, scalar, optional, many, default, text, separator, greedy)
 
 
-def shape(annotation: Any) -> tuple[Any, bool, bool]:
+def parse_annotation(annotation: Any) -> tuple[Any, bool, bool]:
     """(scalar type, may be None, is a list) of a field's annotation."""
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         present = [part for part in parts if part is not type(None)]
-        scalar, _, many = shape(present[0]) if len(present) == 1 else (None, False, False)
+        scalar, _, many = (
+            parse_annotation(present[0]) if len(present) == 1 else (None, False, False)
+        )
         return scalar, len(present) < len(parts), many
     if typing.get_origin(annotation) is list:
         return parts[0], False, True

@@ -9,7 +9,7 @@ from toolkit.config.sections import CheckpointConfig, DataConfig, LoggingConfig,
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ComponentConfig:
     """The name the user gave for one kind of component, and its complete config."""
 
     name: str
@@ -18,11 +18,11 @@ class Chosen:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    arch: Chosen
-    task: Chosen
-    criterion: Chosen
-    optimizer: Chosen
-    lr_scheduler: Chosen
+    arch: ComponentConfig
+    task: ComponentConfig
+    criterion: ComponentConfig
+    optimizer: ComponentConfig
+    lr_scheduler: ComponentConfig
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)

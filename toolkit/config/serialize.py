@@ -11,34 +11,34 @@ import yaml
 from toolkit.common import plugins
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
-from toolkit.config.load import Resolved, run_of, settle
+from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.options import Option
-from toolkit.config.run import Chosen, RunConfig
-from toolkit.config.sources import flattened
+from toolkit.config.run import ComponentConfig, RunConfig
+from toolkit.config.sources import flatten_sections
 
 
 def print_config(resolved: Resolved) -> str:
     """One line for each option: its key, its value and, as a comment, the value's origin."""
-    built = resolved.built()
+    built = resolved.build_configs()
     lines: list[tuple[str, str]] = []
     for option in resolved.options:
         section = option.path.removesuffix(option.name).rstrip(".")
-        value = shown_value(resolved, built, section, option)
+        value = resolved_value(resolved, built, section, option)
         if section and f"{section}:" not in [line for line, _ in lines]:
             lines.append((f"{section}:", ""))
         key = f"  {option.name}" if section else option.name
-        lines.append((f"{key}: {spelled(value)}", origin(resolved, section, option, value)))
+        lines.append((f"{key}: {to_yaml(value)}", value_origin(resolved, section, option, value)))
     left = min(60, max(len(line) for line, _ in lines))
     return "\n".join(f"{line.ljust(left)}  # {note}" if note else line for line, note in lines)
 
 
-def shown_value(resolved: Resolved, built: dict[str, Any], section: str, option: Option) -> Any:
+def resolved_value(resolved: Resolved, built: dict[str, Any], section: str, option: Option) -> Any:
     if option.path == f"{section}.name":
         return resolved.values[option.path].value
     return getattr(built[section], option.name)
 
 
-def origin(resolved: Resolved, section: str, option: Option, value: Any) -> str:
+def value_origin(resolved: Resolved, section: str, option: Option, value: Any) -> str:
     """What gave the value; a named component where it differs from its config class."""
     if option.path in resolved.values:
         return resolved.values[option.path].origin
@@ -50,7 +50,7 @@ def origin(resolved: Resolved, section: str, option: Option, value: Any) -> str:
     return f"{section} {resolved.values[f'{section}.name'].value}" if changed else "default"
 
 
-def spelled(value: Any) -> str:
+def to_yaml(value: Any) -> str:
     """YAML that is read back as the same value: quotes only where they are needed."""
     if value is None:
         return "null"
@@ -59,12 +59,12 @@ def spelled(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list):
-        return f"[{', '.join(spelled(item) for item in value)}]"
+        return f"[{', '.join(to_yaml(item) for item in value)}]"
     text: str = yaml.safe_dump([value], width=float("inf"), default_flow_style=True)
     return text.strip()[1:-1]
 
 
-RUN = Command(name="", summary="", example="", config=RunConfig)
+RUN_COMMAND = Command(name="", summary="", example="", config=RunConfig)
 
 
 def to_dict(run: RunConfig) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def to_dict(run: RunConfig) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in dataclasses.fields(run):
         section = getattr(run, field.name)
-        if isinstance(section, Chosen):
+        if isinstance(section, ComponentConfig):
             found[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
         else:
             found[field.name] = dataclasses.asdict(section)
@@ -81,11 +81,15 @@ def to_dict(run: RunConfig) -> dict[str, Any]:
 
 def from_dict(saved: Mapping[str, Any]) -> RunConfig:
     """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
-    settled = settle(flattened(saved, RUN, "saved configuration"), RUN)
-    return run_of(settled, settled.built())
+    settled = resolve_components(
+        flatten_sections(saved, RUN_COMMAND, "saved configuration"), RUN_COMMAND
+    )
+    return to_run_config(settled, settled.build_configs())
 
 
-def plugins_of(run: RunConfig) -> list[dict[str, str]]:
+def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
     """Names and digests of the plugins that a run's components come from, for its checkpoints."""
     chosen = {section: getattr(run, section).name for section in COMPONENTS}
-    return plugins.recorded(COMPONENTS[section][name].build for section, name in chosen.items())
+    return plugins.describe_plugins(
+        COMPONENTS[section][name].factory for section, name in chosen.items()
+    )

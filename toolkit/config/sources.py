@@ -14,16 +14,16 @@ from toolkit.config.command import Command
 from toolkit.config.options import Option
 
 
-class Given(NamedTuple):
+class OptionValue(NamedTuple):
     value: Any
     origin: str
 
 
-Values = dict[str, Given]
+OptionValues = dict[str, OptionValue]
 """Full path of an option -> the value that wins so far."""
 
 
-def plain(path: str, value: Any) -> None:
+def check_plain(path: str, value: Any) -> None:
     """Refuse what a configuration library might expand: no environment, no references."""
     for item in value if isinstance(value, list | tuple) else [value]:
         if isinstance(item, str) and ("${" in item or item == "???"):
@@ -38,38 +38,38 @@ def plain(path: str, value: Any) -> None:
             )
 
 
-def read(option: Option, value: Any) -> Any:
+def parse_value(option: Option, value: Any) -> Any:
     """Text by the field's type: lists are parted, none is None where text is not what is wanted."""
-    plain(option.path, value)
-    if option.many:
-        return parted(option, value) if isinstance(value, str) else value
+    check_plain(option.path, value)
+    if option.is_list:
+        return split_list(option, value) if isinstance(value, str) else value
     if option.optional and option.scalar is not str and value in ("none", "null", ""):
         return None
     return value
 
 
-def parted(option: Option, text: str) -> list[str]:
+def split_list(option: Option, text: str) -> list[str]:
     """The items of a list that was given as one text."""
     if not text:
         return []
     return text.split(option.separator) if option.separator else [text]
 
 
-def flattened(nested: Mapping[str, Any], command: Command, origin: str) -> Values:
+def flatten_sections(nested: Mapping[str, Any], command: Command, origin: str) -> OptionValues:
     """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` names it alone.
 
     A section in which nothing is written sets nothing.
     """
-    sections = {*command.components, *command.plain_sections()} - {""}
-    found: Values = {}
+    sections = {*command.components, *command.fixed_sections()} - {""}
+    found: OptionValues = {}
     for section, value in nested.items():
         if isinstance(value, Mapping):
-            found |= {f"{section}.{key}": Given(item, origin) for key, item in value.items()}
+            found |= {f"{section}.{key}": OptionValue(item, origin) for key, item in value.items()}
         elif value is not None or section not in sections:
             path = f"{section}.name" if section in command.components else str(section)
-            found[path] = Given(value, origin)
+            found[path] = OptionValue(value, origin)
     for path, given in found.items():
-        plain(path, given.value)
+        check_plain(path, given.value)
     return found
 
 
@@ -112,7 +112,7 @@ def read_yaml(path: str) -> dict[str, Any]:
         ) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ToolkitError(
-            f"--config must name a YAML file, but {path}: {problem(error)}."
+            f"--config must name a YAML file, but {path}: {describe_yaml_error(error)}."
         ) from error
     if tree is not None and not isinstance(tree, dict):
         raise ToolkitError(
@@ -122,7 +122,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     return tree or {}
 
 
-def problem(error: Exception) -> str:
+def describe_yaml_error(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -8,77 +8,81 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.convert import ConvertConfig
-from toolkit.config.help import columns
+from toolkit.config.help import format_columns
 from toolkit.conversion import write_checkpoint
 from toolkit.conversion.fairseq import roberta
 from toolkit.conversion.huggingface import exporter, importer
-from toolkit.conversion.huggingface.exporter import Exported
-from toolkit.conversion.write_checkpoint import Converted
+from toolkit.conversion.huggingface.exporter import ExportedModel
+from toolkit.conversion.write_checkpoint import ConvertedModel
 from toolkit.reporting.json_output import Output
 
 
 def convert(c: ConvertConfig) -> Path:
     """Write DST, and show what it holds."""
     source, target = map(Path, c.paths)
-    write_checkpoint.refuse_target(target)
+    write_checkpoint.check_target(target)
     if not source.exists():
         raise ToolkitError(f"SRC must be there, but {source} is not. Check the path.")
     with Output(c.json) as output:
-        facts = taken(source, target) if c.to == "toolkit" else given(source, target, c)
+        facts = (
+            import_model(source, target) if c.to == "toolkit" else export_model(source, target, c)
+        )
         output.write("converted", {"from": str(source), "to": str(target), **facts})
-        shown = {name.replace("_", " "): text(value) for name, value in facts.items() if value}
+        shown = {
+            name.replace("_", " "): format_fact(value) for name, value in facts.items() if value
+        }
         shown["written to"] = str(target)
-        print(columns(shown.items()), file=output.people)
+        print(format_columns(shown.items()), file=output.text_stream)
     return target
 
 
-def taken(source: Path, target: Path) -> dict[str, Any]:
+def import_model(source: Path, target: Path) -> dict[str, Any]:
     """Another program's model as a checkpoint."""
-    saved = roberta.file_of(source)
-    model = roberta.converted(saved) if saved else importer.converted(source)
-    write_checkpoint.write(target, model, source)
-    return facts_of(model)
+    saved = roberta.find_file(source)
+    model = roberta.import_file(saved) if saved else importer.import_folder(source)
+    write_checkpoint.write_checkpoint(target, model, source)
+    return describe_imported(model)
 
 
-def given(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
+def export_model(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
     """A checkpoint as a folder for Transformers."""
-    model = exporter.exported(source, weights=c.weights, net=c.net)
-    exporter.write(target, model)
-    return told(model)
+    model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
+    exporter.write_model(target, model)
+    return describe_exported(model)
 
 
-def facts_of(model: Converted) -> dict[str, Any]:
+def describe_imported(model: ConvertedModel) -> dict[str, Any]:
     arch: Any = model.run.arch.config
     return {
         "architecture": model.run.arch.name,
         "task": model.run.task.name,
         "layers": arch.layers,
         "width": arch.width,
-        "parameters": count(model.tensors),
+        "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
-        "beside_them": sorted(model.spare),
-        "tokenizer": model.codec.kind,
+        "beside_them": sorted(model.extra),
+        "tokenizer": model.tokenizer.kind,
         "symbols": model.sizes.tokens,
     }
 
 
-def told(model: Exported) -> dict[str, Any]:
+def describe_exported(model: ExportedModel) -> dict[str, Any]:
     return {
         "class": model.config["architectures"][0],
-        "parameters": count(model.tensors),
+        "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
         "left_out": model.left_out,
-        "tokenizer": model.codec.kind,
+        "tokenizer": model.tokenizer.kind,
         "symbols": model.config["vocab_size"],
         "note": model.note,
     }
 
 
-def count(tensors: Mapping[str, Any]) -> int:
+def count_parameters(tensors: Mapping[str, Any]) -> int:
     return sum(tensor.numel() for tensor in tensors.values())
 
 
-def text(value: Any) -> str:
+def format_fact(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -14,25 +14,25 @@ from toolkit.conversion.tensor_mapping import Shape
 from toolkit.reporting.tables import Table
 
 
-class Problem(NamedTuple):
+class Mismatch(NamedTuple):
     """A setting or a tensor that is not as it must be."""
 
-    what: str
+    kind: str
     where: str
     found: str
     needed: str
 
 
-def refuse(source: object, problems: Sequence[Problem]) -> None:
+def check_none(source: object, problems: Sequence[Mismatch]) -> None:
     """Raise ToolkitError after showing the problems, if there are any."""
     if problems:
-        show(source, problems)
+        report_mismatches(source, problems)
 
 
-def show(source: object, problems: Sequence[Problem]) -> NoReturn:
+def report_mismatches(source: object, problems: Sequence[Mismatch]) -> NoReturn:
     rows = [list(problem) for problem in problems]
-    Table(columns=Problem._fields, rows=rows).print(Terminal(file=sys.stderr))
-    kinds = list(dict.fromkeys(problem.what for problem in problems))
+    Table(columns=Mismatch._fields, rows=rows).print(Terminal(file=sys.stderr))
+    kinds = list(dict.fromkeys(problem.kind for problem in problems))
     raise ToolkitError(
         f"{source} must hold a model that converts without loss, but has {len(problems)} "
         f"{'problem' if len(problems) == 1 else 'problems'} ({', '.join(kinds)}), see the table. "
@@ -40,25 +40,29 @@ def show(source: object, problems: Sequence[Problem]) -> NoReturn:
     )
 
 
-def tensors(found: Mapping[str, Tensor], needed: Mapping[str, Shape], file: str) -> list[Problem]:
+def compare_tensors(
+    found: Mapping[str, Tensor], needed: Mapping[str, Shape], file: str
+) -> list[Mismatch]:
     """What is missing, extra or of another shape."""
     missing = [
-        Problem("missing tensor", f"{file}: {name}", "-", shape_text(needed[name]))
+        Mismatch("missing tensor", f"{file}: {name}", "-", format_shape(needed[name]))
         for name in needed
         if name not in found
     ]
     misshapen = [
-        Problem("misshapen tensor", f"{file}: {name}", shape_text(found[name].shape), shape_text(s))
+        Mismatch(
+            "misshapen tensor", f"{file}: {name}", format_shape(found[name].shape), format_shape(s)
+        )
         for name, s in needed.items()
         if name in found and tuple(found[name].shape) != s
     ]
     extra = [
-        Problem("extra tensor", f"{file}: {name}", shape_text(found[name].shape), "-")
+        Mismatch("extra tensor", f"{file}: {name}", format_shape(found[name].shape), "-")
         for name in found
         if name not in needed
     ]
     return [*missing, *misshapen, *extra]
 
 
-def shape_text(shape: Iterable[int]) -> str:
+def format_shape(shape: Iterable[int]) -> str:
     return " x ".join(map(str, shape)) or "one number"

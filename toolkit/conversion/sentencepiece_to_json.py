@@ -16,31 +16,31 @@ from itertools import groupby
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_START
-from toolkit.data.tokenizers.wordpiece import tokenizers
+from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
 UNIGRAM, BPE = 1, 2
 USER_DEFINED = 4
 
 
-def described(codec: SentencePieces) -> Any:
+def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> Any:
     """A Tokenizer of the package, with the pieces' own ids; special symbols are to follow them."""
-    proto = parsed(codec.model)
-    refuse_what_cannot_be_said(proto, commas=codec.split_digit_commas)
+    proto = parse_model(source.model)
+    check_expressible(proto, commas=source.split_digit_commas)
     pieces = [(piece.piece, piece.score) for piece in proto.pieces]
-    return tokenizer(proto, pieces, codec.vocabulary.unk, lowercase=codec.lowercase)
+    return unigram_tokenizer(proto, pieces, source.vocabulary.unk, lowercase=source.lowercase)
 
 
-def tokenizer(
+def unigram_tokenizer(
     proto: Any, pieces: Sequence[tuple[str, float]], unknown: int, *, lowercase: bool
 ) -> Any:
     """A unigram model's way with text, over pieces in the order of their ids."""
-    package = tokenizers()
+    package = import_tokenizers()
     fallback = proto.trainer_spec.byte_fallback
     made = package.Tokenizer(package.models.Unigram(list(pieces), unknown, fallback))
     made.normalizer = package.normalizers.Sequence(
-        [*(lower() if lowercase else []), *normal(proto.normalizer_spec)]
+        [*(lowercase_normalizers() if lowercase else []), *build_normalizers(proto.normalizer_spec)]
     )
     start = "always" if proto.normalizer_spec.add_dummy_prefix else "never"
     marks = {"replacement": WORD_START, "prepend_scheme": start}
@@ -49,7 +49,7 @@ def tokenizer(
     return made
 
 
-def parsed(model: bytes) -> Any:
+def parse_model(model: bytes) -> Any:
     """The model's own message, which comes with the package sentencepiece."""
     messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
     proto = messages.ModelProto()
@@ -63,7 +63,7 @@ def parsed(model: bytes) -> Any:
     return proto
 
 
-def refuse_what_cannot_be_said(proto: Any, *, commas: bool = False) -> None:
+def check_expressible(proto: Any, *, commas: bool = False) -> None:
     """What no tokenizer.json describes to the last id."""
     reasons = {
         "splits commas from digits (--split-digit-commas)": commas,
@@ -74,14 +74,15 @@ def refuse_what_cannot_be_said(proto: Any, *, commas: bool = False) -> None:
     }
     if found := [reason for reason, holds in reasons.items() if holds]:
         raise ToolkitError(
-            f"a SentencePiece tokenizer must be a plain unigram model to become a tokenizer.json "
+            "a SentencePiece tokenizer must be a plain unigram model to become a "
+            "tokenizer.json "
             f"with the same ids, but this one {' and '.join(found)}. Nothing was written."
         )
 
 
-def normal(spec: Any) -> list[Any]:
+def build_normalizers(spec: Any) -> list[Any]:
     """The model's own table of characters, and its way with spaces."""
-    package = tokenizers()
+    package = import_tokenizers()
     found = []
     if spec.precompiled_charsmap:
         found.append(package.normalizers.Precompiled(spec.precompiled_charsmap))
@@ -91,13 +92,13 @@ def normal(spec: Any) -> list[Any]:
     return found
 
 
-def lower() -> list[Any]:
+def lowercase_normalizers() -> list[Any]:
     """NFKD, drop combining marks, lower, as toolkit.data.tokenizers.normalize does it."""
-    package = tokenizers()
+    package = import_tokenizers()
     n = package.normalizers
     return [
         n.NFKD(),
-        n.Replace(package.Regex(combining()), ""),
+        n.Replace(package.Regex(combining_characters()), ""),
         n.Replace(package.Regex(FINAL_SIGMA), "\u03c2"),
         n.Lowercase(),
     ]
@@ -108,13 +109,13 @@ FINAL_SIGMA = r"(?<=[\p{L}\p{Nl}])\u03a3(?![\p{L}\p{Nl}])"
 
 
 @cache
-def combining() -> str:
+def combining_characters() -> str:
     """A class of the characters that unicodedata calls combining."""
     codes = (code for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code)))
-    return "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in runs(codes)) + "]"
+    return "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in consecutive_ranges(codes)) + "]"
 
 
-def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def consecutive_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """First and last of each run of consecutive numbers."""
     found = []
     for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):

@@ -11,50 +11,54 @@ from torch import Tensor
 Shape = tuple[int, ...]
 
 
-class Piece(NamedTuple):
+class TensorMapping(NamedTuple):
     """One of our tensors, and theirs that are its rows, one above the other."""
 
-    ours: str
-    theirs: tuple[str, ...]
+    toolkit_name: str
+    external_names: tuple[str, ...]
     axis: int | None = None
     """Where theirs have an axis of length 1 that ours lacks."""
-    skipped: int = 0
+    skipped_rows: int = 0
     """Rows that theirs has before those of ours, which nothing reads."""
 
-    def shape_of_theirs(self, ours: Shape) -> Shape:
+    def external_shape(self, ours: Shape) -> Shape:
         """Shape of each of theirs, from that of ours."""
         rows, *rest = ours
-        shape = [rows // len(self.theirs) + self.skipped, *rest]
+        shape = [rows // len(self.external_names) + self.skipped_rows, *rest]
         if self.axis is not None:
             shape.insert(self.axis, 1)
         return tuple(shape)
 
-    def joined(self, theirs: Mapping[str, Tensor]) -> Tensor:
+    def join(self, theirs: Mapping[str, Tensor]) -> Tensor:
         """Ours from theirs."""
-        parts = [theirs[name][self.skipped :] for name in self.theirs]
+        parts = [theirs[name][self.skipped_rows :] for name in self.external_names]
         whole = torch.cat(parts) if len(parts) > 1 else parts[0]
         return whole if self.axis is None else whole.squeeze(self.axis)
 
-    def parted(self, ours: Tensor) -> dict[str, Tensor]:
+    def split(self, ours: Tensor) -> dict[str, Tensor]:
         """Theirs from ours."""
-        assert not self.skipped, "rows that were skipped are gone"
+        assert not self.skipped_rows, "rows that were skipped are gone"
         whole = ours if self.axis is None else ours.unsqueeze(self.axis)
-        parts = whole.chunk(len(self.theirs))
-        return {name: part.contiguous() for name, part in zip(self.theirs, parts, strict=True)}
+        parts = whole.chunk(len(self.external_names))
+        return {
+            name: part.contiguous() for name, part in zip(self.external_names, parts, strict=True)
+        }
 
 
-def affine(ours: str, *theirs: str) -> list[Piece]:
+def affine_mappings(ours: str, *theirs: str) -> list[TensorMapping]:
     """Weight and bias of a linear map or a norm."""
     return [
-        Piece(f"{ours}.{part}", tuple(f"{name}.{part}" for name in theirs))
+        TensorMapping(f"{ours}.{part}", tuple(f"{name}.{part}" for name in theirs))
         for part in ("weight", "bias")
     ]
 
 
-def expected(pieces: Iterable[Piece], ours: Mapping[str, Tensor]) -> dict[str, Shape]:
+def expected_shapes(
+    pieces: Iterable[TensorMapping], ours: Mapping[str, Tensor]
+) -> dict[str, Shape]:
     """Names and shapes of theirs that a model of ours needs."""
     return {
-        name: piece.shape_of_theirs(tuple(ours[piece.ours].shape))
+        name: piece.external_shape(tuple(ours[piece.toolkit_name].shape))
         for piece in pieces
-        for name in piece.theirs
+        for name in piece.external_names
     }

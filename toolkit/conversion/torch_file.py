@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import plain
+from toolkit.common.json_files import check_regular_file
 
 
-class Inert:
+class OpaqueObject:
     """Stands for an object of another program: keeps what it was made of, and does nothing."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -29,7 +29,7 @@ class Inert:
         self.state = state
 
 
-SETTINGS = (
+SETTING_CLASSES = (
     "argparse.Namespace",
     "omegaconf.dictconfig.DictConfig",
     "omegaconf.listconfig.ListConfig",
@@ -51,9 +51,9 @@ SETTINGS = (
 
 def load(path: Path, *, settings: bool = False) -> Any:
     """The tensors and containers of a file; with `settings`, fairseq's settings too, inert."""
-    known: list[Any] = [(Inert, name) for name in SETTINGS] if settings else []
+    known: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
-        plain(path)
+        check_regular_file(path)
         with warnings.catch_warnings(), torch.serialization.safe_globals(known):
             warnings.simplefilter("ignore")  # about the pickle protocol of old files
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -62,11 +62,12 @@ def load(path: Path, *, settings: bool = False) -> Any:
     except Exception as error:  # whatever a damaged or hostile file makes it raise
         raise ToolkitError(
             f"{path} must hold tensors and settings alone, but torch's weights-only loader says: "
-            f"{reason(error)} Nothing of it was run. Convert it to safetensors where it is trusted."
+            f"{describe_error(error)} Nothing of it was run. Convert it to safetensors where it is "
+            "trusted."
         ) from error
 
 
-def reason(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The loader's first sentence, without its advice on how to trust the file."""
     text = " ".join(str(error).split()) or type(error).__name__
     _, _, told = text.rpartition("WeightsUnpickler error: ")

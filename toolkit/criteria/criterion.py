@@ -18,7 +18,7 @@ class Classes(NamedTuple):
     """Class of each place; IGNORED where the place only fills the batch to a stable shape."""
 
 
-class Choices(Classes):
+class MaskedClasses(Classes):
     """Classes of which some places lack some, whose scores are so low that softmax gives them 0."""
 
 

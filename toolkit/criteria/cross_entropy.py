@@ -16,9 +16,9 @@ from toolkit.common.registry import register_criterion
 from toolkit.criteria.criterion import (
     IGNORED,
     Binary,
-    Choices,
     Classes,
     Criterion,
+    MaskedClasses,
     Prediction,
     Values,
 )
@@ -72,7 +72,7 @@ class CrossEntropy(Criterion):
         return F.binary_cross_entropy_with_logits(logits, yes, weight=real, reduction="sum")
 
     def classes(self, prediction: Classes) -> Float[Tensor, ""]:
-        if isinstance(prediction, Choices) and self.label_smoothing:
+        if isinstance(prediction, MaskedClasses) and self.label_smoothing:
             raise ToolkitError(
                 "criterion.label_smoothing must be 0 where some options or places are no answer, "
                 f"which it would wish to be one, but is {self.label_smoothing}. Leave it out."
@@ -103,7 +103,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(logits, targets)
         ctx.smoothing = smoothing
         total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
-        for rows, target in blocks(logits, targets):
+        for rows, target in split_rows(logits, targets):
             log_p = rows.to(total.dtype).log_softmax(-1)
             real = target != IGNORED
             chosen = log_p.gather(-1, (target * real)[:, None])[:, 0]
@@ -117,7 +117,7 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         logits, targets = ctx.saved_tensors
         of_logits = torch.empty_like(logits)
-        for rows, target, out in blocks(logits, targets, of_logits):
+        for rows, target, out in split_rows(logits, targets, of_logits):
             real = target != IGNORED
             p = rows.to(torch.promote_types(rows.dtype, torch.float32)).softmax(-1)
             if ctx.smoothing:
@@ -128,7 +128,7 @@ class _CrossEntropy(torch.autograd.Function):
         return of_logits, None, None
 
 
-def blocks(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Some rows of each."""
     rows = max(1, BLOCK // max(1, logits.shape[-1]))
     return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

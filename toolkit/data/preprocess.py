@@ -8,34 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import cores
+from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.config.commands.preprocess_formats import LABELLED, PARALLEL, READING
-from toolkit.data.formats.classification.preprocess import preprocess_labelled
+from toolkit.config.commands.preprocess_formats import CLASSIFICATION_FORMATS, PARALLEL, QA_FORMATS
+from toolkit.data.formats.classification.preprocess import preprocess_labeled
 from toolkit.data.formats.parallel.preprocess import preprocess_parallel
 from toolkit.data.formats.qa.preprocess import preprocess_reading
 from toolkit.data.formats.tagging.preprocess import preprocess_tagged
 from toolkit.data.preprocessing.binarize import COLUMN, PartTask
-from toolkit.data.preprocessing.choose_tokenizer import codec_for
-from toolkit.data.preprocessing.output_folder import destination, written_to
-from toolkit.data.preprocessing.report import Progress, summary
+from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
+from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
+from toolkit.data.preprocessing.report import Progress, print_summary
 from toolkit.data.preprocessing.split_files import plan_parts
-from toolkit.data.preprocessing.workers import Found, Workers
-from toolkit.data.storage.meta import META_FILE, meta_of, write_meta
+from toolkit.data.preprocessing.workers import PartResults, WorkerPool
+from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
 from toolkit.data.text_files import list_files
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wrapped import bare
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
-SETTINGS = ("units", "valid_share", "test_share", "max_item_tokens", "too_long")
+SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", "overlength")
 
 
 def preprocess(config: PreprocessConfig) -> None:
     """Learn or take the vocabulary, binarize every split, write meta.json last."""
-    if config.format in LABELLED:
-        preprocess_labelled(config)
+    if config.format in CLASSIFICATION_FORMATS:
+        preprocess_labeled(config)
         return
-    if config.format in READING:
+    if config.format in QA_FORMATS:
         preprocess_reading(config)
         return
     if config.format == PARALLEL:
@@ -45,28 +45,28 @@ def preprocess(config: PreprocessConfig) -> None:
         preprocess_tagged(config)
         return
     tasks = _plan(config)
-    workers = min(config.workers or cores(), len(tasks))
+    workers = min(config.workers or available_cores(), len(tasks))
     with (
         Output(config.json) as output,
-        destination(Path(config.destdir), overwrite=config.overwrite) as folder,
-        Workers(workers, config) as pool,
+        create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
+        WorkerPool(workers, config) as pool,
     ):
-        with written_to(config.destdir):
-            codec = bare(codec_for(config, tasks, pool))
-            codec.save(folder)
+        with report_write_errors(config.destdir):
+            tokenizer = unwrap_tokenizer(choose_tokenizer(config, tasks, pool))
+            tokenizer.save(folder)
             begin = time.perf_counter()
             with Progress("binarizing", _bytes(tasks)) as progress:
                 found = pool.binarize(tasks, folder, progress.advance)
             seconds = time.perf_counter() - begin
-            meta = meta_of(
+            meta = build_meta(
                 folder,
-                codec,
+                tokenizer,
                 kind="text",
-                settings=_settings(config, codec),
-                splits=_splits(config, codec, found),
+                settings=_settings(config, tokenizer),
+                splits=_splits(config, tokenizer, found),
             )
             write_meta(folder / META_FILE, meta)
-        summary(config.destdir, meta, seconds, workers, output)
+        print_summary(config.destdir, meta, seconds, workers, output)
 
 
 def _plan(config: PreprocessConfig) -> list[PartTask]:
@@ -74,7 +74,7 @@ def _plan(config: PreprocessConfig) -> list[PartTask]:
     for split in ("train", "valid", "test"):
         option = f"{split}pref"
         if given := getattr(config, option):
-            parts = plan_parts(list_files(option, given), config.units)
+            parts = plan_parts(list_files(option, given), config.segment_by)
             tasks += [PartTask(split, number, part) for number, part in enumerate(parts)]
     return tasks
 
@@ -83,14 +83,14 @@ def _bytes(tasks: list[PartTask]) -> int:
     return sum(piece.size for task in tasks for piece in task.pieces)
 
 
-def _settings(config: PreprocessConfig, codec: Codec) -> dict[str, Any]:
-    of_codec = codec.settings()
-    del of_codec["special"]
+def _settings(config: PreprocessConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+    of_tokenizer = tokenizer.settings()
+    del of_tokenizer["special"]
     own = {name: getattr(config, name) for name in SETTINGS}
-    return {"tokenizer": of_codec.pop("kind"), **of_codec, **own}
+    return {"tokenizer": of_tokenizer.pop("kind"), **of_tokenizer, **own}
 
 
-def _splits(config: PreprocessConfig, codec: Codec, found: Found) -> dict[str, Any]:
+def _splits(config: PreprocessConfig, tokenizer: Tokenizer, found: PartResults) -> dict[str, Any]:
     parts: dict[str, list[Any]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for _, splits in found:
@@ -99,7 +99,7 @@ def _splits(config: PreprocessConfig, codec: Codec, found: Found) -> dict[str, A
             if result["part"]["items"]:
                 parts[split].append(result["part"])
     _refuse_empty(config, set(parts))
-    dtype = codec.vocabulary.dtype
+    dtype = tokenizer.vocabulary.dtype
     return {
         split: {**counts[split], "columns": {COLUMN: {"dtype": dtype, "parts": parts[split]}}}
         for split in ("train", "valid", "test")
@@ -123,6 +123,6 @@ def _refuse_empty(config: PreprocessConfig, filled: set[str]) -> None:
 
 
 def _nothing(config: PreprocessConfig) -> str:
-    if config.max_item_tokens and config.too_long == "skip":
+    if config.max_item_tokens and config.overlength == "skip":
         return f"lines that are blank or have more than {config.max_item_tokens} tokens"
     return "blank lines"

@@ -22,9 +22,9 @@ def reject(path: Path, line: int, what: str) -> NoReturn:
     raise ToolkitError(f"{path}:{line}: {what}")
 
 
-def read_source(path: Path) -> tuple[bytes, str]:
+def read_strict_text(path: Path) -> tuple[bytes, str]:
     """The bytes of a tagged file and their text, which must be UTF-8 with LF and without BOM."""
-    data = unpacked(path)
+    data = read_unpacked(path)
     if not data.strip():
         reject(path, 1, "the file must hold sentences, but is empty. Give another file.")
     if data.startswith(BOM):
@@ -41,10 +41,10 @@ def read_source(path: Path) -> tuple[bytes, str]:
             "lines must end in LF alone, but this one has a carriage return (CRLF, as Windows "
             "writes it). Convert the file, for instance with sed 's/\\r$//'.",
         )
-    return data, decoded(path, data)
+    return data, decode_utf8(path, data)
 
 
-def unpacked(path: Path) -> bytes:
+def read_unpacked(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return UNPACK.get(path.suffix, bytes)(data)
@@ -54,7 +54,7 @@ def unpacked(path: Path) -> bytes:
         ) from error
 
 
-def decoded(path: Path, data: bytes) -> str:
+def decode_utf8(path: Path, data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -74,36 +74,36 @@ def decoded(path: Path, data: bytes) -> str:
 
 
 CHUNK_BYTES = 1 << 20
-TEXT_ENDINGS = (".txt", ".txt.gz", ".txt.xz")
-UNPACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-DAMAGE = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
+TEXT_SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
+DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
 """What they raise where a file is cut off or damaged."""
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Piece(NamedTuple):
+class FileChunk(NamedTuple):
     """A file, or whole lines of it that one worker reads."""
 
     path: Path
-    begin: int
+    start: int
     """First byte; cuts lie behind line ends."""
     end: int
     """Byte behind the last; compressed files are never cut."""
-    fresh: bool
+    starts_document: bool
     """Whether its first line begins a document."""
 
     @property
     def size(self) -> int:
         """Bytes in the file."""
-        return self.end - self.begin
+        return self.end - self.start
 
 
-class _Unreadable(Exception):
+class _ReadError(Exception):
     """Reading has failed on the way."""
 
 
-class Lines(NamedTuple):
+class LineChunk(NamedTuple):
     """Consecutive lines of a piece, stripped, and how far in the file reading has come."""
 
     lines: list[str]
@@ -111,7 +111,7 @@ class Lines(NamedTuple):
 
 
 def is_compressed(path: Path) -> bool:
-    return path.suffix in UNPACKERS
+    return path.suffix in DECOMPRESSORS
 
 
 def list_files(option: str, given: str) -> list[Path]:
@@ -120,10 +120,10 @@ def list_files(option: str, given: str) -> list[Path]:
     for name in filter(None, given.split(",")):
         path = Path(name)
         if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_ENDINGS))
+            found = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_SUFFIXES))
             if not found:
                 raise ToolkitError(
-                    f"{option} folder {path} must hold files ending in {', '.join(TEXT_ENDINGS)}, "
+                    f"{option} folder {path} must hold files ending in {', '.join(TEXT_SUFFIXES)}, "
                     f"but holds none. Name the files themselves."
                 )
             files += found
@@ -140,7 +140,7 @@ def list_files(option: str, given: str) -> list[Path]:
     return files
 
 
-def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
+def read_lines(piece: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
     """The piece in chunks of whole lines, ends stripped; blank lines come as empty strings."""
     number, rest = 0, b""
     try:
@@ -149,22 +149,22 @@ def read_lines(piece: Piece, max_line_bytes: int) -> Iterator[Lines]:
             cut = data.rfind(b"\n") + 1
             data, rest = data[:cut], data[cut:]
             if data:
-                yield Lines(_decode(piece, data, number, max_line_bytes), read_bytes)
+                yield LineChunk(_decode(piece, data, number, max_line_bytes), read_bytes)
                 number += data.count(b"\n")
             if len(rest) > max_line_bytes:
-                _refuse_long(piece, number, len(rest), max_line_bytes)
-    except _Unreadable as error:
-        refuse_line(
+                _raise_long_line(piece, number, len(rest), max_line_bytes)
+    except _ReadError as error:
+        fail_at_line(
             piece,
             number,
             f"be readable, but is not ({error}): the file is truncated or damaged. Copy or pack it "
             f"again",
         )
     if rest:
-        yield Lines(_decode(piece, rest, number, max_line_bytes), piece.size)
+        yield LineChunk(_decode(piece, rest, number, max_line_bytes), piece.size)
 
 
-def read_whole(path: Path) -> str:
+def read_text(path: Path) -> str:
     """A short file such as a dictionary, checked as text is; without BOM."""
     try:
         data = path.read_bytes()
@@ -172,7 +172,7 @@ def read_whole(path: Path) -> str:
         raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
     if not data:
         raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
-    return _text(Piece(path, 0, len(data), True), data.removeprefix(_BOM), 0)
+    return _text(FileChunk(path, 0, len(data), True), data.removeprefix(_BOM), 0)
 
 
 @contextmanager
@@ -183,40 +183,40 @@ def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
     except OSError as error:
         raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
     with raw:
-        reader = UNPACKERS.get(path.suffix, nullcontext)
+        reader = DECOMPRESSORS.get(path.suffix, nullcontext)
         with reader(raw) as text:
             yield text, raw
 
 
-def _chunks(piece: Piece) -> Iterator[tuple[bytes, int]]:
+def _chunks(piece: FileChunk) -> Iterator[tuple[bytes, int]]:
     """The text's bytes without BOM, and how many bytes of the file have been read."""
     compressed = is_compressed(piece.path)
     with _open(piece.path) as (text, raw):
-        raw.seek(piece.begin)
-        first = piece.begin == 0
+        raw.seek(piece.start)
+        first = piece.start == 0
         while compressed or raw.tell() < piece.end:
             most = CHUNK_BYTES if compressed else min(CHUNK_BYTES, piece.end - raw.tell())
             chunk = _read(text, most)
             if not chunk:
                 return
-            yield chunk.removeprefix(_BOM) if first else chunk, raw.tell() - piece.begin
+            yield chunk.removeprefix(_BOM) if first else chunk, raw.tell() - piece.start
             first = False
 
 
 def _read(text: BufferedIOBase, most: int) -> bytes:
     try:
         return text.read(most)
-    except (OSError, *DAMAGE) as error:
-        raise _Unreadable(error) from error
+    except (OSError, *DECOMPRESSION_ERRORS) as error:
+        raise _ReadError(error) from error
 
 
-def _text(piece: Piece, data: bytes, number: int) -> str:
+def _text(piece: FileChunk, data: bytes, number: int) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         begin = data.rfind(b"\n", 0, error.start) + 1
         encoding = "utf-16" if data[:2] in _UTF16 and error.start == 0 else "latin1"
-        refuse_line(
+        fail_at_line(
             piece,
             number + data.count(b"\n", 0, error.start),
             f"be UTF-8 text, but has byte 0x{data[error.start]:02x} at column "
@@ -224,7 +224,7 @@ def _text(piece: Piece, data: bytes, number: int) -> str:
             f"{encoding} -t utf-8",
         )
     if "\0" in text:
-        refuse_line(
+        fail_at_line(
             piece,
             number + data.count(b"\n", 0, data.index(b"\0")),
             "be text, but has a NUL byte. The file is binary or UTF-16: convert it to UTF-8",
@@ -232,21 +232,21 @@ def _text(piece: Piece, data: bytes, number: int) -> str:
     return text
 
 
-def _decode(piece: Piece, data: bytes, number: int, max_line_bytes: int) -> list[str]:
+def _decode(piece: FileChunk, data: bytes, number: int, max_line_bytes: int) -> list[str]:
     text = _text(piece, data, number)
     lines = text.split("\n")
     if len(max(lines, key=len)) * 4 > max_line_bytes:
         for place, line in enumerate(lines):
             size = len(line.encode())
             if size > max_line_bytes:
-                _refuse_long(piece, number + place, size, max_line_bytes)
+                _raise_long_line(piece, number + place, size, max_line_bytes)
     if text.endswith("\n"):
         lines.pop()
     return [line.strip() for line in lines]
 
 
-def _refuse_long(piece: Piece, number: int, size: int, most: int) -> NoReturn:
-    refuse_line(
+def _raise_long_line(piece: FileChunk, number: int, size: int, most: int) -> NoReturn:
+    fail_at_line(
         piece,
         number,
         f"have at most {most} bytes, but has {size} or more. Break the line into sentences, or "
@@ -254,10 +254,10 @@ def _refuse_long(piece: Piece, number: int, size: int, most: int) -> NoReturn:
     )
 
 
-def refuse_line(piece: Piece, number: int, rule: str) -> NoReturn:
+def fail_at_line(piece: FileChunk, number: int, rule: str) -> NoReturn:
     """Raise with the line's number in the whole file, also where the piece begins inside it."""
     with piece.path.open("rb") as file:
-        left = piece.begin
+        left = piece.start
         while left > 0:
             chunk = file.read(min(CHUNK_BYTES, left))
             number, left = number + chunk.count(b"\n"), left - len(chunk)

@@ -1,5 +1,5 @@
-from toolkit.distributed.data_parallel import without_exchange as without_exchange
-from toolkit.distributed.data_parallel import wrap as wrap
-from toolkit.distributed.gradient_sync import Exchange as Exchange
+from toolkit.distributed.data_parallel import no_sync as no_sync
+from toolkit.distributed.data_parallel import wrap_data_parallel as wrap_data_parallel
+from toolkit.distributed.gradient_sync import GradientSync as GradientSync
 from toolkit.distributed.launch import launch as launch
 from toolkit.distributed.world import World as World

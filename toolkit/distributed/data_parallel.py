@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from toolkit.distributed.world import World
 
 
-def wrap(learner: nn.Module, world: World) -> nn.Module:
+def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
     """The learner, with gradients averaged over the ranks where there are several.
 
     Wrap the learner, never the encoder alone: the task's heads need their gradients too. A sharded
@@ -28,15 +28,15 @@ def wrap(learner: nn.Module, world: World) -> nn.Module:
     return DistributedDataParallel(learner, **options)
 
 
-def without_exchange(wrapped: nn.Module) -> AbstractContextManager[object]:
+def no_sync(wrapped: nn.Module) -> AbstractContextManager[object]:
     """Gradients stay on their rank inside: for all but the last micro-batch of an update."""
     if isinstance(wrapped, DistributedDataParallel):
         return wrapped.no_sync()
-    return added_up(wrapped) if isinstance(wrapped, FSDPModule) else nullcontext()
+    return accumulate_sharded(wrapped) if isinstance(wrapped, FSDPModule) else nullcontext()
 
 
 @contextmanager
-def added_up(sharded: FSDPModule) -> Iterator[None]:
+def accumulate_sharded(sharded: FSDPModule) -> Iterator[None]:
     """Gradients of the whole parameters add up on their rank, in fp32."""
     sharded.set_requires_gradient_sync(False)
     try:

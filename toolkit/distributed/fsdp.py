@@ -21,11 +21,11 @@ from torch.distributed.tensor import DTensor
 from toolkit.distributed.world import World
 
 
-def shard(
+def apply_fsdp(
     learner: nn.Module,
     layers: Iterable[nn.Module],
     world: World,
-    compute: torch.dtype | None = None,
+    compute_dtype: torch.dtype | None = None,
 ) -> nn.Module:
     """The learner with its parameters replaced by this rank's rows; make the optimizer afterwards.
 
@@ -40,42 +40,42 @@ def shard(
     options: dict[str, Any] = {
         "mesh": init_device_mesh(world.device.type, (world.size,)),
         "mp_policy": MixedPrecisionPolicy(
-            param_dtype=compute, reduce_dtype=torch.float32, cast_forward_inputs=False
+            param_dtype=compute_dtype, reduce_dtype=torch.float32, cast_forward_inputs=False
         ),
     }
     for layer in layers:
         if all(uses[id(p)] == 1 for p in layer.parameters()):
             fully_shard(layer, **options)
     fully_shard(learner, **options)
-    learner.register_forward_hook(free_where_no_backward_will)
+    learner.register_forward_hook(reshard_without_grad)
     return learner
 
 
-def free_where_no_backward_will(learner: nn.Module, inputs: Any, outputs: Any) -> None:
+def reshard_without_grad(learner: nn.Module, inputs: Any, outputs: Any) -> None:
     """Without gradients nothing else would free what the learner itself has gathered."""
     if isinstance(learner, FSDPModule) and not torch.is_grad_enabled():
         learner.reshard()
 
 
-def local(tensor: Tensor) -> Tensor:
+def to_local(tensor: Tensor) -> Tensor:
     """The rows of a tensor that this rank keeps: all of them where it is not sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def whole(tensor: Tensor) -> Tensor:
+def to_full(tensor: Tensor) -> Tensor:
     """A tensor with the rows of all ranks, which must all ask for it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def whole_on_first(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
+def gather_on_main(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
     """Whole tensors in the memory of the first rank, one gathered after the other; all ranks call.
 
     The others get none.
     """
     found = {}
     for name, tensor in tensors.items():
-        gathered = whole(tensor)
-        if world.first:
+        gathered = to_full(tensor)
+        if world.is_main:
             found[name] = gathered.cpu()
     return found
 
@@ -84,7 +84,7 @@ def is_sharded(learner: nn.Module) -> bool:
     return isinstance(learner, FSDPModule)
 
 
-def own_rows(tensor: Tensor) -> slice | EllipsisType:
+def local_rows(tensor: Tensor) -> slice | EllipsisType:
     """Which rows of the whole tensor this rank keeps: equal shares, the last ones fewer."""
     if not isinstance(tensor, DTensor):
         return ...
@@ -93,7 +93,7 @@ def own_rows(tensor: Tensor) -> slice | EllipsisType:
     return slice(begin, min(len(tensor), begin + share))
 
 
-def rows_like(tensor: Tensor, rows: Tensor) -> Tensor:
+def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
     """These rows as this rank's share of a tensor that is sharded as the given one is."""
     rows = rows.to(tensor.device)
     if not isinstance(tensor, DTensor):
@@ -108,9 +108,9 @@ def rows_like(tensor: Tensor, rows: Tensor) -> Tensor:
     )
 
 
-def norm(tensors: Sequence[Tensor]) -> Tensor:
+def total_norm(tensors: Sequence[Tensor]) -> Tensor:
     """The norm of all tensors together, over all ranks where they are sharded."""
-    mine = nn.utils.get_total_norm([local(tensor) for tensor in tensors])
+    mine = nn.utils.get_total_norm([to_local(tensor) for tensor in tensors])
     sharded = next((tensor for tensor in tensors if isinstance(tensor, DTensor)), None)
     if sharded is None:
         return mine

@@ -15,40 +15,40 @@ from time import monotonic
 from toolkit.common.system import is_running
 
 PACKAGE = Path(__file__).parents[1]
-UNTOLD = ("pulse.py", "watchdog.py")
+OMITTED_FILES = ("heartbeat.py", "watchdog.py")
 
 
-class Pulse:
+class CollectiveTracker:
     """How many exchanges with other ranks the main thread has entered, and in which it waits."""
 
     def __init__(self) -> None:
         self.entered = 0
-        self.exchange = ""
+        self.current = ""
         """The one it is in, or was when an exception left it; empty at work of its own."""
         self.since = monotonic()
 
     @contextmanager
-    def waiting(self, exchange: str) -> Iterator[None]:
+    def waiting(self, name: str) -> Iterator[None]:
         """Inside, this rank may wait for others. An exception leaves it marked as waiting."""
         self.entered += 1
-        self.exchange, self.since = exchange, monotonic()
+        self.current, self.since = name, monotonic()
         yield
-        self.exchange, self.since = "", monotonic()
+        self.current, self.since = "", monotonic()
 
     @property
     def waited_seconds(self) -> float:
         """For how long it has been in its present exchange; 0 at work of its own."""
-        since, exchange = self.since, self.exchange
+        since, exchange = self.since, self.current
         return monotonic() - since if exchange else 0.0
 
 
-def whereabouts() -> str:
+def main_thread_location() -> str:
     """The innermost lines of the main thread: its own, and the toolkit's that led there."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     lines: list[str] = []
     while frame:
         path = Path(frame.f_code.co_filename)
-        if (not lines or PACKAGE in path.parents) and path.name not in UNTOLD:
+        if (not lines or PACKAGE in path.parents) and path.name not in OMITTED_FILES:
             lines.append(f"{frame.f_code.co_name} ({path.name}:{frame.f_lineno})")
         frame = frame.f_back
     return " in ".join(lines[:3])
@@ -58,29 +58,29 @@ ALIVE, DONE = "", "done"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beat:
+class Heartbeat:
     """What a rank tells of itself, once a second."""
 
     rank: int
-    count: int = 0
+    number: int = 0
     """Number of this beat."""
     entered: int = 0
     """Exchanges with other ranks that its main thread has entered."""
-    exchange: str = ""
+    collective: str = ""
     """The one it waits in; empty where it is at work of its own."""
     waited_seconds: float = 0.0
-    where: str = ""
+    location: str = ""
     """Line of code."""
     state: str = ALIVE
     """Empty, done, or what it ended with."""
     host: str = ""
-    process: int = 0
+    pid: int = 0
     silent_seconds: float = 0.0
     """Time since its latest beat, by the clock of the rank that reads it."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RankFailure:
     """Why the ranks cannot go on."""
 
     kind: str
@@ -88,47 +88,51 @@ class Verdict:
     text: str
 
 
-def judge(beats: Sequence[Beat], me: int, timeout: float) -> Verdict | None:
+def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> RankFailure | None:
     """What is wrong, as rank `me` sees it; None while all is well."""
-    mine, others = beats[me], [beat for beat in beats if beat.rank != me]
+    mine, others = heartbeats[rank], [beat for beat in heartbeats if beat.rank != rank]
     alive = [beat for beat in others if beat.state == ALIVE]
     for beat in alive:
-        if beat.host == mine.host and not is_running(beat.process):
-            return Verdict(
+        if beat.host == mine.host and not is_running(beat.pid):
+            return RankFailure(
                 "gone",
-                f"rank {beat.rank} is gone: its process {beat.process} ended without a word, "
-                f"killed for want of memory perhaps. It was last seen in {beat.where}.",
+                f"rank {beat.rank} is gone: its process {beat.pid} ended without a word, "
+                f"killed for want of memory perhaps. It was last seen in {beat.location}.",
             )
     for beat in others:
         if beat.state not in (ALIVE, DONE):
-            return Verdict("ended", f"rank {beat.rank} ended with {beat.state}.")
+            return RankFailure("ended", f"rank {beat.rank} ended with {beat.state}.")
     for beat in alive:
         if beat.silent_seconds > timeout:
-            return Verdict(
+            return RankFailure(
                 "silent",
                 f"rank {beat.rank} has given no sign of life for {beat.silent_seconds:.0f} s. "
-                f"It was last seen in {beat.where}.",
+                f"It was last seen in {beat.location}.",
             )
-    return late(beats, timeout)
+    return find_stalled_rank(heartbeats, timeout)
 
 
-def late(beats: Sequence[Beat], timeout: float) -> Verdict | None:
+def find_stalled_rank(heartbeats: Sequence[Heartbeat], timeout: float) -> RankFailure | None:
     """The rank furthest behind, where another has waited for longer than `timeout` seconds."""
-    longest = max(beats, key=lambda beat: beat.waited_seconds)
+    longest = max(heartbeats, key=lambda beat: beat.waited_seconds)
     if longest.waited_seconds <= timeout:
         return None
-    waited = f"has waited {longest.waited_seconds:.0f} s in {longest.exchange} ({longest.where})"
-    last = min(beats, key=lambda beat: beat.entered)
+    waited = (
+        f"has waited {longest.waited_seconds:.0f} s in {longest.collective} ({longest.location})"
+    )
+    last = min(heartbeats, key=lambda beat: beat.entered)
     if last.entered == longest.entered:
-        return Verdict(
+        return RankFailure(
             "late",
             f"rank {longest.rank} {waited}, where all ranks are: the network may be at fault.",
         )
-    doing = "has come to its end" if last.state == DONE else f"is in {last.where}"
-    return Verdict("late", f"rank {last.rank} is late: rank {longest.rank} {waited}; it {doing}.")
+    doing = "has come to its end" if last.state == DONE else f"is in {last.location}"
+    return RankFailure(
+        "late", f"rank {last.rank} is late: rank {longest.rank} {waited}; it {doing}."
+    )
 
 
-def host() -> str:
+def process_namespace() -> str:
     """Names the table of processes that this one is in: machine, boot and container."""
     parts = [socket.gethostname()]
     with suppress(OSError):

@@ -12,20 +12,20 @@ import torch
 import torch.distributed as dist
 
 from toolkit.common.errors import ToolkitError
-from toolkit.distributed.watchdog import BEAT_SECONDS, GRACE_SECONDS, Watchdog
+from toolkit.distributed.watchdog import GRACE_SECONDS, HEARTBEAT_SECONDS, Watchdog
 from toolkit.distributed.world import World
 
 TIMEOUT_SECONDS = 1800.0
 
 
-def find_device(asked: str, local_rank: int = 0) -> torch.device:
+def select_device(name: str, local_rank: int = 0) -> torch.device:
     """The device that auto, cpu or cuda means for this process."""
-    if asked == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not torch.cuda.is_available():
         raise ToolkitError(
             "device must be one that this machine has, but is 'cuda' and torch finds no "
             "CUDA device. Use --device cpu or auto, or install a CUDA build of torch."
         )
-    if asked == "cpu" or not torch.cuda.is_available():
+    if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     if local_rank >= torch.cuda.device_count():
         raise ToolkitError(
@@ -35,7 +35,7 @@ def find_device(asked: str, local_rank: int = 0) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def number(name: str, default: int) -> int:
+def read_int_variable(name: str, default: int) -> int:
     """An integer of torchrun's environment."""
     text = os.environ.get(name, str(default))
     if not text.isdecimal():
@@ -48,7 +48,10 @@ def number(name: str, default: int) -> int:
 
 @contextmanager
 def launch(
-    asked: str = "auto", *, timeout_seconds: float = TIMEOUT_SECONDS, folder: Path | None = None
+    device_name: str = "auto",
+    *,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    folder: Path | None = None,
 ) -> Iterator[World]:
     """This process's world: alone unless torchrun started it.
 
@@ -56,16 +59,16 @@ def launch(
     before each update does not wait for the device. A rank that others wait for longer than
     `timeout_seconds` is named and all are ended, with their stacks in `folder`.
     """
-    rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
-    local_rank = number("LOCAL_RANK", 0)
-    device = find_device(asked, local_rank)
+    rank, size = read_int_variable("RANK", 0), read_int_variable("WORLD_SIZE", 1)
+    local_rank = read_int_variable("LOCAL_RANK", 0)
+    device = select_device(device_name, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
     world = World(rank=rank, size=size, local_rank=local_rank, device=device)
     joins = (size > 1 or "TORCHELASTIC_RUN_ID" in os.environ) and not dist.is_initialized()
     if joins:
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-        second = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + BEAT_SECONDS)
+        second = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=second)
     watched = joins and size > 1
     try:

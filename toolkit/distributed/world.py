@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from toolkit.distributed.heartbeat import Pulse
+from toolkit.distributed.heartbeat import CollectiveTracker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,31 +20,33 @@ class World:
     size: int = 1
     local_rank: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    pulse: Pulse = field(default_factory=Pulse, compare=False, repr=False)
+    collectives: CollectiveTracker = field(
+        default_factory=CollectiveTracker, compare=False, repr=False
+    )
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """True in the one process that writes files and prints."""
         return self.rank == 0
 
-    def sum(self, values: Tensor) -> Tensor:
+    def all_reduce(self, values: Tensor) -> Tensor:
         """The sum over ranks, in place; a tensor on the host never waits for the device."""
         if self.size > 1:
-            with self.pulse.waiting("a sum over the ranks"):
+            with self.collectives.waiting("a sum over the ranks"):
                 dist.all_reduce(values)
         return values
 
-    def gather(self, text: str) -> list[str]:
+    def all_gather(self, text: str) -> list[str]:
         """Every rank's text, in the order of the ranks, on every rank."""
         if self.size == 1:
             return [text]
         mine = torch.frombuffer(bytearray(text.encode() + b"\n"), dtype=torch.uint8)
         lengths = torch.zeros(self.size, dtype=torch.int64)
         lengths[self.rank] = len(mine)
-        padded = torch.zeros(int(self.sum(lengths).max()), dtype=torch.uint8)
+        padded = torch.zeros(int(self.all_reduce(lengths).max()), dtype=torch.uint8)
         padded[: len(mine)] = mine
         everyone = [torch.empty_like(padded) for _ in range(self.size)]
-        with self.pulse.waiting("a gathering of texts"):
+        with self.collectives.waiting("a gathering of texts"):
             dist.all_gather(everyone, padded)
         return [
             bytes(row[: int(n) - 1].tolist()).decode()
@@ -53,8 +55,8 @@ class World:
 
     def broadcast(self, text: str) -> str:
         """The first rank's text, on every rank."""
-        return self.gather(text if self.first else "")[0]
+        return self.all_gather(text if self.is_main else "")[0]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Return when every rank has come this far."""
-        self.sum(torch.zeros(1))
+        self.all_reduce(torch.zeros(1))

@@ -9,7 +9,7 @@ Scores = Sequence[Sequence[float]]
 """Row i: log-probability of thing i at each place."""
 
 
-def assignment(scores: Scores) -> list[int]:
+def assign_positions(scores: Scores) -> list[int]:
     """For each thing its place, no place twice: a high sum of scores, though not always the best.
 
     The surest choices are made first; then two things change places as long as that helps.
@@ -22,12 +22,12 @@ def assignment(scores: Scores) -> list[int]:
         if place[i] < 0 and j not in taken:
             place[i] = j
             taken.add(j)
-    while swapped(place, scores):
+    while swap_pair(place, scores):
         pass
     return place
 
 
-def swapped(place: list[int], scores: Scores) -> bool:
+def swap_pair(place: list[int], scores: Scores) -> bool:
     """Exchange the first pair that gains by it."""
     for i, j in combinations(range(len(place)), 2):
         gain = scores[i][place[j]] + scores[j][place[i]] - scores[i][place[i]] - scores[j][place[j]]

@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Beams(NamedTuple):
+class BeamState(NamedTuple):
     """What is written, and how probable that is; -inf where a hypothesis is none."""
 
     sentences: Numbers
@@ -26,51 +26,51 @@ class Beams(NamedTuple):
     """(N, G, K, T), log-probabilities up to each symbol."""
 
     @staticmethod
-    def begun(sentences: int, groups: int) -> Beams:
+    def initial(sentences: int, groups: int) -> BeamState:
         """Nothing is written, in one hypothesis."""
         shape = (sentences, groups, 1, 0)
-        return Beams(np.arange(sentences), np.zeros(shape, np.int64), np.zeros(shape))
+        return BeamState(np.arange(sentences), np.zeros(shape, np.int64), np.zeros(shape))
 
     @property
     def length(self) -> int:
         return self.tokens.shape[3]
 
     @property
-    def last(self) -> Floats:
+    def current_totals(self) -> Floats:
         """(N, G, K), of all that is written."""
         return self.totals[..., -1] if self.length else np.zeros(self.tokens.shape[:3])
 
-    def go_on(self, parents: Numbers, tokens: Numbers, totals: Floats) -> Beams:
+    def extend(self, parents: Numbers, tokens: Numbers, totals: Floats) -> BeamState:
         """(N, G, C): candidate c is hypothesis parents[c] with one more symbol."""
         place = parents[..., None]
         before = (
             np.take_along_axis(self.tokens, place, 2),
             np.take_along_axis(self.totals, place, 2),
         )
-        return Beams(
+        return BeamState(
             self.sentences,
             np.concatenate([before[0], tokens[..., None]], 3),
             np.concatenate([before[1], totals[..., None]], 3),
         )
 
-    def go_along(self, going: Numbers, lost: Flags) -> Beams:
+    def select_candidates(self, kept: Numbers, lost: Flags) -> BeamState:
         """(N, G, K): these candidates alone; those that are lost are none any more."""
-        place = going[..., None]
+        place = kept[..., None]
         totals = np.take_along_axis(self.totals, place, 2)
         totals[..., -1][lost] = -np.inf
-        return Beams(self.sentences, np.take_along_axis(self.tokens, place, 2), totals)
+        return BeamState(self.sentences, np.take_along_axis(self.tokens, place, 2), totals)
 
-    def take(self, which: Numbers) -> Beams:
+    def select_sentences(self, which: Numbers) -> BeamState:
         """These sentences alone, in this order."""
-        return Beams(self.sentences[which], self.tokens[which], self.totals[which])
+        return BeamState(self.sentences[which], self.tokens[which], self.totals[which])
 
 
-def first(wanted: Flags, count: int) -> Numbers:
+def first_matches(wanted: Flags, count: int) -> Numbers:
     """(N, G, count): the first candidates of each group that are wanted, in order."""
     return np.argsort(~wanted, axis=-1, kind="stable")[..., :count]
 
 
-def settled(parents: Numbers) -> Numbers:
+def order_in_place(parents: Numbers) -> Numbers:
     """An order of a group's children in which as many as can stand where their parent stood.
 
     Rows that stay need not be moved in the cache. (N, G, K) -> (N, G, K).
@@ -86,7 +86,7 @@ def settled(parents: Numbers) -> Numbers:
     return child.reshape(shape)
 
 
-def remaining(stay: Flags) -> Numbers:
+def compact_order(stay: Flags) -> Numbers:
     """Sentences that go on; the last ones take the places of those that leave."""
     count = int(stay.sum())
     order = np.arange(count)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.generation.hypothesis import Start, Symbols
+from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
 Numbers = npt.NDArray[np.int64]
 
@@ -21,12 +21,14 @@ Numbers = npt.NDArray[np.int64]
 class Constraints:
     """The rules of so many sentences, asked for the rows that still write."""
 
-    def __init__(self, starts: Sequence[Start], symbols: Symbols, ngram: int = 0) -> None:
+    def __init__(
+        self, starts: Sequence[DecodingPrompt], symbols: SpecialTokens, ngram: int = 0
+    ) -> None:
         self.symbols, self.ngram = symbols, ngram
-        self.least = np.array([start.least for start in starts])
-        self.most = np.array([start.most for start in starts])
-        self.prefixed = np.array([len(start.prefix) for start in starts])
-        self.prefixes = np.full((len(starts), max(self.prefixed, default=0)), symbols.end)
+        self.min_lengths = np.array([start.min_length for start in starts])
+        self.max_lengths = np.array([start.max_length for start in starts])
+        self.prefix_lengths = np.array([len(start.prefix) for start in starts])
+        self.prefixes = np.full((len(starts), max(self.prefix_lengths, default=0)), symbols.eos)
         for row, start in zip(self.prefixes, starts, strict=True):
             row[: len(start.prefix)] = start.prefix
         assert len({len(start.prompt) for start in starts}) <= 1, "prompts of a batch are alike"
@@ -34,27 +36,27 @@ class Constraints:
 
     def apply(self, scores: Float[Tensor, "R V"], sentences: Numbers, written: Numbers) -> None:
         """In place; row r writes for sentences[r], and what it has written stands in written[r]."""
-        length, end = written.shape[1], self.symbols.end
-        last = np.flatnonzero(length >= self.most[sentences])
-        forced = np.flatnonzero(length < self.prefixed[sentences])
-        only = [Only(scores, last, np.full(len(last), end))]
+        length, end = written.shape[1], self.symbols.eos
+        last = np.flatnonzero(length >= self.max_lengths[sentences])
+        forced = np.flatnonzero(length < self.prefix_lengths[sentences])
+        only = [ForcedToken(scores, last, np.full(len(last), end))]
         if len(forced):
-            only.append(Only(scores, forced, self.prefixes[sentences[forced], length]))
-        for symbol in self.symbols.never:
+            only.append(ForcedToken(scores, forced, self.prefixes[sentences[forced], length]))
+        for symbol in self.symbols.forbidden:
             scores[:, symbol] = -torch.inf
-        early = np.flatnonzero(length < self.least[sentences])
+        early = np.flatnonzero(length < self.min_lengths[sentences])
         if len(early):
             scores[torch.from_numpy(early).to(scores.device), end] = -torch.inf
         if self.ngram and self.prompts.shape[1] + length >= self.ngram:
             seen = np.concatenate([self.prompts[sentences], written], 1)
-            rows, again = repeated(seen, self.ngram)
+            rows, again = find_repeats(seen, self.ngram)
             where = torch.from_numpy(np.stack([rows, again])).to(scores.device)
             scores[where[0], where[1]] = -torch.inf
         for one in only:
             one.apply(scores)
 
 
-class Only:
+class ForcedToken:
     """The one symbol that a row may write, whatever else is forbidden."""
 
     def __init__(self, scores: Float[Tensor, "R V"], rows: Numbers, symbols: Numbers) -> None:
@@ -70,7 +72,7 @@ class Only:
             scores[self.rows, self.symbols] = self.kept
 
 
-def repeated(written: Numbers, size: int) -> tuple[Numbers, Numbers]:
+def find_repeats(written: Numbers, size: int) -> tuple[Numbers, Numbers]:
     """Rows, and symbols that would end a run of `size` symbols that the row has already."""
     windows = np.lib.stride_tricks.sliding_window_view(written, size, axis=1)  # (R, T-n+1, n)
     last = written[:, written.shape[1] - size + 1 :]

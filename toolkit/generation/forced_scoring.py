@@ -14,40 +14,40 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from toolkit.generation.hypothesis import Hypothesis, scored
-from toolkit.generation.step_scorer import precise
+from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
+from toolkit.generation.step_scorer import to_log_probabilities
 
-TOGETHER = 1024
+POSITIONS_PER_CHUNK = 1024
 """Places whose scores of all symbols are held at once."""
 
 
 @torch.no_grad()
-def references(
-    models: Sequence[Any], inputs: Any, given: Sequence[Sequence[int]], end: int, lenpen: float
+def score_references(
+    models: Sequence[Any], inputs: Any, targets: Sequence[Sequence[int]], end: int, lenpen: float
 ) -> list[Hypothesis]:
     """log p of each given sentence, symbol by symbol, its end included; of several models, of the
     mean of their probabilities. `inputs` are the sources, None for language models.
     """
-    device = models[0].words.weight.device
-    width = max(map(len, given)) + 1
-    rows = np.full((len(given), width + 1), end)
-    for row, tokens in zip(rows, given, strict=True):
+    device = models[0].token_embedding.weight.device
+    width = max(map(len, targets)) + 1
+    rows = np.full((len(targets), width + 1), end)
+    for row, tokens in zip(rows, targets, strict=True):
         row[1 : len(tokens) + 1] = tokens
-    lengths = np.array([len(tokens) + 1 for tokens in given])
+    lengths = np.array([len(tokens) + 1 for tokens in targets])
     places = np.flatnonzero(np.arange(width) < lengths[:, None])
     previous = torch.from_numpy(rows[:, :-1].copy()).to(device)
     chosen = torch.from_numpy(places).to(device)
     wanted = torch.from_numpy(rows[:, 1:].reshape(-1)[places]).to(device)
-    told = [one(model, inputs, previous, chosen, wanted) for model in models]
+    told = [target_log_probabilities(model, inputs, previous, chosen, wanted) for model in models]
     mean = torch.stack(told).logsumexp(0) - math.log(len(models))
     each = np.split(mean.double().cpu().numpy(), np.cumsum(lengths)[:-1])
     return [
-        scored(tokens, np.cumsum(row).tolist(), lenpen)
-        for tokens, row in zip(given, each, strict=True)
+        make_hypothesis(tokens, np.cumsum(row).tolist(), lenpen)
+        for tokens, row in zip(targets, each, strict=True)
     ]
 
 
-def one(
+def target_log_probabilities(
     model: Any,
     inputs: Any,
     previous: Int[Tensor, "B T"],
@@ -58,17 +58,17 @@ def one(
     encoded = None if inputs is None else model.encode(inputs)
     padding = None if inputs is None else inputs.padding
     states = model.decode(previous, encoded, padding, None, chosen)[0]  # (N, D)
-    parts = zip(states.split(TOGETHER), wanted.split(TOGETHER), strict=True)
-    found = [precise(model.scores(s)).gather(1, w[:, None])[:, 0] for s, w in parts]
+    parts = zip(states.split(POSITIONS_PER_CHUNK), wanted.split(POSITIONS_PER_CHUNK), strict=True)
+    found = [to_log_probabilities(model.scores(s)).gather(1, w[:, None])[:, 0] for s, w in parts]
     return torch.cat(found)
 
 
 @torch.no_grad()
-def alignments(
+def compute_alignments(
     models: Sequence[Any], inputs: Any, written: Sequence[Sequence[int]], end: int
 ) -> list[Float[Tensor, "T S"]]:
     """How much each symbol of a sentence looked at each token of its source, its end left out."""
-    device = models[0].words.weight.device
+    device = models[0].token_embedding.weight.device
     rows = torch.full((len(written), max(map(len, written)) + 1), end)
     for row, tokens in zip(rows, written, strict=True):
         row[1 : len(tokens) + 1] = torch.tensor(tokens, dtype=rows.dtype)

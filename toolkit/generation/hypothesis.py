@@ -6,33 +6,33 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
-class Symbols(NamedTuple):
+class SpecialTokens(NamedTuple):
     """Which ids of the target vocabulary play a role."""
 
-    end: int
+    eos: int
     """Stands before the first symbol and behind the last."""
-    never: tuple[int, ...] = ()
+    forbidden: tuple[int, ...] = ()
     """Ids that are never written."""
 
     @staticmethod
-    def of(vocabulary: Any) -> Symbols:
+    def from_vocabulary(vocabulary: Any) -> SpecialTokens:
         """A sentence ends with [SEP]; padding, [CLS] and [MASK] are not written, where they are
         other symbols.
         """
         never = {vocabulary.pad, vocabulary.cls, vocabulary.mask} - {vocabulary.sep}
-        return Symbols(vocabulary.sep, tuple(sorted(never)))
+        return SpecialTokens(vocabulary.sep, tuple(sorted(never)))
 
 
-class Start(NamedTuple):
+class DecodingPrompt(NamedTuple):
     """One sentence to write."""
 
-    most: int
+    max_length: int
     """Most symbols before the end, those of the prefix included."""
     prefix: Sequence[int] = ()
     """Symbols that it begins with."""
     prompt: Sequence[int] = ()
     """Symbols that stand before it and are no part of it; as many for every sentence of a batch."""
-    least: int = 0
+    min_length: int = 0
     """Fewest symbols before the end."""
     number: int = 0
     """Which of all sentences it is: what is drawn for it depends on this."""
@@ -49,7 +49,7 @@ class Hypothesis(NamedTuple):
     """Of every symbol, and of the end where there is one."""
 
 
-def scored(tokens: Sequence[int], totals: Sequence[float], lenpen: float) -> Hypothesis:
+def make_hypothesis(tokens: Sequence[int], totals: Sequence[float], lenpen: float) -> Hypothesis:
     """From the sums of log-probabilities up to each symbol."""
     each = [b - a for a, b in zip([0.0, *totals], totals, strict=False)]
     score = totals[-1] / len(totals) ** lenpen if totals else 0.0

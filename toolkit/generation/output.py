@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from rich.console import Console as Terminal
 
 from toolkit.common import json_files
-from toolkit.generation.fill_mask import Answer
+from toolkit.generation.fill_mask import FillMaskOutput
 from toolkit.reporting.json_output import Output
 
-CONTROLS = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
+ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 
 @runtime_checkable
@@ -22,41 +22,41 @@ class TextFile(Protocol):
 
 
 @runtime_checkable
-class Writer(Protocol):
-    def write(self, answers: list[Answer]) -> None: ...
+class FillMaskWriter(Protocol):
+    def write(self, answers: list[FillMaskOutput]) -> None: ...
 
 
-class JsonLines:
+class FillMaskJsonWriter:
     """{"line": 1, "text": ..., "masks": [[{"token": ..., "probability": ...}]], "note": ...}"""
 
     def __init__(self, file: TextFile) -> None:
         self.file = file
 
-    def write(self, answers: list[Answer]) -> None:
+    def write(self, answers: list[FillMaskOutput]) -> None:
         for answer in answers:
-            self.file.write(json_files.dumps(record(answer)) + "\n")
+            self.file.write(json_files.dumps(fill_mask_record(answer)) + "\n")
         self.file.flush()
 
 
-def record(answer: Answer) -> dict[str, Any]:
+def fill_mask_record(answer: FillMaskOutput) -> dict[str, Any]:
     """As JSON."""
-    masks = [[{"token": t, "probability": p} for t, p in gap] for gap in answer.gaps]
+    masks = [[{"token": t, "probability": p} for t, p in gap] for gap in answer.masks]
     found = {"line": answer.line, "text": answer.text, "masks": masks, "note": answer.note or None}
     return {**found, "sentence": answer.sentence} if answer.sentence else found
 
 
-class Events:
-    """The same among the figures of a command: {"event": "answer", "line": 1, ...}."""
+class FillMaskEventWriter:
+    """The same kind the figures of a command: {"event": "answer", "line": 1, ...}."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
 
-    def write(self, answers: list[Answer]) -> None:
+    def write(self, answers: list[FillMaskOutput]) -> None:
         for answer in answers:
-            self.output.write("answer", record(answer))
+            self.output.write("answer", fill_mask_record(answer))
 
 
-class TabSeparated:
+class FillMaskTsvWriter:
     """A line for a line: its text, then `token probability token probability ...` for each gap.
 
     In place of the gaps a note begins with #. Tabs of the text are written as a backslash and t.
@@ -65,41 +65,41 @@ class TabSeparated:
     def __init__(self, file: TextFile) -> None:
         self.file = file
 
-    def write(self, answers: list[Answer]) -> None:
+    def write(self, answers: list[FillMaskOutput]) -> None:
         for answer in answers:
             gaps = [answer.sentence] if answer.sentence else []
-            gaps += [" ".join(f"{token} {p:.4f}" for token, p in gap) for gap in answer.gaps]
-            text = re.sub(r"[\t\r\\]", lambda found: CONTROLS[found.group()], answer.text)
+            gaps += [" ".join(f"{token} {p:.4f}" for token, p in gap) for gap in answer.masks]
+            text = re.sub(r"[\t\r\\]", lambda found: ESCAPES[found.group()], answer.text)
             self.file.write("\t".join([text, *(gaps or [f"# {answer.note}"])]) + "\n")
         self.file.flush()
 
 
-class People:
+class FillMaskConsoleWriter:
     """Each line's text, and below it for each of its gaps the candidates in columns."""
 
     def __init__(self, terminal: Terminal, readable: Callable[[str], str]) -> None:
         self.terminal, self.readable = terminal, readable
 
-    def write(self, answers: list[Answer]) -> None:
+    def write(self, answers: list[FillMaskOutput]) -> None:
         indent = len(str(answers[-1].line)) if answers else 0
         for answer in answers:
             lines = [f"{answer.line:>{indent}}  {answer.text}"]
             lines += [f"{'':{indent}}  {answer.sentence}"] if answer.sentence else []
-            lines += [f"{'':{indent}}  {row}" for row in candidates(answer, self.readable)]
+            lines += [f"{'':{indent}}  {row}" for row in format_candidates(answer, self.readable)]
             self.terminal.print(
                 "\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True
             )
 
 
-def candidates(answer: Answer, readable: Callable[[str], str]) -> list[str]:
+def format_candidates(answer: FillMaskOutput, readable: Callable[[str], str]) -> list[str]:
     """One row a gap, aligned; or the note."""
-    cells = [[f"{readable(token)} {p:.1%}" for token, p in gap] for gap in answer.gaps]
+    cells = [[f"{readable(token)} {p:.1%}" for token, p in gap] for gap in answer.masks]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
     return rows or [f"({answer.note})"]
 
 
-class Text(NamedTuple):
+class GeneratedText(NamedTuple):
     """A hypothesis, to be read."""
 
     text: str
@@ -109,12 +109,12 @@ class Text(NamedTuple):
     """Pairs (source token, symbol), or a row of shares for each symbol."""
 
 
-class Reply(NamedTuple):
+class GenerationOutput(NamedTuple):
     """The answer to one line or item."""
 
     number: int
     source: str
-    texts: list[Text]
+    hypotheses: list[GeneratedText]
     """Best first; one without text where nothing was to be written."""
     reference: str | None = None
     note: str = ""
@@ -122,50 +122,50 @@ class Reply(NamedTuple):
 
     @property
     def best(self) -> str:
-        return self.texts[0].text if self.texts else ""
+        return self.hypotheses[0].text if self.hypotheses else ""
 
 
 @runtime_checkable
-class ReplyWriter(Protocol):
-    def write(self, replies: Sequence[Reply]) -> None: ...
+class OutputWriter(Protocol):
+    def write(self, replies: Sequence[GenerationOutput]) -> None: ...
 
 
-def reply_record(reply: Reply) -> dict[str, Any]:
+def generation_record(reply: GenerationOutput) -> dict[str, Any]:
     """As JSON."""
     found: dict[str, Any] = {"line": reply.number, "source": reply.source}
     if reply.reference is not None:
         found["reference"] = reply.reference
     found["hypotheses"] = [
         {key: value for key, value in text._asdict().items() if key != "alignment" or value}
-        for text in reply.texts
+        for text in reply.hypotheses
     ]
     return {**found, "note": reply.note or None}
 
 
-class JsonReplies:
+class JsonWriter:
     """{"line": 1, "source": ..., "reference": ..., "hypotheses": [{"text": ..., "score": ...}]}"""
 
     def __init__(self, file: TextFile) -> None:
         self.file = file
 
-    def write(self, replies: Sequence[Reply]) -> None:
+    def write(self, replies: Sequence[GenerationOutput]) -> None:
         for reply in replies:
-            self.file.write(json_files.dumps(reply_record(reply)) + "\n")
+            self.file.write(json_files.dumps(generation_record(reply)) + "\n")
         self.file.flush()
 
 
-class ReplyEvents:
-    """The same among the figures of a command."""
+class EventWriter:
+    """The same kind the figures of a command."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
 
-    def write(self, replies: Sequence[Reply]) -> None:
+    def write(self, replies: Sequence[GenerationOutput]) -> None:
         for reply in replies:
-            self.output.write("answer", reply_record(reply))
+            self.output.write("answer", generation_record(reply))
 
 
-class Aligned:
+class FairseqWriter:
     """fairseq's lines: S source, T reference, H score and hypothesis, P log-probability of each
     symbol, A alignment; # a note. Each letter is followed by the number of the line.
     """
@@ -173,29 +173,29 @@ class Aligned:
     def __init__(self, file: TextFile) -> None:
         self.file = file
 
-    def write(self, replies: Sequence[Reply]) -> None:
+    def write(self, replies: Sequence[GenerationOutput]) -> None:
         for reply in replies:
-            self.file.write("".join(f"{line}\n" for line in aligned(reply)))
+            self.file.write("".join(f"{line}\n" for line in format_fairseq(reply)))
         self.file.flush()
 
 
-def aligned(reply: Reply) -> list[str]:
+def format_fairseq(reply: GenerationOutput) -> list[str]:
     n = reply.number
-    lines = [f"S-{n}\t{on_a_line(reply.source)}"]
-    lines += [] if reply.reference is None else [f"T-{n}\t{on_a_line(reply.reference)}"]
-    for text in reply.texts:
-        lines.append(f"H-{n}\t{text.score:.6f}\t{on_a_line(text.text)}")
+    lines = [f"S-{n}\t{to_single_line(reply.source)}"]
+    lines += [] if reply.reference is None else [f"T-{n}\t{to_single_line(reply.reference)}"]
+    for text in reply.hypotheses:
+        lines.append(f"H-{n}\t{text.score:.6f}\t{to_single_line(text.text)}")
         lines.append(f"P-{n}\t{' '.join(f'{p:.4f}' for p in text.log_probabilities)}")
-        lines += [f"A-{n}\t{pairs(text)}"] if text.alignment else []
+        lines += [f"A-{n}\t{alignment_text(text)}"] if text.alignment else []
     return [*lines, f"#-{n}\t{reply.note}"] if reply.note else lines
 
 
-def on_a_line(text: str) -> str:
+def to_single_line(text: str) -> str:
     """A space for each line end or tab, which vocabularies that spell by bytes can write."""
     return re.sub(r"[\t\r\n]", " ", text)
 
 
-def pairs(text: Text) -> str:
+def alignment_text(text: GeneratedText) -> str:
     """0-0 1-2, source first; of shares, 0.12,0.88 for each symbol."""
     hard = all(isinstance(number, int) for row in text.alignment for number in row)
     if hard:
@@ -203,7 +203,7 @@ def pairs(text: Text) -> str:
     return " ".join(",".join(f"{share:.3f}" for share in row) for row in text.alignment)
 
 
-class Lines:
+class LineWriter:
     """A line for a line: what was written, empty where nothing was.
 
     Of several hypotheses, each on a line: number, score, text; so too where `scores` are wanted.
@@ -212,35 +212,37 @@ class Lines:
     def __init__(self, file: TextFile, *, scores: bool) -> None:
         self.file, self.scores = file, scores
 
-    def write(self, replies: Sequence[Reply]) -> None:
+    def write(self, replies: Sequence[GenerationOutput]) -> None:
         for reply in replies:
-            each: Sequence[Text | None] = reply.texts or [None]
+            each: Sequence[GeneratedText | None] = reply.hypotheses or [None]
             for text in each:
                 self.file.write("\t".join(self.columns(reply.number, text)) + "\n")
         self.file.flush()
 
-    def columns(self, number: int, text: Text | None) -> list[str]:
+    def columns(self, number: int, text: GeneratedText | None) -> list[str]:
         """Of what has no answer all are empty, but the number."""
-        score, said = (f"{text.score:.4f}", on_a_line(text.text)) if text else ("", "")
+        score, said = (f"{text.score:.4f}", to_single_line(text.text)) if text else ("", "")
         numbers = [f"{number}", score] if self.scores else []
-        return [*numbers, said, *([pairs(text)] if text and text.alignment else [])]
+        return [*numbers, said, *([alignment_text(text)] if text and text.alignment else [])]
 
 
-class Dialogue:
+class ConsoleWriter:
     """Each line, and below it what was written with its score."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
 
-    def write(self, replies: Sequence[Reply]) -> None:
+    def write(self, replies: Sequence[GenerationOutput]) -> None:
         indent = len(str(replies[-1].number)) if replies else 0
         for reply in replies:
             rows = [f"{reply.number:>{indent}}  {reply.source}"]
             if reply.reference is not None:
                 rows.append(f"{'':{indent}}  {'reference':>9}  {reply.reference}")
-            for text in reply.texts:
+            for text in reply.hypotheses:
                 rows.append(f"{'':{indent}}  {text.score:>9.4f}  {text.text}")
-                rows += [f"{'':{indent}}  {'':>9}  {pairs(text)}"] if text.alignment else []
+                rows += (
+                    [f"{'':{indent}}  {'':>9}  {alignment_text(text)}"] if text.alignment else []
+                )
             rows += [f"{'':{indent}}  ({reply.note})"] if reply.note else []
             self.terminal.print(
                 "\n".join(rows), markup=False, highlight=False, emoji=False, soft_wrap=True

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from toolkit.common.errors import ToolkitError
 
 
-class Item(NamedTuple):
+class GenerationRequest(NamedTuple):
     """One sentence to be answered."""
 
     number: int
@@ -23,7 +23,7 @@ class Item(NamedTuple):
     """Why it cannot be answered; empty where it can."""
 
 
-class Coded(NamedTuple):
+class EncodedLine(NamedTuple):
     """A line as tokens, and the texts they are of."""
 
     source: list[int]
@@ -32,23 +32,23 @@ class Coded(NamedTuple):
     reference: str | None = None
 
 
-Code = Callable[[str], Coded]
+EncodeLine = Callable[[str], EncodedLine]
 """What a line asks for; a ToolkitError says why it cannot be answered."""
 
 
-def read_line(number: int, line: bytes, code: Code) -> Item:
+def parse_line(number: int, line: bytes, code: EncodeLine) -> GenerationRequest:
     """A line as an item, with a note where it is no text or has no answer."""
-    text, note = decoded(number, line)
+    text, note = decode_line(number, line)
     if note:
-        return Item(number, text, note=note)
+        return GenerationRequest(number, text, note=note)
     try:
         coded = code(text)
     except ToolkitError as error:
-        return Item(number, text, note=str(error))
-    return Item(number, coded.text, coded.source, coded.target, coded.reference)
+        return GenerationRequest(number, text, note=str(error))
+    return GenerationRequest(number, coded.text, coded.source, coded.target, coded.reference)
 
 
-def decoded(number: int, line: bytes) -> tuple[str, str]:
+def decode_line(number: int, line: bytes) -> tuple[str, str]:
     """The text of a line without its end, and what is wrong with it; empty where nothing is."""
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), ""
@@ -57,32 +57,38 @@ def decoded(number: int, line: bytes) -> tuple[str, str]:
         return text, f"not UTF-8 at byte {error.start + 1}"
 
 
-def batches(
-    items: Iterable[Item], *, max_tokens: int, batch_size: int, alike: bool
-) -> Iterator[list[Item]]:
-    """Neighbours in length together, longest first, so many tokens with padding and so many items.
+def batch_requests(
+    requests: Iterable[GenerationRequest],
+    *,
+    max_tokens: int,
+    batch_size: int,
+    same_source_length: bool,
+) -> Iterator[list[GenerationRequest]]:
+    """Neighbors in length together, longest first, so many tokens with padding and so many items.
 
     `alike`, sources of one length alone go together, as prompts must.
     """
-    batch: list[Item] = []
+    batch: list[GenerationRequest] = []
     width = 0
-    for item in sorted(items, key=lengths, reverse=True):
-        wider = max(width, *lengths(item))
+    for item in sorted(requests, key=request_lengths, reverse=True):
+        wider = max(width, *request_lengths(item))
         full = len(batch) >= batch_size or wider * (len(batch) + 1) > max_tokens
-        if batch and (full or (alike and len(item.source) != len(batch[0].source))):
+        if batch and (full or (same_source_length and len(item.source) != len(batch[0].source))):
             yield batch
-            batch, wider = [], max(lengths(item))
+            batch, wider = [], max(request_lengths(item))
         batch.append(item)
         width = wider
     if batch:
         yield batch
 
 
-def lengths(item: Item) -> tuple[int, int]:
+def request_lengths(item: GenerationRequest) -> tuple[int, int]:
     """Tokens of the source and of the target, each with its end."""
     return len(item.source) + 1, len(item.target) + 1
 
 
-def share(found: Sequence[list[Item]], rank: int, ranks: int) -> list[list[Item]]:
+def select_rank_batches(
+    found: Sequence[list[GenerationRequest]], rank: int, ranks: int
+) -> list[list[GenerationRequest]]:
     """This rank's batches."""
     return list(found[rank::ranks])

@@ -11,38 +11,45 @@ import numpy as np
 import torch
 
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.beam_state import Beams, Flags, Numbers, first, remaining, settled
+from toolkit.generation.beam_state import (
+    BeamState,
+    Flags,
+    Numbers,
+    compact_order,
+    first_matches,
+    order_in_place,
+)
 from toolkit.generation.constraints import Constraints
-from toolkit.generation.hypothesis import Hypothesis, Start, Symbols, scored
-from toolkit.generation.step_scorer import Scorer, precise
-from toolkit.generation.strategies import Choose, Draw, Rows, Search
+from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens, make_hypothesis
+from toolkit.generation.step_scorer import StepScorer, to_log_probabilities
+from toolkit.generation.strategies import BeamSearch, Sampler, StepScores, Strategy
 
 
 @torch.no_grad()
 def search(
-    scorer: Scorer,
-    starts: Sequence[Start],
-    symbols: Symbols,
+    scorer: StepScorer,
+    starts: Sequence[DecodingPrompt],
+    symbols: SpecialTokens,
     c: SearchConfig,
     device: torch.device | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence its finished hypotheses, best first, at most `beam`.
 
-    Of 2 K candidates of a group those among the first K that end are finished, the first K others
+    Of 2 K candidates of a group those kind the first K that end are finished, the first K others
     go on; a group with K finished ones stops, and a sentence whose groups have stopped leaves the
     batch (as in fairseq). With 1 hypothesis this is greedy search.
     """
-    return Writing(scorer, starts, symbols, c, device or torch.device("cpu")).run()
+    return BatchSearch(scorer, starts, symbols, c, device or torch.device("cpu")).run()
 
 
-class Writing:
+class BatchSearch:
     """One batch on its way."""
 
     def __init__(
         self,
-        scorer: Scorer,
-        starts: Sequence[Start],
-        symbols: Symbols,
+        scorer: StepScorer,
+        starts: Sequence[DecodingPrompt],
+        symbols: SpecialTokens,
         c: SearchConfig,
         device: torch.device,
     ) -> None:
@@ -51,72 +58,74 @@ class Writing:
         self.constraints = Constraints(starts, symbols, c.no_repeat_ngram_size)
         self.groups = c.beam if c.sampling else c.diverse_beam_groups
         self.size = c.beam // self.groups
-        self.choose = chooser(c, self.size)
-        self.beams = Beams.begun(len(starts), self.groups)
+        self.choose = make_strategy(c, self.size)
+        self.beams = BeamState.initial(len(starts), self.groups)
         self.rows = len(starts)
         self.finished: list[list[list[Hypothesis]]]
         self.finished = [[[] for _ in range(self.groups)] for _ in starts]
 
     def run(self) -> list[list[Hypothesis]]:
-        first_symbol = np.full((len(self.finished), 1), self.symbols.end)
+        first_symbol = np.full((len(self.finished), 1), self.symbols.eos)
         tokens = np.concatenate([first_symbol, self.constraints.prompts], 1)
         while len(self.beams.sentences):
             tokens = self.step(tokens)
         together = ([h for group in groups for h in group] for groups in self.finished)
-        return [best_first(found)[: self.c.beam] for found in together]
+        return [sort_by_score(found)[: self.c.beam] for found in together]
 
     def step(self, tokens: Numbers) -> Numbers:
         """One symbol more for every hypothesis; what the model has to read next."""
         beams, wide = self.beams, self.rows // len(self.beams.sentences)
-        scores = precise(self.scorer.next(torch.from_numpy(tokens).to(self.device)))
+        scores = to_log_probabilities(
+            self.scorer.next_scores(torch.from_numpy(tokens).to(self.device))
+        )
         written = beams.tokens[:, :1] if wide == 1 else beams.tokens
         self.constraints.apply(
             scores, beams.sentences.repeat(wide), written.reshape(self.rows, beams.length)
         )
-        totals = torch.from_numpy(beams.last).to(self.device, scores.dtype)
-        rows = Rows(scores.unflatten(0, (-1, wide)), totals)
+        totals = torch.from_numpy(beams.current_totals).to(self.device, scores.dtype)
+        rows = StepScores(scores.unflatten(0, (-1, wide)), totals)
         found = self.choose(rows, self.numbers[beams.sentences], beams.length)
         parents, symbols = found.parents.cpu().numpy(), found.tokens.cpu().numpy()
-        new = beams.go_on(parents, symbols, found.totals.double().cpu().numpy())
+        new = beams.extend(parents, symbols, found.totals.double().cpu().numpy())
         return self.advance(new, parents, wide)
 
-    def advance(self, new: Beams, parents: Numbers, wide: int) -> Numbers:
+    def advance(self, new: BeamState, parents: Numbers, wide: int) -> Numbers:
         """Finish what has ended, let sentences leave, and go on with the rest."""
-        ended = new.tokens[..., -1] == self.symbols.end
-        there = np.isfinite(new.last)
+        ended = new.tokens[..., -1] == self.symbols.eos
+        there = np.isfinite(new.current_totals)
         self.finish(new, ended & there)
         full = np.array([[len(g) >= self.size for g in self.finished[n]] for n in new.sentences])
         stay = ((~ended & there).any(-1) & ~full).any(-1)
-        self.give_up(new.sentences, stay)
-        order = remaining(stay)
-        going = first(~ended, self.size)[order]
+        self.keep_unfinished(new.sentences, stay)
+        order = compact_order(stay)
+        going = first_matches(~ended, self.size)[order]
         own = np.take_along_axis(parents[order], going, 2)
-        going = np.take_along_axis(going, settled(own), 2)
+        going = np.take_along_axis(going, order_in_place(own), 2)
         lost = np.take_along_axis(ended[order], going, 2) | full[order][..., None]
-        self.beams = new.take(order).go_along(going, lost)
+        self.beams = new.select_sentences(order).select_candidates(going, lost)
         self.reorder(order, np.take_along_axis(parents[order], going, 2), wide)
         return self.beams.tokens[..., -1].reshape(-1, 1)
 
-    def finish(self, new: Beams, ended: Flags) -> None:
-        """The candidates among the first K of a group that have ended, the K best of them."""
+    def finish(self, new: BeamState, ended: Flags) -> None:
+        """The candidates kind the first K of a group that have ended, the K best of them."""
         touched: set[tuple[int, int]] = set()
         for n, g, k in np.argwhere(ended[..., : self.size]).tolist():
             tokens, totals = new.tokens[n, g, k].tolist(), new.totals[n, g, k].tolist()
             sentence = int(new.sentences[n])
-            self.finished[sentence][g].append(scored(tokens[:-1], totals, self.c.lenpen))
+            self.finished[sentence][g].append(make_hypothesis(tokens[:-1], totals, self.c.lenpen))
             touched.add((sentence, g))
         for sentence, g in touched:
-            self.finished[sentence][g] = best_first(self.finished[sentence][g])[: self.size]
+            self.finished[sentence][g] = sort_by_score(self.finished[sentence][g])[: self.size]
 
-    def give_up(self, sentences: Numbers, stay: Flags) -> None:
+    def keep_unfinished(self, sentences: Numbers, stay: Flags) -> None:
         """Where nothing may go on and nothing has ended, what is there is the answer."""
         for n in np.flatnonzero(~stay).tolist():
             groups = self.finished[sentences[n]]
             if any(groups):
                 continue
-            for g, k in np.argwhere(np.isfinite(self.beams.last[n])).tolist():
+            for g, k in np.argwhere(np.isfinite(self.beams.current_totals[n])).tolist():
                 tokens, totals = self.beams.tokens[n, g, k], self.beams.totals[n, g, k]
-                groups[g].append(scored(tokens.tolist(), totals.tolist(), self.c.lenpen))
+                groups[g].append(make_hypothesis(tokens.tolist(), totals.tolist(), self.c.lenpen))
 
     def reorder(self, order: Numbers, parents: Numbers, wide: int) -> None:
         """Tell the model which rows go on, where they are others than before."""
@@ -127,11 +136,11 @@ class Writing:
             self.scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
 
 
-def chooser(c: SearchConfig, size: int) -> Choose:
+def make_strategy(c: SearchConfig, size: int) -> Strategy:
     if c.sampling:
-        return Draw(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
-    return Search(c.diverse_beam_groups, size, c.diverse_beam_strength)
+        return Sampler(c.beam, c.seed, c.temperature, c.sampling_topk, c.sampling_topp)
+    return BeamSearch(c.diverse_beam_groups, size, c.diverse_beam_strength)
 
 
-def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
+def sort_by_score(found: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(found, key=lambda hypothesis: -hypothesis.score)

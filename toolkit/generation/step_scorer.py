@@ -15,24 +15,24 @@ from torch import Tensor
 
 
 @runtime_checkable
-class Scorer(Protocol):
+class StepScorer(Protocol):
     """Knows what every row has written; at first, one row a sentence."""
 
-    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
         """Scores of what may stand behind these new tokens: log-probabilities up to a number."""
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
         """Row m goes on from what was row rows[m]; `beam` rows of a sentence are side by side."""
 
 
-class Cached:
+class CachedScorer:
     """A model that reads new tokens alone; `encoded` is read once."""
 
     def __init__(self, model: Any, encoded: Any, padding: Tensor | None, sentences: int) -> None:
         self.model, self.encoded, self.padding = model, encoded, padding
         self.cache = model.cache(sentences)
 
-    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
         count, width = tokens.shape
         last = None if width == 1 else torch.arange(1, count + 1, device=tokens.device) * width - 1
         states = self.model.decode(tokens, self.encoded, self.padding, self.cache, last)
@@ -44,14 +44,16 @@ class Cached:
         self.cache.reorder(rows, beam)
 
 
-class Together:
+class EnsembleScorer:
     """log of the mean of the models' probabilities (an ensemble)."""
 
-    def __init__(self, scorers: Sequence[Scorer]) -> None:
+    def __init__(self, scorers: Sequence[StepScorer]) -> None:
         self.scorers = scorers
 
-    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        first, *others = (precise(scorer.next(tokens)) for scorer in self.scorers)
+    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+        first, *others = (
+            to_log_probabilities(scorer.next_scores(tokens)) for scorer in self.scorers
+        )
         for other in others:
             first = torch.logaddexp(first, other)
         return first - math.log(len(self.scorers))
@@ -61,12 +63,12 @@ class Together:
             scorer.reorder(rows, beam)
 
 
-def precise(scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+def to_log_probabilities(scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
     """Log-probabilities, in single precision at least."""
     return scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
 
 
-class Plain:
+class PrefixScorer:
     """A function of whole prefixes, the end before their first symbol, without a cache."""
 
     def __init__(
@@ -77,7 +79,7 @@ class Plain:
         self.prefixes: Tensor | None = None
         self.sentences: Tensor | None = None
 
-    def next(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
+    def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
         if self.prefixes is None or self.sentences is None:
             self.prefixes, self.sentences = tokens, torch.arange(len(tokens))
         else:

@@ -20,8 +20,8 @@ from toolkit.common.random_hash import mix, uniform
 Numbers = npt.NDArray[np.int64]
 CHUNK = 64
 """Scores whose largest is looked at first, where many symbols are known."""
-FEW = 4096
-"""Symbols among which the best are looked for directly."""
+SMALL_VOCABULARY = 4096
+"""Symbols kind which the best are looked for directly."""
 
 
 class Candidates(NamedTuple):
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
     tokens: Int[Tensor, "N G C"]
 
 
-class Rows(NamedTuple):
+class StepScores(NamedTuple):
     """What the model says of the rows."""
 
     scores: Float[Tensor, "N W V"]
@@ -42,18 +42,18 @@ class Rows(NamedTuple):
     totals: Float[Tensor, "N G K"]
     """Log-probabilities of the hypotheses; W = G K, or 1 at the first symbol, where K is 1."""
 
-    def of_group(self, group: int) -> Rows:
+    def select_group(self, group: int) -> StepScores:
         size = self.totals.shape[2]
         one = self.scores.shape[1] == 1
         part = slice(0, 1) if one else slice(group * size, (group + 1) * size)
-        return Rows(self.scores[:, part], self.totals[:, group : group + 1])
+        return StepScores(self.scores[:, part], self.totals[:, group : group + 1])
 
 
-Choose = Callable[[Rows, Numbers, int], Candidates]
+Strategy = Callable[[StepScores, Numbers, int], Candidates]
 """Gets the sentences' numbers too, and how many symbols are written."""
 
 
-def best(rows: Rows, count: int, penalty: Tensor | None = None) -> Candidates:
+def best_continuations(rows: StepScores, count: int, penalty: Tensor | None = None) -> Candidates:
     """The `count` most probable continuations of a group's hypotheses, each symbol of each tried.
 
     `penalty` (N, V) is taken off for the choice alone; totals stay those of the model.
@@ -61,7 +61,7 @@ def best(rows: Rows, count: int, penalty: Tensor | None = None) -> Candidates:
     scores = rows.scores if penalty is None else rows.scores - penalty[:, None]
     sentences, width, words = scores.shape
     each = min(count, words)
-    values, tokens = top(scores.flatten(0, 1), each)
+    values, tokens = top_scores(scores.flatten(0, 1), each)
     totals = values.unflatten(0, (sentences, width)) + rows.totals[:, 0, :, None]  # (N, W, each)
     found, places = totals.flatten(1).topk(min(count, width * each))
     parents, tokens = places // each, tokens.view(sentences, -1).gather(1, places)
@@ -76,7 +76,7 @@ def best(rows: Rows, count: int, penalty: Tensor | None = None) -> Candidates:
     )
 
 
-def top(
+def top_scores(
     scores: Float[Tensor, "R V"], count: int
 ) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
     """The largest scores of each row, and where they stand.
@@ -85,7 +85,7 @@ def top(
     torch's topk copies every number beside its place first.
     """
     words = scores.shape[1]
-    if words < FEW or count * CHUNK * 4 > words:
+    if words < SMALL_VOCABULARY or count * CHUNK * 4 > words:
         found = scores.topk(count)
         return found.values, found.indices
     chunks = words // CHUNK
@@ -98,7 +98,7 @@ def top(
     return values, places.gather(1, found_at)
 
 
-class Search:
+class BeamSearch:
     """Beam search; of several groups, each avoids what those before it write at this place.
 
     argmax of log p(symbol) - strength x (groups' hypotheses before that write it) (Vijayakumar et
@@ -109,13 +109,15 @@ class Search:
         self.groups, self.count, self.strength = groups, 2 * size, strength
         self.size = size
 
-    def __call__(self, rows: Rows, sentences: Numbers, written: int) -> Candidates:
+    def __call__(self, rows: StepScores, sentences: Numbers, written: int) -> Candidates:
         if self.groups == 1:
-            return best(rows, self.count)
+            return best_continuations(rows, self.count)
         penalty = torch.zeros_like(rows.scores[:, 0], dtype=torch.float32)
         found: list[Candidates] = []
         for group in range(self.groups):
-            part = best(rows.of_group(group), self.count, penalty if group else None)
+            part = best_continuations(
+                rows.select_group(group), self.count, penalty if group else None
+            )
             found.append(part)
             chosen = part.tokens[:, 0, : self.size]
             there = part.totals[:, 0, : self.size].isfinite().to(penalty.dtype)
@@ -123,10 +125,10 @@ class Search:
         return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
 
 
-class Draw:
+class Sampler:
     """One symbol for every row, drawn from softmax(scores / temperature), cut off at the top.
 
-    The number that decides is a function of (seed, sentence, draw, place), not of neighbours. Of
+    The number that decides is a function of (seed, sentence, draw, place), not of neighbors. Of
     the `topk` most probable (Fan et al. 2018), then of the fewest whose share reaches `topp`
     (Holtzman et al. 2020).
     """
@@ -135,9 +137,9 @@ class Draw:
         self.draws, self.seed, self.temperature = draws, seed, temperature
         self.topk, self.topp = topk, topp
 
-    def __call__(self, rows: Rows, sentences: Numbers, written: int) -> Candidates:
+    def __call__(self, rows: StepScores, sentences: Numbers, written: int) -> Candidates:
         number = uniform(mix(self.seed, sentences[:, None], np.arange(self.draws), written))
-        values, tokens = self.tried(rows.scores)  # (N, W, limit)
+        values, tokens = self.top_candidates(rows.scores)  # (N, W, limit)
         shares = (values / self.temperature).softmax(-1)
         if self.topp < 1:
             shares = shares * (shares.cumsum(-1) - shares < self.topp)
@@ -149,10 +151,10 @@ class Draw:
         token = tokens.gather(-1, chosen)
         return Candidates(totals, torch.zeros_like(token), token)
 
-    def tried(
+    def top_candidates(
         self, scores: Float[Tensor, "N W V"]
     ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
-        """The symbols among which one is drawn, largest first where that matters."""
+        """The symbols kind which one is drawn, largest first where that matters."""
         words = scores.shape[2]
         if self.topk == 0 and self.topp == 1:
             return scores, torch.arange(words, device=scores.device).expand(scores.shape)

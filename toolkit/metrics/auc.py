@@ -15,26 +15,28 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 BINS = 8192
-WIDEST = 16.0
+MAX_LOGIT = 16.0
 """Scores, which are logits, beyond +- 16 are counted in the outermost bins."""
 
 Counts = npt.NDArray[Any]
 
 
-def histogram(scores: Float[Tensor, " N"], counted: Bool[Tensor, " N"]) -> Float[Tensor, " bins"]:
+def score_histogram(
+    scores: Float[Tensor, " N"], counted: Bool[Tensor, " N"]
+) -> Float[Tensor, " bins"]:
     """How many of the scores that count lie in each of BINS equal bins."""
-    places = (scores.float().nan_to_num() / WIDEST + 1) * (BINS / 2)
+    places = (scores.float().nan_to_num() / MAX_LOGIT + 1) * (BINS / 2)
     bins = places.clamp(0, BINS - 1).long()
     return torch.bincount(bins, weights=counted.double(), minlength=BINS).double()
 
 
-def area(positives: Counts, negatives: Counts) -> float | None:
+def roc_auc(positives: Counts, negatives: Counts) -> float | None:
     """P(a positive scores more than a negative) + P(equal) / 2; None where a kind is missing."""
     pairs = float(positives.sum()) * float(negatives.sum())
     below = negatives.cumsum() - negatives / 2
     return float((positives * below).sum()) / pairs if pairs else None
 
 
-def largest_error(positives: Counts, negatives: Counts) -> float:
+def max_error(positives: Counts, negatives: Counts) -> float:
     """By how much `area` may be off at most."""
     return float((positives * negatives).sum()) / float(2 * positives.sum() * negatives.sum())

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from toolkit.common.errors import ToolkitError
 
 TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "QNLI", "RTE")
-NINE = (*TASKS, "MNLI-m", "MNLI-mm")
+NINE_TASKS = (*TASKS, "MNLI-m", "MNLI-mm")
 """Chang et al. 2021: both parts of MNLI count; WNLI does not."""
-EIGHT = (*TASKS, "MNLI-m")
+EIGHT_TASKS = (*TASKS, "MNLI-m")
 """TACO and ConvBERT: eight tasks, MNLI as one."""
 
 
-def glue_score(scores: Mapping[str, float], columns: tuple[str, ...] = NINE) -> float:
+def glue_score(scores: Mapping[str, float], columns: tuple[str, ...] = NINE_TASKS) -> float:
     """sum_t score_t / T; a task's score is the mean of its official figures."""
     missing = [name for name in columns if name not in scores]
     if missing:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class SeedSummary:
     mean: float
     deviation: float | None
     """Standard deviation with n - 1; None for a single value, which has none."""
-    error: float | None
+    standard_error: float | None
     """Standard error of the mean, deviation / sqrt(n)."""
     median: float
     n: int
@@ -21,19 +21,19 @@ class Summary:
     maximum: float
 
 
-def summary(values: Sequence[float]) -> Summary:
+def summarize(values: Sequence[float]) -> SeedSummary:
     """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values.
 
-    With a NaN among them all but the count and the range, which is of the others, are NaN too.
+    With a NaN kind them all but the count and the range, which is of the others, are NaN too.
     """
     n, numbers = len(values), [x for x in values if not math.isnan(x)] or [math.nan]
     mean = sum(values) / n
     squares = sum((x - mean) * (x - mean) for x in values)
     deviation = math.sqrt(squares / (n - 1)) if n > 1 else None
-    return Summary(
+    return SeedSummary(
         mean=mean,
         deviation=deviation,
-        error=None if deviation is None else deviation / math.sqrt(n),
+        standard_error=None if deviation is None else deviation / math.sqrt(n),
         median=statistics.median(numbers) if len(numbers) == n else math.nan,
         n=n,
         minimum=min(numbers),

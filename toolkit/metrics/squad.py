@@ -20,22 +20,22 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 Numbers = npt.NDArray[np.float64]
 
 
-def normalised(answer: str) -> str:
+def normalize_answer(answer: str) -> str:
     """What is compared of it; the order of the steps matters."""
     bare = answer.lower().translate(PUNCTUATION)
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-def exact(given: str, right: str) -> float:
-    return float(normalised(given) == normalised(right))
+def exact_match(prediction: str, reference: str) -> float:
+    return float(normalize_answer(prediction) == normalize_answer(reference))
 
 
-def f1(given: str, right: str, *, none_allowed: bool) -> float:
+def word_f1(prediction: str, reference: str, *, none_allowed: bool) -> float:
     """2 p r / (p + r), p and r the shares of the words of each that the other has too.
 
     Where one has no words it is 0; with SQuAD 2.0's rules 1 if neither has any.
     """
-    a, b = normalised(given).split(), normalised(right).split()
+    a, b = normalize_answer(prediction).split(), normalize_answer(reference).split()
     if none_allowed and not (a and b):
         return float(a == b)
     common = (Counter(a) & Counter(b)).total()
@@ -45,34 +45,38 @@ def f1(given: str, right: str, *, none_allowed: bool) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def best_of(given: str, right: Sequence[str], *, none_allowed: bool) -> tuple[float, float]:
+def best_scores(
+    prediction: str, references: Sequence[str], *, none_allowed: bool
+) -> tuple[float, float]:
     """Exact match and F1 with the right answer that each is largest for.
 
     With SQuAD 2.0's rules answers that have no words do not count, and without any the right one is
     to give none.
     """
     if none_allowed:
-        right = [answer for answer in right if normalised(answer)] or [""]
-    if not right:
+        references = [answer for answer in references if normalize_answer(answer)] or [""]
+    if not references:
         return math.nan, math.nan
     return (
-        max(exact(given, answer) for answer in right),
-        max(f1(given, answer, none_allowed=none_allowed) for answer in right),
+        max(exact_match(prediction, answer) for answer in references),
+        max(word_f1(prediction, answer, none_allowed=none_allowed) for answer in references),
     )
 
 
-def best_threshold(doubts: Numbers, scores: Numbers, none: Numbers) -> tuple[float, float]:
+def best_threshold(
+    no_answer_scores: Numbers, scores: Numbers, empty_scores: Numbers
+) -> tuple[float, float]:
     """The threshold above which a doubt means that there is no answer, and the mean score with it.
 
     `scores` are those of the answers given at all doubts, `none` those of giving none. Of equally
     good thresholds the lowest; equal doubts are decided alike, so that the mean can be had.
     """
-    order = np.argsort(doubts, kind="stable")
-    sorted_doubts = doubts[order]
-    gains = np.concatenate([[0.0], np.cumsum((scores - none)[order])])
+    order = np.argsort(no_answer_scores, kind="stable")
+    sorted_doubts = no_answer_scores[order]
+    gains = np.concatenate([[0.0], np.cumsum((scores - empty_scores)[order])])
     last = np.append(np.diff(sorted_doubts) > 0, True)
     possible = np.concatenate([[0], 1 + np.flatnonzero(last)])
     best = possible[gains[possible].argmax()]
     lowest = np.nextafter(np.float32(sorted_doubts[0]), np.float32(-np.inf))
     threshold = sorted_doubts[best - 1] if best else lowest
-    return float(threshold), float((none.sum() + gains[best]) / len(doubts))
+    return float(threshold), float((empty_scores.sum() + gains[best]) / len(no_answer_scores))

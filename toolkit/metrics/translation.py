@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-NAMES = ("bleu", "chrf")
-EVERY = ("bleu", "chrf", "ter")
+DEFAULT_METRICS = ("bleu", "chrf")
+ALL_METRICS = ("bleu", "chrf", "ter")
 
 
 class CorpusScore(NamedTuple):
-    """A score over all sentences, with how it was counted: versions, case, tokenisation."""
+    """A score over all sentences, with how it was counted: versions, case, tokenization."""
 
     name: str
     value: float
@@ -24,21 +24,21 @@ def corpus_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
-    names: Sequence[str] = NAMES,
+    names: Sequence[str] = DEFAULT_METRICS,
     lowercase: bool = False,
 ) -> list[CorpusScore]:
     """The scores named, 0 to 100 and for ter 0 or more; one reference for each hypothesis."""
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
     found = []
     for name in names:
-        metric = counted(name, lowercase)
+        metric = build_metric(name, lowercase)
         score = metric.corpus_score(list(hypotheses), [list(references)])
         signature, told = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
         found.append(CorpusScore(name, float(score.score), signature, str(told)))
     return found
 
 
-def counted(name: str, lowercase: bool) -> Any:
+def build_metric(name: str, lowercase: bool) -> Any:
     """sacreBLEU's object for one score, with its defaults: TER is in lower case anyway."""
     metrics: Any = importlib.import_module("sacrebleu.metrics")  # a second, for scoring alone
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import Encoder, EncoderConfig, at_least_one
+from toolkit.models.encoder import Encoder, EncoderConfig, check_at_least_one
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
@@ -24,7 +24,7 @@ from toolkit.nn.attention import (
     ScoreTerm,
     SoftmaxMap,
 )
-from toolkit.nn.attention.projections import PARTS
+from toolkit.nn.attention.projections import PROJECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +46,12 @@ class CompositeBertConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least_one("radius", self.radius)
-        unknown = sorted(set(self.convolve) - set(PARTS))
+        check_at_least_one("radius", self.radius)
+        unknown = sorted(set(self.convolve) - set(PROJECTIONS))
         if unknown:
             raise ToolkitError(
-                f"arch.convolve must name any of {', '.join(PARTS)}, but holds {unknown[0]!r}."
+                f"arch.convolve must name any of {', '.join(PROJECTIONS)}, but holds "
+                f"{unknown[0]!r}."
             )
         if self.convolve and self.heads % 2:
             raise ToolkitError(
@@ -59,7 +60,7 @@ class CompositeBertConfig(EncoderConfig):
             )
 
     @property
-    def longest(self) -> int | None:
+    def max_length(self) -> int | None:
         return self.max_positions if self.absolute_positions else None
 
 

@@ -13,31 +13,31 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import a_rate, at_least_one
+from toolkit.models.encoder import check_at_least_one, check_rate
 from toolkit.models.interface import Encoded, Inputs, Sizes
 from toolkit.nn.attention import (
+    AbsolutePositionBias,
     Attention,
     Content,
     Offsets,
     PairConvolution,
-    Places,
-    PlaceTable,
     QueryConvolution,
     Relative,
+    ReversedKernel,
     ScoreTerm,
+    SequenceContext,
     SmoothedMap,
     SoftmaxMap,
     TemperedProjections,
-    TurnedKernel,
 )
-from toolkit.nn.character_cnn import BOUND, Spelling
-from toolkit.nn.layer_stack import Layers
+from toolkit.nn.character_cnn import INIT_BOUND, CharacterCnn
+from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
 
 CHOICES = {
     "positions": ("none", "add", "concat"),
     "convolution": ("none", "1d", "2d"),
-    "word_vectors": ("learnt", "frozen", "tuned"),
+    "word_vectors": ("learned", "frozen", "tuned"),
 }
 
 
@@ -49,11 +49,11 @@ class ConvSanConfig:
     """Attention heads; they share out the width of words, positions and characters together."""
     word_width: int = 300
     """Width of the words' vectors."""
-    word_vectors: str = "learnt"
-    """Where the words' vectors come from. learnt: from chance; tuned: from those that the data
+    word_vectors: str = "learned"
+    """Where the words' vectors come from. learned: from chance; tuned: from those that the data
     folder holds; frozen: from these too, and they stay as they are."""
     positions: str = "add"
-    """What is learnt for each place. none: nothing; add: a vector that is added to the word's;
+    """What is learned for each place. none: nothing; add: a vector that is added to the word's;
     concat: one that stands beside it."""
     position_width: int = 64
     """Width of the places' vectors where positions is concat."""
@@ -82,8 +82,8 @@ class ConvSanConfig:
 
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "word_width", "position_width", "fixed_length"):
-            at_least_one(name, getattr(self, name))
-        a_rate("dropout", self.dropout)
+            check_at_least_one(name, getattr(self, name))
+        check_rate("dropout", self.dropout)
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise ToolkitError(
@@ -91,8 +91,8 @@ class ConvSanConfig:
                     f"{getattr(self, name)!r}."
                 )
         if self.character_width:
-            at_least_one("character_width", self.character_width)
-            at_least_one("character_layers", self.character_layers)
+            check_at_least_one("character_width", self.character_width)
+            check_at_least_one("character_layers", self.character_layers)
             if self.character_kernel < 1 or self.character_kernel % 2 == 0:
                 raise ToolkitError(
                     f"arch.character_kernel must be odd, but is {self.character_kernel}. "
@@ -116,35 +116,37 @@ class ConvSanConfig:
         return self.word_width + beside + self.character_width
 
 
-class SpeltEmbeddings(nn.Module):
+class WordCharacterEmbeddings(nn.Module):
     """concat(word [+ place], [place,] characters)."""
 
     def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
         super().__init__()
         self.words = nn.Embedding(sizes.tokens, c.word_width)
         self.words.weight.requires_grad_(c.word_vectors != "frozen")
-        self.spelling: Spelling | None = None
+        self.character_cnn: CharacterCnn | None = None
         if c.character_width:
-            self.spelling = Spelling(
+            self.character_cnn = CharacterCnn(
                 sizes.characters, c.character_width, c.character_kernel, c.character_layers
             )
-        self.added, self.beside = None, None
+        self.added_positions, self.concatenated_positions = None, None
         if c.positions == "add":
-            self.added = nn.Parameter(torch.empty(c.fixed_length, c.word_width))
+            self.added_positions = nn.Parameter(torch.empty(c.fixed_length, c.word_width))
         if c.positions == "concat":
-            self.beside = nn.Parameter(torch.empty(c.fixed_length, c.position_width))
-        for table in (self.words.weight, self.added, self.beside):
+            self.concatenated_positions = nn.Parameter(
+                torch.empty(c.fixed_length, c.position_width)
+            )
+        for table in (self.words.weight, self.added_positions, self.concatenated_positions):
             if table is not None:
-                nn.init.uniform_(table, -BOUND, BOUND)
+                nn.init.uniform_(table, -INIT_BOUND, INIT_BOUND)
 
     def forward(self, inputs: Inputs) -> Float[Tensor, "B S D"]:
         words = self.words(inputs.tokens)
-        parts = [words if self.added is None else words + self.added]
-        if self.beside is not None:
-            parts.append(self.beside.expand(len(words), -1, -1))
-        if self.spelling is not None:
-            assert inputs.spellings is not None and inputs.spelled is not None
-            parts.append(F.embedding(inputs.spelled, self.spelling(inputs.spellings)))
+        parts = [words if self.added_positions is None else words + self.added_positions]
+        if self.concatenated_positions is not None:
+            parts.append(self.concatenated_positions.expand(len(words), -1, -1))
+        if self.character_cnn is not None:
+            assert inputs.char_ids is not None and inputs.word_index is not None
+            parts.append(F.embedding(inputs.word_index, self.character_cnn(inputs.char_ids)))
         return torch.cat(parts, -1)
 
 
@@ -156,15 +158,18 @@ class ConvSanLayer(nn.Module):
         self.attention, self.dropout = attention, Dropout(dropout)
 
     def forward(
-        self, x: Float[Tensor, "B S D"], places: Places, chosen: Int[Tensor, " N"] | None = None
+        self,
+        x: Float[Tensor, "B S D"],
+        sequence: SequenceContext,
+        selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
         x = self.dropout(x)
-        x = x + self.attention(x, places)
-        return x if chosen is None else rows(x, chosen)
+        x = x + self.attention(x, sequence)
+        return x if selected is None else select_rows(x, selected)
 
 
-def rows(x: Float[Tensor, "B S D"], chosen: Int[Tensor, " N"]) -> Float[Tensor, "1 N D"]:
-    return x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+def select_rows(x: Float[Tensor, "B S D"], selected: Int[Tensor, " N"]) -> Float[Tensor, "1 N D"]:
+    return x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
 
 
 class ConvSan(nn.Module):
@@ -175,8 +180,8 @@ class ConvSan(nn.Module):
     """
 
     takes_positions = False
-    answers_chosen = True
-    reads_words = True
+    supports_selection = True
+    is_word_level = True
     """Tokens are words, and the batch spells them."""
 
     def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
@@ -189,16 +194,17 @@ class ConvSan(nn.Module):
         self.width, self.fixed_length = 2 * c.width, c.fixed_length
         self.max_positions = c.fixed_length
         self.word_vectors = c.word_vectors
-        self.embeddings = SpeltEmbeddings(c, sizes)
-        self.layers = Layers(
-            ConvSanLayer(attention(c, first=layer == 0), c.dropout) for layer in range(c.layers)
+        self.embeddings = WordCharacterEmbeddings(c, sizes)
+        self.layers = LayerStack(
+            ConvSanLayer(build_attention(c, first=layer == 0), c.dropout)
+            for layer in range(c.layers)
         )
 
     @property
-    def words(self) -> nn.Embedding:
+    def token_embedding(self) -> nn.Embedding:
         return self.embeddings.words
 
-    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those: (1, N, D)."""
         tokens = inputs.tokens
         if tokens.shape[1] != self.fixed_length:
@@ -207,9 +213,9 @@ class ConvSan(nn.Module):
                 f"{tokens.shape[1]}. Fill them up with padding, or split them."
             )
         embedded = self.embeddings(inputs)
-        places = Places(Offsets(None, self.fixed_length, tokens.device))
-        x = self.layers(embedded, places, chosen)
-        embedded = embedded if chosen is None else rows(embedded, chosen)
+        places = SequenceContext(Offsets(None, self.fixed_length, tokens.device))
+        x = self.layers(embedded, places, selected)
+        embedded = embedded if selected is None else select_rows(embedded, selected)
         return Encoded(torch.cat([embedded, x], -1))
 
     @torch.no_grad()
@@ -218,14 +224,14 @@ class ConvSan(nn.Module):
 
         `None` where the data folder has none.
         """
-        if self.word_vectors == "learnt":
+        if self.word_vectors == "learned":
             return
         if vectors is None:
             raise ToolkitError(
-                f"arch.word_vectors must be learnt where the data folder has no vectors, but is "
+                f"arch.word_vectors must be learned where the data folder has no vectors, but is "
                 f"{self.word_vectors}. Run toolkit-preprocess with --word-vectors FILE.vec."
             )
-        table = self.words.weight
+        table = self.token_embedding.weight
         if vectors.shape != table.shape:
             raise ToolkitError(
                 f"arch.word_width must be that of the folder's word vectors, {vectors.shape[1]}, "
@@ -234,19 +240,19 @@ class ConvSan(nn.Module):
         table.copy_(torch.from_numpy(np.array(vectors)))
 
 
-def attention(c: ConvSanConfig, *, first: bool) -> Attention:
+def build_attention(c: ConvSanConfig, *, first: bool) -> Attention:
     """Only the first layer knows places by themselves."""
     terms: list[ScoreTerm] = []
     if first and c.position_table:
-        terms.append(PlaceTable(c.heads, c.fixed_length))
+        terms.append(AbsolutePositionBias(c.heads, c.fixed_length))
     if first and c.relative_table:
-        kernel = TurnedKernel(c.heads, c.fixed_length, spectral=c.relative_spectral)
+        kernel = ReversedKernel(c.heads, c.fixed_length, spectral=c.relative_spectral)
         terms.append(Relative([kernel]))
     project = TemperedProjections(c.width, c.heads, temperature=c.temperature)
-    return Attention(c.width, project, attention_map(c, terms), output=False)
+    return Attention(c.width, project, build_attention_map(c, terms), output=False)
 
 
-def attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
+def build_attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
     content = Content(c.width // c.heads)
     if c.convolution == "none":
         return SoftmaxMap(content, terms)

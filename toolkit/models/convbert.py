@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import Encoder, EncoderConfig, a_multiple, a_rate, at_least_one
+from toolkit.models.encoder import (
+    Encoder,
+    EncoderConfig,
+    check_at_least_one,
+    check_multiple,
+    check_rate,
+)
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
@@ -36,18 +42,18 @@ class ConvBertConfig(EncoderConfig):
     groups: int = 1
     """Groups of channels that the feed-forward networks keep apart."""
     conv_type: str = "span"
-    """How the heads beside self-attention convolve. span: kernels from each token's neighbourhood;
+    """How the heads beside self-attention convolve. span: kernels from each token's neighborhood;
     dynamic: from the token alone; conventional: a separable convolution; none: no such heads."""
     share_value: bool = False
     """Convolve the values of self-attention, as the paper's eq. 6 reads, and not others (span,
     dynamic)."""
-    padding_in_convolution: bool = False
+    convolve_padding: bool = False
     """Let convolutions see padding, as the authors' code does; weights from it need that (all types
     but none)."""
     depthwise_bias: bool = False
     """Give depthwise convolutions a bias (Chang et al. 2021; span, conventional)."""
-    normalise_within: bool = False
-    """Normalise kernels over the taps in the sentence, not over all (Chang et al. 2021; span,
+    renormalize_at_boundaries: bool = False
+    """Normalize kernels over the taps in the sentence, not over all (Chang et al. 2021; span,
     dynamic)."""
     kernel_dropout: float = 0.0
     """Share of the kernels' weights zeroed, 0 to 1 (span, dynamic)."""
@@ -55,13 +61,13 @@ class ConvBertConfig(EncoderConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("head_ratio", "kernel_size", "groups"):
-            at_least_one(name, getattr(self, name))
-        a_rate("kernel_dropout", self.kernel_dropout)
+            check_at_least_one(name, getattr(self, name))
+        check_rate("kernel_dropout", self.kernel_dropout)
         if self.heads > self.head_ratio:
-            a_multiple("heads", self.heads, "head_ratio", self.head_ratio)
-        a_multiple("width", self.width, "groups", self.groups)
+            check_multiple("heads", self.heads, "head_ratio", self.head_ratio)
+        check_multiple("width", self.width, "groups", self.groups)
         if self.feed_forward_width is not None:
-            a_multiple("feed_forward_width", self.feed_forward_width, "groups", self.groups)
+            check_multiple("feed_forward_width", self.feed_forward_width, "groups", self.groups)
         if self.kernel_size % 2 == 0:
             raise ToolkitError(
                 f"arch.kernel_size must be odd, as many taps to the left as to the right, but is "
@@ -92,7 +98,7 @@ class ConvBertConfig(EncoderConfig):
         embedding_width=128,
         max_positions=128,
         depthwise_bias=True,
-        normalise_within=True,
+        renormalize_at_boundaries=True,
         kernel_dropout=0.1,
     ),
 )
@@ -101,42 +107,42 @@ class ConvBertConfig(EncoderConfig):
 )
 @register_arch("convbert", ConvBertConfig())
 def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
-    """Half of the heads attend to all tokens, the others convolve their neighbours (eq. 6)."""
+    """Half of the heads attend to all tokens, the others convolve their neighbors (eq. 6)."""
     return Encoder(
         c,
         sizes,
-        lambda: mixed_attention(c),
+        lambda: build_attention(c),
         absolute_positions=True,
         takes_positions=c.conv_type == "none",
         groups=c.groups,
     )
 
 
-def mixed_attention(c: ConvBertConfig) -> Attention:
+def build_attention(c: ConvBertConfig) -> Attention:
     heads, map_ = c.attention_heads, SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
-    inner, convolution = heads * c.head_width, convolution_of(c)
+    inner, convolution = heads * c.head_width, build_convolution(c)
     if convolution is None:
         plain = LinearProjections(c.width, heads, c.head_width)
-        return Attention(c.width, plain, map_, context=inner)
+        return Attention(c.width, plain, map_, context_width=inner)
     own = c.conv_type in ("span", "dynamic") and not c.share_value
     return Attention(
         c.width,
-        LinearProjections(c.width, heads, c.head_width, nearby=own),
+        LinearProjections(c.width, heads, c.head_width, convolution_values=own),
         map_,
-        MixedValues(convolution, sees_padding=c.padding_in_convolution),
-        context=2 * inner,
+        MixedValues(convolution, sees_padding=c.convolve_padding),
+        context_width=2 * inner,
     )
 
 
-def convolution_of(c: ConvBertConfig) -> Convolution | None:
+def build_convolution(c: ConvBertConfig) -> Convolution | None:
     """The rows of the paper's Table 2."""
     shape = c.attention_heads, c.head_width, c.radius
     if c.conv_type == "none":
         return None
     if c.conv_type == "conventional":
         return PlainConvolution(c.width, *shape, depthwise_bias=c.depthwise_bias)
-    within, bias = c.normalise_within, c.depthwise_bias
+    within, bias = c.renormalize_at_boundaries, c.depthwise_bias
     if c.conv_type == "dynamic":
-        return KernelConvolution(TokenKernel(*shape, within=within), c.kernel_dropout)
-    kernel = SpanKernel(c.width, *shape, within=within, depthwise_bias=bias)
+        return KernelConvolution(TokenKernel(*shape, renormalize=within), c.kernel_dropout)
+    kernel = SpanKernel(c.width, *shape, renormalize=within, depthwise_bias=bias)
     return KernelConvolution(kernel, c.kernel_dropout)

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, Inputs, Sizes
-from toolkit.nn.attention import Attention, Offsets, Places
-from toolkit.nn.embeddings import BorrowedEmbeddings, Embeddings
+from toolkit.nn.attention import Attention, Offsets, SequenceContext
+from toolkit.nn.embeddings import Embeddings, TiedEmbeddings
 from toolkit.nn.encoder_layer import NORM_EPS, EncoderLayer
-from toolkit.nn.init import initialise
-from toolkit.nn.layer_stack import Layers
+from toolkit.nn.init import init_bert_weights
+from toolkit.nn.layer_stack import LayerStack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class EncoderConfig:
     """Width of the embedding tables, widened to the model's by a linear map. Without it, width."""
     max_positions: int = 128
     """Rows of the absolute position table where there is one: the longest sentence in tokens."""
-    hidden_position: bool = False
+    hidden_position_embedding: bool = False
     """Give the position table a row for hidden positions, which the task mpm needs."""
     token_types: int = 2
     """Rows of the token type table."""
@@ -47,57 +47,57 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "max_positions", "token_types"):
-            at_least_one(name, getattr(self, name))
+            check_at_least_one(name, getattr(self, name))
         for name in ("feed_forward_width", "embedding_width"):
             if getattr(self, name) is not None:
-                at_least_one(name, getattr(self, name))
+                check_at_least_one(name, getattr(self, name))
         for name in ("dropout", "attention_dropout"):
-            a_rate(name, getattr(self, name))
+            check_rate(name, getattr(self, name))
         if not 0 < self.norm_epsilon < 1:
             raise ToolkitError(
                 f"arch.norm_epsilon must lie between 0 and 1, but is {self.norm_epsilon}."
             )
-        a_multiple("width", self.width, "heads", self.heads)
+        check_multiple("width", self.width, "heads", self.heads)
 
     @property
     def head_width(self) -> int:
         return self.width // self.heads
 
     @property
-    def longest(self) -> int | None:
+    def max_length(self) -> int | None:
         """Most tokens of a sentence; None where there is no table to run out of."""
         return self.max_positions
 
     def scaled(self, share: float) -> dict[str, int]:
         """Options of the same architecture with this share of its widths and heads."""
-        heads = heads_of(self.heads, share)
-        options = {"heads": heads, "width": width_of(self.width, share, heads)}
+        heads = scale_heads(self.heads, share)
+        options = {"heads": heads, "width": scale_width(self.width, share, heads)}
         if self.feed_forward_width is not None:
-            options["feed_forward_width"] = width_of(self.feed_forward_width, share)
+            options["feed_forward_width"] = scale_width(self.feed_forward_width, share)
         return options
 
 
-def heads_of(heads: int, share: float) -> int:
+def scale_heads(heads: int, share: float) -> int:
     """Whole heads in this share of them, at least one; 0.333 of 12 are 4."""
     return max(1, int(heads * share + 0.01))
 
 
-def width_of(width: int, share: float, multiple: int = 1) -> int:
+def scale_width(width: int, share: float, multiple: int = 1) -> int:
     """The multiple that is nearest to this share of a width, at least one."""
     return multiple * max(1, round(width * share / multiple))
 
 
-def at_least_one(name: str, value: int) -> None:
+def check_at_least_one(name: str, value: int) -> None:
     if value < 1:
         raise ToolkitError(f"arch.{name} must be at least 1, but is {value}.")
 
 
-def a_rate(name: str, value: float) -> None:
+def check_rate(name: str, value: float) -> None:
     if not 0 <= value < 1:
         raise ToolkitError(f"arch.{name} must lie between 0 and 1, 1 excluded, but is {value}.")
 
 
-def a_multiple(name: str, value: int, of_name: str, of: int) -> None:
+def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
     if value % of:
         raise ToolkitError(
             f"arch.{name} must be a multiple of arch.{of_name}, but {value} = "
@@ -106,10 +106,10 @@ def a_multiple(name: str, value: int, of_name: str, of: int) -> None:
 
 
 @runtime_checkable
-class Borrower(Protocol):
+class SharesEmbeddings(Protocol):
     """An encoder that can do without embedding tables of its own."""
 
-    def borrow_embeddings(self, lender: Any) -> None:
+    def tie_embeddings_to(self, owner: Any) -> None:
         """Give them up for those of another encoder of the same kind, which alone owns them."""
         ...
 
@@ -117,7 +117,7 @@ class Borrower(Protocol):
 class Encoder(nn.Module):
     """Embeddings, then layers with the attention that the architecture composes."""
 
-    answers_chosen = True
+    supports_selection = True
     """Whether `forward` takes the places whose states are wanted."""
 
     def __init__(
@@ -133,64 +133,67 @@ class Encoder(nn.Module):
         super().__init__()
         self.width, self.takes_positions = c.width, takes_positions
         self.norm_epsilon = c.norm_epsilon
-        if c.hidden_position and not absolute_positions:
+        if c.hidden_position_embedding and not absolute_positions:
             raise ToolkitError(
-                "arch.hidden_position must go with a table of absolute positions, but there is "
+                "arch.hidden_position_embedding must go with a table of absolute positions, but "
+                "there is "
                 "none. Set arch.absolute_positions, or leave it out."
             )
         self.max_positions = c.max_positions if absolute_positions else None
-        self.embeddings: Embeddings | BorrowedEmbeddings = Embeddings(
-            words=sizes.tokens,
-            types=c.token_types,
+        self.embeddings: Embeddings | TiedEmbeddings = Embeddings(
+            vocabulary_size=sizes.tokens,
+            token_types=c.token_types,
             max_positions=self.max_positions,
-            hidden_position=c.hidden_position,
-            inner=c.embedding_width or c.width,
+            hidden_position_embedding=c.hidden_position_embedding,
+            embedding_width=c.embedding_width or c.width,
             width=c.width,
             dropout=c.dropout,
         )
-        self.layers = Layers(
+        self.layers = LayerStack(
             EncoderLayer(
                 attention(), c.width, c.feed_forward_width or 4 * c.width, c.dropout, groups
             )
             for _ in range(c.layers)
         )
-        initialise(self)
+        init_bert_weights(self)
         for part in self.modules():
             if isinstance(part, nn.LayerNorm):
                 part.eps = c.norm_epsilon
 
     @property
-    def words(self) -> nn.Embedding:
+    def token_embedding(self) -> nn.Embedding:
         """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
 
     @property
-    def positions(self) -> nn.Embedding | None:
+    def position_embedding(self) -> nn.Embedding | None:
         """The position table where it knows hidden positions, its last row."""
-        return self.embeddings.positions if self.embeddings.hidden_position else None
+        return self.embeddings.positions if self.embeddings.hidden_position_embedding else None
 
-    def borrow_embeddings(self, lender: Encoder) -> None:
+    def tie_embeddings_to(self, owner: Encoder) -> None:
         """Give up the tables and their norm for those of another encoder, which alone owns them."""
-        assert isinstance(lender.embeddings, Embeddings), "the lender has tables of its own"
-        self.embeddings = BorrowedEmbeddings(lender.embeddings, self.width)
-        initialise(self.embeddings)
+        assert isinstance(owner.embeddings, Embeddings), "the lender has tables of its own"
+        self.embeddings = TiedEmbeddings(owner.embeddings, self.width)
+        init_bert_weights(self.embeddings)
 
-    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
 
         The last layer's feed-forward network then sees no others.
         """
         tokens = inputs.tokens
-        places = Places(Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding)
+        places = SequenceContext(
+            Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding
+        )
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        return Encoded(self.layers(x, places, chosen))
+        return Encoded(self.layers(x, places, selected))
 
 
-def states_at(
-    encoder: nn.Module, inputs: Inputs, chosen: Int[Tensor, " N"]
+def select_states(
+    encoder: nn.Module, inputs: Inputs, selected: Int[Tensor, " N"]
 ) -> Float[Tensor, "N D"]:
     """States of the chosen places, flat indices into B x S, from any architecture's encoder."""
-    if getattr(encoder, "answers_chosen", False):
-        states: Tensor = encoder(inputs, chosen).states[0]
+    if getattr(encoder, "supports_selection", False):
+        states: Tensor = encoder(inputs, selected).states[0]
         return states
-    return encoder(inputs).states.flatten(0, 1).index_select(0, chosen)  # (B, S, D) -> (N, D)
+    return encoder(inputs).states.flatten(0, 1).index_select(0, selected)  # (B, S, D) -> (N, D)

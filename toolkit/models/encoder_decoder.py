@@ -16,67 +16,71 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, Inputs, Sizes
-from toolkit.models.transformer_stack import Stack, StackConfig, one_of
-from toolkit.nn.attention import Attention, Source
-from toolkit.nn.decoder_layer import NORM_EPS, SequenceLayer
-from toolkit.nn.decoding_cache import Cache
-from toolkit.nn.init import initialise_sequence
-from toolkit.nn.ops.packed_linear import PackedLinear, pack, packed
+from toolkit.models.transformer_stack import TransformerStack, TransformerStackConfig, check_choice
+from toolkit.nn.attention import Attention, CrossAttentionSource
+from toolkit.nn.decoder_layer import NORM_EPS, TransformerLayer
+from toolkit.nn.decoding_cache import DecodingCache
+from toolkit.nn.init import init_transformer_weights
+from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
 
 SHARED = ("all", "decoder", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderDecoderConfig(StackConfig):
+class EncoderDecoderConfig(TransformerStackConfig):
     share_embeddings: str = "decoder"
     """Tables that are one: all (of the source, of the target and of the scores, for a joined
     dictionary), decoder (of the target and of the scores), or none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("share_embeddings", self.share_embeddings, SHARED)
+        check_choice("share_embeddings", self.share_embeddings, SHARED)
 
 
-class WritingModel(nn.Module):
+class GenerativeModel(nn.Module):
     """What models that write have in common: a decoder, and scores by a table of symbols."""
 
     takes_positions = False
     norm_epsilon = NORM_EPS
-    decoder: Stack
-    words: nn.Embedding
-    own_scores: nn.Embedding | None
+    decoder: TransformerStack
+    token_embedding: nn.Embedding
+    separate_output_embedding: nn.Embedding | None
 
     def __init__(self) -> None:
         super().__init__()
         self.packed_scores: PackedLinear | None = None
 
     @property
-    def target_words(self) -> nn.Embedding:
+    def target_embedding(self) -> nn.Embedding:
         """The table of what the decoder reads."""
-        return self.words
+        return self.token_embedding
 
     @property
-    def score_table(self) -> nn.Embedding:
+    def output_embedding(self) -> nn.Embedding:
         """The table of what is written."""
-        return self.target_words if self.own_scores is None else self.own_scores
+        return (
+            self.target_embedding
+            if self.separate_output_embedding is None
+            else self.separate_output_embedding
+        )
 
     def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
         """Of every target symbol, before the softmax; without a bias."""
         if self.packed_scores is not None:
             return self.packed_scores(states)
-        return F.linear(states, self.score_table.weight)
+        return F.linear(states, self.output_embedding.weight)
 
-    def cache(self, rows: int) -> Cache:
+    def cache(self, rows: int) -> DecodingCache:
         """What `decode` keeps of so many rows from call to call; empty at first."""
         return self.decoder.cache(rows)
 
     def pack(self) -> None:
         """Lay its weights out for writing, where the processor gains by it; it learns no more."""
-        pack(self)
-        self.packed_scores = packed(self.score_table.weight)
+        pack_linear_layers(self)
+        self.packed_scores = pack_linear(self.output_embedding.weight)
 
 
-class EncoderDecoder(WritingModel):
+class EncoderDecoder(GenerativeModel):
     """Reads a sentence and writes another (Vaswani et al. 2017, figure 1)."""
 
     decoder_only = False
@@ -97,30 +101,34 @@ class EncoderDecoder(WritingModel):
                 f"symbols. Preprocess with --joined-dictionary, or choose another."
             )
         self.width = c.width
-        self.max_positions = c.longest
+        self.max_positions = c.max_length
         own, score = c.share_embeddings != "all", c.share_embeddings == "none"
-        self.words = nn.Embedding(sizes.tokens, c.width)
-        self.own_target_words = nn.Embedding(targets, c.width) if own else None
-        self.own_scores = nn.Embedding(targets, c.width) if score else None
-        self.encoder = Stack(c, encoder, cross=False, causal=False)
-        self.decoder = Stack(c, decoder, cross=True, causal=True)
-        initialise_sequence(self)
+        self.token_embedding = nn.Embedding(sizes.tokens, c.width)
+        self.separate_target_embedding = nn.Embedding(targets, c.width) if own else None
+        self.separate_output_embedding = nn.Embedding(targets, c.width) if score else None
+        self.encoder = TransformerStack(c, encoder, cross=False, causal=False)
+        self.decoder = TransformerStack(c, decoder, cross=True, causal=True)
+        init_transformer_weights(self)
 
     @property
-    def target_words(self) -> nn.Embedding:
-        return self.words if self.own_target_words is None else self.own_target_words
+    def target_embedding(self) -> nn.Embedding:
+        return (
+            self.token_embedding
+            if self.separate_target_embedding is None
+            else self.separate_target_embedding
+        )
 
     def encode(self, inputs: Inputs) -> Encoded:
         tokens, padding = inputs.tokens, inputs.padding
-        return Encoded(self.encoder(tokens, self.words, padding=padding))
+        return Encoded(self.encoder(tokens, self.token_embedding, padding=padding))
 
     def decode(
         self,
         previous: Int[Tensor, "B T"],
         encoded: Encoded | None,
         padding: Bool[Tensor, "N S"] | None = None,
-        cache: Cache | None = None,
-        chosen: Int[Tensor, " M"] | None = None,
+        cache: DecodingCache | None = None,
+        selected: Int[Tensor, " M"] | None = None,
     ) -> Float[Tensor, "C M D"]:
         """States from which the symbol behind each place of `previous` is told.
 
@@ -129,10 +137,10 @@ class EncoderDecoder(WritingModel):
         many of which, side by side, go on from each. With `chosen`, flat indices into B x T, only
         the states of these places are made: (1, M, D).
         """
-        source = None if encoded is None else Source(encoded.states, padding)
+        source = None if encoded is None else CrossAttentionSource(encoded.states, padding)
         if cache is None:
-            return self.decoder(previous, self.target_words, source, chosen)
-        return self.decoder.advance(previous, self.target_words, cache, source, chosen)
+            return self.decoder(previous, self.target_embedding, source, selected)
+        return self.decoder.decode_step(previous, self.target_embedding, cache, source, selected)
 
     def alignment(
         self,
@@ -143,17 +151,19 @@ class EncoderDecoder(WritingModel):
         """How much each place written looks at each of the source, in the last layer, the mean of
         its heads; a source for every row.
         """
-        source, found = Source(encoded.states, padding), []
+        source, found = CrossAttentionSource(encoded.states, padding), []
         last = self.decoder.layers[-1]
-        assert isinstance(last, SequenceLayer) and last.cross is not None, "the decoder reads"
-        cross = last.cross
+        assert isinstance(last, TransformerLayer) and last.cross_attention is not None, (
+            "the decoder reads"
+        )
+        cross = last.cross_attention
 
         def look(_: nn.Module, inputs: tuple[Any, ...]) -> None:
             found.append(cross.weights(inputs[0], source).mean(1))
 
         handle = cross.register_forward_pre_hook(look)
         try:
-            self.decoder(previous, self.target_words, source)
+            self.decoder(previous, self.target_embedding, source)
         finally:
             handle.remove()
         return found[0]
@@ -162,42 +172,47 @@ class EncoderDecoder(WritingModel):
         self,
         inputs: Inputs,
         previous: Int[Tensor, "B T"],
-        chosen: Int[Tensor, " M"] | None = None,
+        selected: Int[Tensor, " M"] | None = None,
     ) -> Float[Tensor, "C M D"]:
         """What `decode` makes of the source, encoded."""
-        return self.decode(previous, self.encode(inputs), inputs.padding, chosen=chosen)
+        return self.decode(previous, self.encode(inputs), inputs.padding, selected=selected)
 
 
-class Decoder(WritingModel):
+class DecoderOnly(GenerativeModel):
     """Writes on from what stands there: a language model (Radford et al. 2018)."""
 
     decoder_only = True
 
     def __init__(
-        self, c: StackConfig, sizes: Sizes, own: list[Callable[[], Attention]], *, tied: bool
+        self,
+        c: TransformerStackConfig,
+        sizes: Sizes,
+        self_attention: list[Callable[[], Attention]],
+        *,
+        tied: bool,
     ) -> None:
         super().__init__()
         self.width = c.width
-        self.max_positions = c.longest
-        self.words = nn.Embedding(sizes.tokens, c.width)
-        self.own_scores = None if tied else nn.Embedding(sizes.tokens, c.width)
-        self.decoder = Stack(c, own, cross=False, causal=True)
-        initialise_sequence(self)
+        self.max_positions = c.max_length
+        self.token_embedding = nn.Embedding(sizes.tokens, c.width)
+        self.separate_output_embedding = None if tied else nn.Embedding(sizes.tokens, c.width)
+        self.decoder = TransformerStack(c, self_attention, cross=False, causal=True)
+        init_transformer_weights(self)
 
     def decode(
         self,
         previous: Int[Tensor, "B T"],
         encoded: None = None,
         padding: None = None,
-        cache: Cache | None = None,
-        chosen: Int[Tensor, " M"] | None = None,
+        cache: DecodingCache | None = None,
+        selected: Int[Tensor, " M"] | None = None,
     ) -> Float[Tensor, "C M D"]:
         """As EncoderDecoder.decode, without a source."""
         if cache is None:
-            return self.decoder(previous, self.words, chosen=chosen)
-        return self.decoder.advance(previous, self.words, cache, chosen=chosen)
+            return self.decoder(previous, self.token_embedding, selected=selected)
+        return self.decoder.decode_step(previous, self.token_embedding, cache, selected=selected)
 
     def forward(
-        self, previous: Int[Tensor, "B T"], chosen: Int[Tensor, " M"] | None = None
+        self, previous: Int[Tensor, "B T"], selected: Int[Tensor, " M"] | None = None
     ) -> Float[Tensor, "C M D"]:
-        return self.decode(previous, chosen=chosen)
+        return self.decode(previous, selected=selected)

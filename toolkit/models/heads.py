@@ -9,16 +9,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.models.interface import Columns
+from toolkit.models.interface import HeadColumns
 from toolkit.nn.encoder_layer import NORM_EPS
-from toolkit.nn.init import initialise
+from toolkit.nn.init import init_bert_weights
 from toolkit.nn.ops.dropout import Dropout
 
 
-def columns_of(encoder: Any) -> Columns:
+def head_columns(encoder: Any) -> HeadColumns:
     """Which columns of its states an encoder means for tokens and for positions: all, if silent."""
     everything = slice(0, encoder.width)
-    return getattr(encoder, "columns", Columns(everything, everything))
+    return getattr(encoder, "columns", HeadColumns(everything, everything))
 
 
 class TiedHead(nn.Module):
@@ -34,7 +34,7 @@ class TiedHead(nn.Module):
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
         self.norm = nn.LayerNorm(table_width, eps=epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
-        initialise(self)
+        init_bert_weights(self)
 
     def forward(
         self, states: Float[Tensor, "N D"], table: Float[Tensor, "V E"]
@@ -47,8 +47,8 @@ class TokenHead(TiedHead):
     """Scores of all tokens, tied to the word table."""
 
     def __init__(self, encoder: Any) -> None:
-        words = encoder.words
-        columns, symbols = columns_of(encoder).words, words.num_embeddings
+        words = encoder.token_embedding
+        columns, symbols = head_columns(encoder).tokens, words.num_embeddings
         super().__init__(encoder, columns, symbols, words.embedding_dim)
 
 
@@ -56,9 +56,9 @@ class PositionHead(TiedHead):
     """Scores of all positions, tied to the position table without its last row, the hidden one."""
 
     def __init__(self, encoder: Any) -> None:
-        table = encoder.positions
+        table = encoder.position_embedding
         positions = table.num_embeddings - 1
-        columns = columns_of(encoder).positions
+        columns = head_columns(encoder).positions
         super().__init__(encoder, columns, positions, table.embedding_dim)
 
 
@@ -68,7 +68,7 @@ class DetectionHead(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.transform, self.score = nn.Linear(width, width), nn.Linear(width, 1)
-        initialise(self)
+        init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, " N"]:
         return self.score(F.gelu(self.transform(states)))[:, 0]  # (N, 1) -> (N)
@@ -82,7 +82,7 @@ class Pooler(nn.Linear):
 
     def __init__(self, width: int) -> None:
         super().__init__(width, width)
-        initialise(self)
+        init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N D"]:
         return super().forward(states).tanh()
@@ -101,7 +101,7 @@ class SpanHead(PreciseLinear):
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 2)
-        initialise(self)
+        init_bert_weights(self)
 
 
 class SentenceHead(nn.Module):
@@ -110,7 +110,7 @@ class SentenceHead(nn.Module):
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
         self.dropout, self.output = Dropout(dropout), PreciseLinear(width, outputs)
-        initialise(self)
+        init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "N D"]) -> Float[Tensor, "N C"]:
         return self.output(self.dropout(states))
@@ -122,7 +122,7 @@ class OptionHead(nn.Module):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.dropout, self.output = Dropout(dropout), PreciseLinear(width, 1)
-        initialise(self)
+        init_bert_weights(self)
 
     def forward(self, states: Float[Tensor, "B D"]) -> Float[Tensor, " B"]:
         return self.output(self.dropout(states))[:, 0]  # (B, 1) -> (B)

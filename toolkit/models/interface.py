@@ -20,7 +20,7 @@ class Sizes:
     tokens: int
     """Symbols in the vocabulary, special ones included."""
     characters: int = 0
-    """Symbols that words are spelt with, special ones included; 0 where words are not spelt."""
+    """Symbols that words are spelled with, special ones included; 0 where words are not spelled."""
     tags: int = 0
     """Tags that a word may have; 0 where words have none."""
     targets: int = 0
@@ -40,16 +40,16 @@ class Inputs(NamedTuple):
     """Token types; None means all 0."""
     padding: Bool[Tensor, "B S"] | None = None
     """True where there is no token; None means that there is one everywhere."""
-    spellings: Int[Tensor, "U C"] | None = None
+    char_ids: Int[Tensor, "U C"] | None = None
     """Characters of the batch's distinct words, for encoders that read words."""
-    spelled: Int[Tensor, "B S"] | None = None
+    word_index: Int[Tensor, "B S"] | None = None
     """Which row of `spellings` spells the word at each place."""
 
 
-class Columns(NamedTuple):
+class HeadColumns(NamedTuple):
     """Which columns of the states predictions are made from."""
 
-    words: slice
+    tokens: slice
     """For tokens."""
     positions: slice
     """For positions."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import a_rate, at_least_one
+from toolkit.models.encoder import check_at_least_one, check_rate
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
@@ -16,7 +16,7 @@ from toolkit.nn.attention import (
     GatedProjection,
     Kernel,
     KernelMap,
-    NormalisedKernel,
+    NormalizedKernel,
     TokenKernel,
 )
 
@@ -31,14 +31,14 @@ class LightConvConfig(EncoderDecoderConfig):
     gated: bool = True
     """Let half of the projected channels gate the other half (GLU) before the convolution."""
     kernel_dropout: float = 0.1
-    """Share of the normalised taps zeroed, 0 to 1."""
+    """Share of the normalized taps zeroed, 0 to 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        a_rate("kernel_dropout", self.kernel_dropout)
+        check_rate("kernel_dropout", self.kernel_dropout)
         for name in ("encoder_kernels", "decoder_kernels"):
             sizes = getattr(self, name)
-            at_least_one(f"{name}' number", len(sizes))
+            check_at_least_one(f"{name}' number", len(sizes))
             wrong = [size for size in sizes if size < 1 or size % 2 == 0]
             if wrong:
                 raise ToolkitError(
@@ -66,7 +66,7 @@ TINY = LightConvConfig(
 @register_arch("lightconv_tiny", TINY)
 def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
     """W_O sum_m softmax(beta_h)_m x_{i+m}, x the gated input: one kernel a head (eq. 3)."""
-    return convolutional(c, sizes, lambda size: NormalisedKernel(c.heads, size))
+    return build_encoder_decoder(c, sizes, lambda size: NormalizedKernel(c.heads, size))
 
 
 @register_arch("dynamicconv", BASE)
@@ -75,12 +75,12 @@ def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
 @register_arch("dynamicconv_tiny", TINY)
 def dynamicconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
     """The same with softmax(W x_i)_h, made at every place of the token there (eq. 5)."""
-    return convolutional(
+    return build_encoder_decoder(
         c, sizes, lambda size: TokenKernel(c.heads, c.head_width, size // 2, bias=False)
     )
 
 
-def convolutional(
+def build_encoder_decoder(
     c: LightConvConfig, sizes: Sizes, kernel: Callable[[int], Kernel]
 ) -> EncoderDecoder:
     def attention(size: int, *, left_only: bool) -> Attention:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.models.transformer_stack import StackConfig
+from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (
     Attention,
     BucketBias,
@@ -16,11 +16,11 @@ from toolkit.nn.attention import (
 )
 
 RELATIVE = ("none", "t5", "shaw", "composite")
-BUCKETS, REACH = 32, 128
+BUCKETS, MAX_DISTANCE = 32, 128
 """T5's: the offset from which on all share one bucket."""
 
 
-def terms(
+def build_relative_terms(
     name: str, heads: int, head_width: int, radius: int, *, left_only: bool
 ) -> list[ScoreTerm]:
     """What is added to the scores q_i . k_j / sqrt(K), offsets beyond the radius clipped to it.
@@ -30,7 +30,7 @@ def terms(
     2021, eq. 6).
     """
     if name == "t5":
-        return [BucketBias(heads, BUCKETS, REACH, left_only=left_only)]
+        return [BucketBias(heads, BUCKETS, MAX_DISTANCE, left_only=left_only)]
     if name == "shaw":
         return [Relative([QueryKernel(head_width, radius, left_only=left_only)])]
     if name == "composite":
@@ -39,8 +39,10 @@ def terms(
     return []
 
 
-def self_attention(c: StackConfig, relative: str, radius: int, *, left_only: bool) -> Attention:
+def build_self_attention(
+    c: TransformerStackConfig, relative: str, radius: int, *, left_only: bool
+) -> Attention:
     """softmax(q k^T / sqrt(K) + terms) v over the places of one sentence."""
-    added = terms(relative, c.heads, c.head_width, radius, left_only=left_only)
+    added = build_relative_terms(relative, c.heads, c.head_width, radius, left_only=left_only)
     map_ = SoftmaxMap(Content(c.head_width), added, c.attention_dropout)
     return Attention(c.width, LinearProjections(c.width, c.heads), map_)

@@ -10,27 +10,33 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import a_multiple, a_rate, at_least_one, heads_of, width_of
-from toolkit.models.interface import Columns, Encoded, Inputs, Sizes
+from toolkit.models.encoder import (
+    check_at_least_one,
+    check_multiple,
+    check_rate,
+    scale_heads,
+    scale_width,
+)
+from toolkit.models.interface import Encoded, HeadColumns, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
-    JointMaps,
     MixedMaps,
     Offsets,
-    Places,
     Relative,
     RelativeToKey,
     ScoreTerm,
+    SequenceContext,
     SharedKeyKernel,
     SharedQueryKernel,
     SummedMaps,
+    TwoStreamMaps,
 )
-from toolkit.nn.embeddings import position_rows, refuse_long, type_vectors
+from toolkit.nn.embeddings import check_length, position_rows, token_type_vectors
 from toolkit.nn.encoder_layer import NORM_EPS
-from toolkit.nn.init import initialise
-from toolkit.nn.layer_stack import Layers
+from toolkit.nn.init import init_bert_weights
+from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
-from toolkit.nn.two_stream_layer import Stream, Streams, TwoStreamLayer
+from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +64,7 @@ class TacoConfig:
     """Give the attention maps of each layer to the one above it."""
     token_types: int = 0
     """Rows of the token type table; 0 for none."""
-    head_input: str = "separate"
+    head_features: str = "separate"
     """What predictions are made from. separate: tokens from the words' vectors, positions from the
     positions'. concat: both from both."""
     dropout: float = 0.1
@@ -77,29 +83,29 @@ class TacoConfig:
             "relative_width",
             "max_positions",
         ):
-            at_least_one(name, getattr(self, name))
+            check_at_least_one(name, getattr(self, name))
         for stream in ("word", "position"):
             width, heads = f"{stream}_width", f"{stream}_heads"
-            a_multiple(width, getattr(self, width), heads, getattr(self, heads))
+            check_multiple(width, getattr(self, width), heads, getattr(self, heads))
         if self.token_types < 0:
             raise ToolkitError(
                 f"arch.token_types must not be negative, but is {self.token_types}. "
                 "Set 0 for no such table."
             )
-        if self.head_input not in ("separate", "concat"):
+        if self.head_features not in ("separate", "concat"):
             raise ToolkitError(
-                f"arch.head_input must be separate or concat, but is {self.head_input!r}."
+                f"arch.head_features must be separate or concat, but is {self.head_features!r}."
             )
         for name in ("dropout", "attention_dropout"):
-            a_rate(name, getattr(self, name))
+            check_rate(name, getattr(self, name))
 
     def scaled(self, share: float) -> dict[str, int]:
         """Options of the same architecture with this share of its widths and heads."""
-        options = {"relative_width": width_of(self.relative_width, share)}
+        options = {"relative_width": scale_width(self.relative_width, share)}
         for stream in ("word", "position"):
-            width, heads = f"{stream}_width", heads_of(getattr(self, f"{stream}_heads"), share)
+            width, heads = f"{stream}_width", scale_heads(getattr(self, f"{stream}_heads"), share)
             options[f"{stream}_heads"] = heads
-            options[width] = width_of(getattr(self, width), share, heads)
+            options[width] = scale_width(getattr(self, width), share, heads)
         return options
 
 
@@ -115,62 +121,62 @@ class StreamEmbeddings(nn.Module):
         self.position_norm = nn.LayerNorm(c.position_width, eps=NORM_EPS)
         self.dropout = Dropout(c.dropout)
 
-    def forward(self, inputs: Inputs) -> Streams:
-        x, p = self.looked_up(inputs)
-        return Streams(self.dropout(x), self.dropout(p), scores=None)
+    def forward(self, inputs: Inputs) -> StreamStates:
+        x, p = self.embed(inputs)
+        return StreamStates(self.dropout(x), self.dropout(p), scores=None)
 
-    def looked_up(self, inputs: Inputs) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S P"]]:
+    def embed(self, inputs: Inputs) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S P"]]:
         """LN(word [+ type]) and LN(position)."""
         x = self.words(inputs.tokens)
         if self.types is not None:
-            x = x + type_vectors(self.types, inputs.segments)
-        p = self.placed(inputs).expand(len(x), -1, -1)
+            x = x + token_type_vectors(self.types, inputs.segments)
+        p = self.embed_positions(inputs).expand(len(x), -1, -1)
         return self.word_norm(x), self.position_norm(p)
 
-    def placed(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
+    def embed_positions(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
         """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
         table, length = self.positions, inputs.tokens.shape[1]
-        refuse_long(length, table.num_embeddings - 1)
+        check_length(length, table.num_embeddings - 1)
         if inputs.positions is None:
             return table.weight[None, :length]
         return table(position_rows(inputs.positions, table.num_embeddings, hidden=True))
 
 
-class BorrowedStreamEmbeddings(nn.Module):
+class TiedStreamEmbeddings(nn.Module):
     """Both streams' first vectors from another encoder's tables and norms.
 
     Dropout and a linear map for each stream are its own. The lender stays out of this module's
     parts, so that tables are counted, saved, wrapped and updated once.
     """
 
-    def __init__(self, lender: StreamEmbeddings, word_width: int, position_width: int) -> None:
+    def __init__(self, owner: StreamEmbeddings, word_width: int, position_width: int) -> None:
         super().__init__()
-        self._lender = (lender,)
-        self.dropout = Dropout(lender.dropout.rate)
-        self.fit_words = fitting(lender.words, word_width)
-        self.fit_positions = fitting(lender.positions, position_width)
+        self._owner = (owner,)
+        self.dropout = Dropout(owner.dropout.rate)
+        self.fit_words = build_widening(owner.words, word_width)
+        self.fit_positions = build_widening(owner.positions, position_width)
 
     @property
     def words(self) -> nn.Embedding:
-        return self._lender[0].words
+        return self._owner[0].words
 
     @property
     def positions(self) -> nn.Embedding:
-        return self._lender[0].positions
+        return self._owner[0].positions
 
-    def forward(self, inputs: Inputs) -> Streams:
-        x, p = map(self.dropout, self._lender[0].looked_up(inputs))
-        return Streams(self.fit_words(x), self.fit_positions(p), scores=None)
+    def forward(self, inputs: Inputs) -> StreamStates:
+        x, p = map(self.dropout, self._owner[0].embed(inputs))
+        return StreamStates(self.fit_words(x), self.fit_positions(p), scores=None)
 
 
-def fitting(table: nn.Embedding, width: int) -> nn.Module:
+def build_widening(table: nn.Embedding, width: int) -> nn.Module:
     inner = table.embedding_dim
     return nn.Linear(inner, width) if inner != width else nn.Identity()
 
 
-def relative_rows(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
+def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
     """Rows of the offsets -reach .. reach that a batch has; beyond the table's, its outermost."""
-    k, reach = len(table) // 2, offsets.reach
+    k, reach = len(table) // 2, offsets.max_offset
     if reach <= k:
         return table[k - reach : k + reach + 1]
     return table[torch.arange(-reach, reach + 1, device=table.device).clamp(-k, k) + k]
@@ -183,51 +189,51 @@ class Taco(nn.Module):
     """
 
     takes_positions = True
-    answers_chosen = True
+    supports_selection = True
 
     def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
         super().__init__()
         self.width, self.max_positions = c.word_width + c.position_width, c.max_positions
         of_words, everything = slice(0, c.word_width), slice(0, self.width)
         of_positions = slice(c.word_width, self.width)
-        separate = c.head_input == "separate"
-        self.columns = Columns(
+        separate = c.head_features == "separate"
+        self.head_columns = HeadColumns(
             of_words if separate else everything, of_positions if separate else everything
         )
         self.widths = c.word_width, c.position_width
-        self.embeddings: StreamEmbeddings | BorrowedStreamEmbeddings = StreamEmbeddings(c, sizes)
+        self.embeddings: StreamEmbeddings | TiedStreamEmbeddings = StreamEmbeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
-        self.layers = Layers(
+        self.layers = LayerStack(
             TwoStreamLayer(
-                Stream(c.word_width, c.word_heads, c.head_width, c.dropout),
-                Stream(c.position_width, c.position_heads, c.head_width, c.dropout),
-                maps(c, below=c.residual_maps and layer > 0),
-                keeps=c.residual_maps and layer < c.layers - 1,
+                StreamLayer(c.word_width, c.word_heads, c.head_width, c.dropout),
+                StreamLayer(c.position_width, c.position_heads, c.head_width, c.dropout),
+                build_maps(c, uses_previous_scores=c.residual_maps and layer > 0),
+                passes_scores=c.residual_maps and layer < c.layers - 1,
             )
             for layer in range(c.layers)
         )
-        initialise(self)
+        init_bert_weights(self)
 
     @property
-    def words(self) -> nn.Embedding:
+    def token_embedding(self) -> nn.Embedding:
         """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
 
     @property
-    def positions(self) -> nn.Embedding:
+    def position_embedding(self) -> nn.Embedding:
         """The position table, its last row that of a hidden position."""
         return self.embeddings.positions
 
-    def borrow_embeddings(self, lender: Taco) -> None:
+    def tie_embeddings_to(self, owner: Taco) -> None:
         """Give up the tables and their norms for those of another encoder, which alone owns them.
 
         The vectors of offsets are its own.
         """
-        assert isinstance(lender.embeddings, StreamEmbeddings), "the lender has tables of its own"
-        self.embeddings = BorrowedStreamEmbeddings(lender.embeddings, *self.widths)
-        initialise(self.embeddings)
+        assert isinstance(owner.embeddings, StreamEmbeddings), "the lender has tables of its own"
+        self.embeddings = TiedStreamEmbeddings(owner.embeddings, *self.widths)
+        init_bert_weights(self.embeddings)
 
-    def forward(self, inputs: Inputs, chosen: Int[Tensor, " N"] | None = None) -> Encoded:
+    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
 
         Offsets come from the position ids: from the places in the batch, they would tell where a
@@ -235,9 +241,9 @@ class Taco(nn.Module):
         """
         tokens = inputs.tokens
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, self.max_positions)
-        rows = relative_rows(self.offsets.weight, offsets)
-        places = Places(offsets, inputs.padding, rows)
-        streams = self.layers(self.embeddings(inputs), places, chosen)
+        rows = select_offset_vectors(self.offsets.weight, offsets)
+        places = SequenceContext(offsets, inputs.padding, rows)
+        streams = self.layers(self.embeddings(inputs), places, selected)
         return Encoded(torch.cat([streams.words, streams.positions], -1))
 
 
@@ -264,7 +270,7 @@ def taco(c: TacoConfig, sizes: Sizes) -> Taco:
     return Taco(c, sizes)
 
 
-def maps(c: TacoConfig, *, below: bool) -> JointMaps:
+def build_maps(c: TacoConfig, *, uses_previous_scores: bool) -> TwoStreamMaps:
     """Content, content to position, position to content; position; the maps below (A.1)."""
 
     shape = c.word_heads, c.head_width, c.relative_width
@@ -282,5 +288,5 @@ def maps(c: TacoConfig, *, below: bool) -> JointMaps:
         c.attention_dropout,
         word_heads=c.word_heads,
         position_heads=c.position_heads,
-        below=below,
+        uses_previous_scores=uses_previous_scores,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import at_least_one
+from toolkit.models.encoder import check_at_least_one
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RELATIVE, self_attention
-from toolkit.models.transformer_stack import one_of
+from toolkit.models.relative_terms import RELATIVE, build_self_attention
+from toolkit.models.transformer_stack import check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class TransformerConfig(EncoderDecoderConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("encoder_layers", "decoder_layers", "radius"):
-            at_least_one(name, getattr(self, name))
-        one_of("relative", self.relative, RELATIVE)
+            check_at_least_one(name, getattr(self, name))
+        check_choice("relative", self.relative, RELATIVE)
 
 
 @register_arch(
@@ -55,6 +55,6 @@ def transformer(c: TransformerConfig, sizes: Sizes) -> EncoderDecoder:
     return EncoderDecoder(
         c,
         sizes,
-        [lambda: self_attention(c, c.relative, c.radius, left_only=False)] * c.encoder_layers,
-        [lambda: self_attention(c, c.relative, c.radius, left_only=True)] * c.decoder_layers,
+        [lambda: build_self_attention(c, c.relative, c.radius, left_only=False)] * c.encoder_layers,
+        [lambda: build_self_attention(c, c.relative, c.radius, left_only=True)] * c.decoder_layers,
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import at_least_one
-from toolkit.models.encoder_decoder import Decoder
+from toolkit.models.encoder import check_at_least_one
+from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RELATIVE, self_attention
-from toolkit.models.transformer_stack import StackConfig, one_of
+from toolkit.models.relative_terms import RELATIVE, build_self_attention
+from toolkit.models.transformer_stack import TransformerStackConfig, check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerLMConfig(StackConfig):
+class TransformerLMConfig(TransformerStackConfig):
     layers: int = 6
     """Layers, each attention and a feed-forward network."""
     share_embeddings: bool = True
@@ -28,8 +28,8 @@ class TransformerLMConfig(StackConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("layers", "radius"):
-            at_least_one(name, getattr(self, name))
-        one_of("relative", self.relative, RELATIVE)
+            check_at_least_one(name, getattr(self, name))
+        check_choice("relative", self.relative, RELATIVE)
 
 
 @register_arch(
@@ -49,7 +49,7 @@ class TransformerLMConfig(StackConfig):
         heads=12,
         feed_forward_width=3072,
         activation="gelu",
-        positions="learnt",
+        positions="learned",
         max_positions=512,
         scale_embedding=False,
         attention_dropout=0.1,
@@ -64,12 +64,12 @@ class TransformerLMConfig(StackConfig):
         feed_forward_width=3072,
         activation="gelu",
         pre_norm=True,
-        positions="learnt",
+        positions="learned",
         scale_embedding=False,
         attention_dropout=0.1,
     ),
 )
-def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> Decoder:
+def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> DecoderOnly:
     """p(w_t | w_1 .. w_{t-1}) from attention to the left alone."""
-    own = [lambda: self_attention(c, c.relative, c.radius, left_only=True)] * c.layers
-    return Decoder(c, sizes, own, tied=c.share_embeddings)
+    own = [lambda: build_self_attention(c, c.relative, c.radius, left_only=True)] * c.layers
+    return DecoderOnly(c, sizes, own, tied=c.share_embeddings)

@@ -7,13 +7,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from toolkit.nn.init import glorot_uniform_
-from toolkit.nn.ops.convolution import computed, convolved
+from toolkit.nn.ops.convolution import relu_convolution, to_compute_dtype
 
-BOUND = 0.05
+INIT_BOUND = 0.05
 """Of the uniform distribution that tables begin with, as in Keras."""
 
 
-class Spelling(nn.Module):
+class CharacterCnn(nn.Module):
     """max over the places of conv(... conv(characters)), each a ReLU of a convolution (Yu, Falenska
     & Vu 2017, as in the code of Dufter et al. 2020).
 
@@ -25,12 +25,12 @@ class Spelling(nn.Module):
         self.characters = nn.Embedding(characters, width)
         self.filters = nn.ParameterList(torch.empty(kernel, width, width) for _ in range(layers))
         self.biases = nn.ParameterList(torch.zeros(width) for _ in range(layers))
-        nn.init.uniform_(self.characters.weight, -BOUND, BOUND)
+        nn.init.uniform_(self.characters.weight, -INIT_BOUND, INIT_BOUND)
         for filters in self.filters:
             glorot_uniform_(filters.detach(), kernel * width, kernel * width)
 
-    def forward(self, spellings: Int[Tensor, "U C"]) -> Float[Tensor, "U E"]:
-        x = computed(self.characters(spellings))
+    def forward(self, char_ids: Int[Tensor, "U C"]) -> Float[Tensor, "U E"]:
+        x = to_compute_dtype(self.characters(char_ids))
         for filters, bias in zip(self.filters, self.biases, strict=True):
-            x = convolved(x[None], filters[None], bias[None])[0]
+            x = relu_convolution(x[None], filters[None], bias[None])[0]
         return x.amax(1)

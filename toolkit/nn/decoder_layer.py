@@ -7,8 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.nn.attention import Attention, CrossAttention, Places, Source
-from toolkit.nn.decoding_cache import LayerCache, SourceRead
+from toolkit.nn.attention import Attention, CrossAttention, CrossAttentionSource, SequenceContext
+from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.dropout import Dropout
@@ -16,11 +16,11 @@ from toolkit.nn.ops.dropout import Dropout
 NORM_EPS = 1e-5
 
 
-class Seen(NamedTuple):
+class LayerContext(NamedTuple):
     """What every layer of a stack knows besides its input."""
 
-    places: Places
-    source: Source | None = None
+    sequence: SequenceContext
+    source: CrossAttentionSource | None = None
 
 
 class Residual(nn.Module):
@@ -33,7 +33,7 @@ class Residual(nn.Module):
         self.norm, self.dropout = nn.LayerNorm(width, eps=NORM_EPS), Dropout(dropout)
         self.pre_norm = pre_norm
 
-    def entered(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+    def pre_norm_input(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         """What the sublayer f gets."""
         return self.norm(x) if self.pre_norm else x
 
@@ -44,16 +44,16 @@ class Residual(nn.Module):
         if self.pre_norm:
             return x + self.dropout(y)
         norm = self.norm
-        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.active)
+        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.effective_rate)
 
 
-class SequenceLayer(nn.Module):
+class TransformerLayer(nn.Module):
     """Places of the same sentence, then those of the source where there is one, then each alone."""
 
     def __init__(
         self,
-        own: Attention,
-        cross: CrossAttention | None,
+        self_attention: Attention,
+        cross_attention: CrossAttention | None,
         feed_forward: FeedForward,
         width: int,
         dropout: float,
@@ -61,37 +61,49 @@ class SequenceLayer(nn.Module):
         pre_norm: bool,
     ) -> None:
         super().__init__()
-        self.own, self.around_own = own, Residual(width, dropout, pre_norm=pre_norm)
-        self.cross = cross
-        if cross is not None:
-            self.around_cross = Residual(width, dropout, pre_norm=pre_norm)
+        self.self_attention, self.self_attention_residual = (
+            self_attention,
+            Residual(width, dropout, pre_norm=pre_norm),
+        )
+        self.cross_attention = cross_attention
+        if cross_attention is not None:
+            self.cross_attention_residual = Residual(width, dropout, pre_norm=pre_norm)
         self.feed_forward = feed_forward
-        self.around_feed_forward = Residual(width, dropout, pre_norm=pre_norm)
+        self.feed_forward_residual = Residual(width, dropout, pre_norm=pre_norm)
 
-    def keeps(self) -> LayerCache:
+    def init_cache(self) -> LayerCache:
         """What its parts keep while they decode."""
-        return LayerCache(self.own.map.keeps(), None if self.cross is None else SourceRead())
+        return LayerCache(
+            self.self_attention.map.init_cache(),
+            None if self.cross_attention is None else EncoderKVCache(),
+        )
 
     def forward(
         self,
         x: Float[Tensor, "B S D"],
-        seen: Seen,
-        chosen: Int[Tensor, " N"] | None = None,
-        kept: LayerCache | None = None,
+        context: LayerContext,
+        selected: Int[Tensor, " N"] | None = None,
+        cache: LayerCache | None = None,
     ) -> Float[Tensor, "C N D"]:
         """With `chosen`, flat indices into B x S, only their states go on after the attention."""
-        x = self.behind_own(x, seen, kept)
-        if self.cross is not None:
-            query = self.around_cross.entered(x)
-            y = self.cross(query, seen.source, None if kept is None else kept.source)
-            x = self.around_cross(x, y)
-        if chosen is not None:
-            x = x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
-        y = self.feed_forward(self.around_feed_forward.entered(x))
-        return self.around_feed_forward(x, y)
+        x = self.apply_self_attention(x, context, cache)
+        if self.cross_attention is not None:
+            query = self.cross_attention_residual.pre_norm_input(x)
+            y = self.cross_attention(
+                query, context.source, None if cache is None else cache.cross_attention
+            )
+            x = self.cross_attention_residual(x, y)
+        if selected is not None:
+            x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        y = self.feed_forward(self.feed_forward_residual.pre_norm_input(x))
+        return self.feed_forward_residual(x, y)
 
-    def behind_own(
-        self, x: Float[Tensor, "B S D"], seen: Seen, kept: LayerCache | None = None
+    def apply_self_attention(
+        self, x: Float[Tensor, "B S D"], context: LayerContext, cache: LayerCache | None = None
     ) -> Float[Tensor, "B S D"]:
-        y = self.own(self.around_own.entered(x), seen.places, None if kept is None else kept.own)
-        return self.around_own(x, y)
+        y = self.self_attention(
+            self.self_attention_residual.pre_norm_input(x),
+            context.sequence,
+            None if cache is None else cache.self_attention,
+        )
+        return self.self_attention_residual(x, y)

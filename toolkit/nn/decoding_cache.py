@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-LEAST = 32
+INITIAL_CAPACITY = 32
 """Places that a cache of keys and values has room for at first; doubled whenever they are used."""
 
 
-def kept_as(x: Tensor) -> Tensor:
+def to_cache_dtype(x: Tensor) -> Tensor:
     """In the format that a cache keeps: on a CPU fp32 for bf16.
 
     Attention of few queries is a small part of a step, and products of bf16 there make a plan for
@@ -26,41 +26,48 @@ def kept_as(x: Tensor) -> Tensor:
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
 
 
-class Moves(NamedTuple):
+class RowReordering(NamedTuple):
     """How rows go on: row m from what was row rows[m]."""
 
-    rows: Int[Tensor, " M"]
-    to: Int[Tensor, " L"]
+    previous_rows: Int[Tensor, " M"]
+    moved: Int[Tensor, " L"]
     """Those that come from another row."""
-    sources: Int[Tensor, " N"] | None = None
+    kept_sources: Int[Tensor, " N"] | None = None
     """Which sources go on, in this order; None for all of them where they are."""
 
     @staticmethod
-    def of(rows: Int[Tensor, " M"], was: int = 1, sources: int = 0, beam: int = 1) -> Moves:
+    def from_rows(
+        rows: Int[Tensor, " M"],
+        rows_per_source: int = 1,
+        source_count: int = 0,
+        new_rows_per_source: int = 1,
+    ) -> RowReordering:
         """Of so many sources with `was` rows each, those that go on have `beam`; 0, no sources."""
         places = torch.arange(len(rows), device=rows.device)
         to = (rows != places).nonzero().flatten()
-        going = rows[::beam] // was
-        if sources == 0 or (len(going) == sources and torch.equal(going, places[:sources])):
-            return Moves(rows, to)
-        return Moves(rows, to, going)
+        going = rows[::new_rows_per_source] // rows_per_source
+        if source_count == 0 or (
+            len(going) == source_count and torch.equal(going, places[:source_count])
+        ):
+            return RowReordering(rows, to)
+        return RowReordering(rows, to, going)
 
 
-class Kept(ABC):
+class AttentionCache(ABC):
     """What one part of a layer keeps; the part itself says which kind."""
 
     @abstractmethod
-    def extended(
+    def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H _ K"], Float[Tensor, "B H T K"]]:
         """Keys and values of the new places behind those that are kept, which they join."""
 
     @abstractmethod
-    def reorder(self, moves: Moves) -> None:
+    def reorder(self, reordering: RowReordering) -> None:
         """Row m goes on from what was row rows[m]."""
 
 
-class KeysAndValues(Kept):
+class KeyValueCache(AttentionCache):
     """All keys and values so far: what attention over the places on the left reads.
 
     Places lie first in memory, so that new ones are written in one piece. Rows that stay where they
@@ -69,65 +76,67 @@ class KeysAndValues(Kept):
 
     def __init__(self) -> None:
         self.length = self.rows = 0
-        self._room: list[Tensor] = []  # of keys and of values, (C, R, H, K), R at least B
+        self._buffers: list[Tensor] = []  # of keys and of values, (C, R, H, K), R at least B
 
-    def extended(
+    def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T K"]]:
         before, self.length = self.length, self.length + k.shape[2]
         self.rows = self.rows or len(k)
-        self.make_room(k)
+        self.reserve(k)
         here = slice(0, self.rows)
-        for room, new in zip(self._room, (k, v), strict=True):
+        for room, new in zip(self._buffers, (k, v), strict=True):
             room[before : self.length, here] = new.permute(2, 0, 1, 3)  # (B, H, S, K) -> (S, B, ..)
-        keys, values = (room[: self.length, here].permute(1, 2, 0, 3) for room in self._room)
+        keys, values = (room[: self.length, here].permute(1, 2, 0, 3) for room in self._buffers)
         return keys, values
 
-    def make_room(self, like: Float[Tensor, "B H S K"]) -> None:
-        if self._room and self.length <= len(self._room[0]):
+    def reserve(self, like: Float[Tensor, "B H S K"]) -> None:
+        if self._buffers and self.length <= len(self._buffers[0]):
             return
-        size = max(LEAST, 1 << (self.length - 1).bit_length())
-        kind, shape = kept_as(like[:0]), (size, *like.shape[:2], like.shape[3])
+        size = max(INITIAL_CAPACITY, 1 << (self.length - 1).bit_length())
+        kind, shape = to_cache_dtype(like[:0]), (size, *like.shape[:2], like.shape[3])
         rooms = [kind.new_empty(shape) for _ in range(2)]
-        for room, old in zip(rooms, self._room, strict=False):
+        for room, old in zip(rooms, self._buffers, strict=False):
             room[: len(old)] = old[:, : self.rows]
-        self._room = rooms
+        self._buffers = rooms
 
-    def reorder(self, moves: Moves) -> None:
-        self.rows = len(moves.rows)
-        if not self._room:
+    def reorder(self, reordering: RowReordering) -> None:
+        self.rows = len(reordering.previous_rows)
+        if not self._buffers:
             return
-        if self.rows > self._room[0].shape[1]:
-            self._room = [room.index_select(1, moves.rows) for room in self._room]
-        elif len(moves.to):
-            origin = moves.rows[moves.to]
-            for room in self._room:
+        if self.rows > self._buffers[0].shape[1]:
+            self._buffers = [
+                room.index_select(1, reordering.previous_rows) for room in self._buffers
+            ]
+        elif len(reordering.moved):
+            origin = reordering.previous_rows[reordering.moved]
+            for room in self._buffers:
                 filled = room[: self.length]
-                filled.index_copy_(1, moves.to, filled.index_select(1, origin))
+                filled.index_copy_(1, reordering.moved, filled.index_select(1, origin))
 
 
-class LastInputs(Kept):
+class ConvolutionCache(AttentionCache):
     """The last inputs of a window to the left, zeros before the first: what a convolution reads."""
 
     def __init__(self, count: int) -> None:
-        self.count = count
+        self.window = count
         self._last: Tensor | None = None
 
-    def extended(
+    def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H T K"]]:
         if self._last is None:
-            self._last = v.new_zeros(*v.shape[:2], self.count, v.shape[3])
+            self._last = v.new_zeros(*v.shape[:2], self.window, v.shape[3])
         seen = torch.cat([self._last, v], 2)
-        self._last = seen[:, :, seen.shape[2] - self.count :]
+        self._last = seen[:, :, seen.shape[2] - self.window :]
         return k, seen
 
-    def reorder(self, moves: Moves) -> None:
+    def reorder(self, reordering: RowReordering) -> None:
         if self._last is not None:
-            self._last = self._last.index_select(0, moves.rows)
+            self._last = self._last.index_select(0, reordering.previous_rows)
 
 
-class Read(NamedTuple):
+class EncoderKV(NamedTuple):
     """What attention reads of a source: its keys, values and padding."""
 
     k: Float[Tensor, "N H T K"]
@@ -135,41 +144,41 @@ class Read(NamedTuple):
     padding: Bool[Tensor, "N T"] | None
 
 
-class SourceRead:
+class EncoderKVCache:
     """Keys and values of the source, once for all rows that go on from it."""
 
     def __init__(self) -> None:
-        self._read: Read | None = None
+        self._kv: EncoderKV | None = None
 
-    def of(self, read: Callable[[], Read]) -> Read:
+    def get_or_compute(self, compute: Callable[[], EncoderKV]) -> EncoderKV:
         """What is kept; at first, what `read` gives."""
-        if self._read is None:
-            self._read = read()
-        return self._read
+        if self._kv is None:
+            self._kv = compute()
+        return self._kv
 
     @property
-    def count(self) -> int:
-        return 0 if self._read is None else len(self._read.k)
+    def source_count(self) -> int:
+        return 0 if self._kv is None else len(self._kv.k)
 
-    def reorder(self, moves: Moves) -> None:
+    def reorder(self, moves: RowReordering) -> None:
         """Rows of one source lie side by side before and after: they change places unread."""
-        if self._read is None or moves.sources is None:
+        if self._kv is None or moves.kept_sources is None:
             return
-        k, v, padding = self._read
-        hidden = None if padding is None else padding.index_select(0, moves.sources)
-        self._read = Read(
-            k.index_select(0, moves.sources), v.index_select(0, moves.sources), hidden
+        k, v, padding = self._kv
+        hidden = None if padding is None else padding.index_select(0, moves.kept_sources)
+        self._kv = EncoderKV(
+            k.index_select(0, moves.kept_sources), v.index_select(0, moves.kept_sources), hidden
         )
 
 
 class LayerCache(NamedTuple):
     """What one layer of a decoder keeps."""
 
-    own: Kept
-    source: SourceRead | None = None
+    self_attention: AttentionCache
+    cross_attention: EncoderKVCache | None = None
 
 
-class Cache:
+class DecodingCache:
     """What all layers of a decoder keep, for so many rows."""
 
     def __init__(self, rows: int, layers: list[LayerCache]) -> None:
@@ -183,17 +192,17 @@ class Cache:
         Rows of one source must lie side by side, as many of each; fewer sources may go on. `beam`
         is how many rows each of them has from now on, where that changes.
         """
-        sources = self.sources
+        sources = self.source_count
         was = self.rows // sources if sources else 1
-        moves = Moves.of(rows, was, sources, beam or was)
+        moves = RowReordering.from_rows(rows, was, sources, beam or was)
         self.rows = len(rows)
         for layer in self.layers:
-            layer.own.reorder(moves)
-            if layer.source is not None:
-                layer.source.reorder(moves)
+            layer.self_attention.reorder(moves)
+            if layer.cross_attention is not None:
+                layer.cross_attention.reorder(moves)
 
     @property
-    def sources(self) -> int:
+    def source_count(self) -> int:
         """How many have been read."""
-        source = self.layers[0].source
-        return 0 if source is None else source.count
+        source = self.layers[0].cross_attention
+        return 0 if source is None else source.source_count

@@ -22,22 +22,29 @@ class Embeddings(nn.Module):
     def __init__(
         self,
         *,
-        words: int,
-        types: int,
+        vocabulary_size: int,
+        token_types: int,
         max_positions: int | None,
-        hidden_position: bool = False,
-        inner: int,
+        hidden_position_embedding: bool = False,
+        embedding_width: int,
         width: int,
         dropout: float,
     ) -> None:
         super().__init__()
-        self.words, self.types = nn.Embedding(words, inner), nn.Embedding(types, inner)
+        self.words, self.types = (
+            nn.Embedding(vocabulary_size, embedding_width),
+            nn.Embedding(token_types, embedding_width),
+        )
         self.positions = None
         if max_positions is not None:
-            self.positions = nn.Embedding(max_positions + hidden_position, inner)
-        self.hidden_position = hidden_position
-        self.norm, self.dropout = nn.LayerNorm(inner, eps=NORM_EPS), Dropout(dropout)
-        self.widen = nn.Linear(inner, width) if inner != width else nn.Identity()
+            self.positions = nn.Embedding(
+                max_positions + hidden_position_embedding, embedding_width
+            )
+        self.hidden_position_embedding = hidden_position_embedding
+        self.norm, self.dropout = nn.LayerNorm(embedding_width, eps=NORM_EPS), Dropout(dropout)
+        self.widen = (
+            nn.Linear(embedding_width, width) if embedding_width != width else nn.Identity()
+        )
 
     def forward(
         self,
@@ -45,9 +52,9 @@ class Embeddings(nn.Module):
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        return self.widen(self.dropout(self.looked_up(tokens, positions, segments)))
+        return self.widen(self.dropout(self.embed(tokens, positions, segments)))
 
-    def looked_up(
+    def embed(
         self,
         tokens: Int[Tensor, "B S"],
         positions: Int[Tensor, "B S"] | None = None,
@@ -55,43 +62,45 @@ class Embeddings(nn.Module):
     ) -> Float[Tensor, "B S E"]:
         """LN(word + type [+ position]): what tables and norm give, as wide as they are."""
         x = self.words(tokens)
-        x = x + type_vectors(self.types, segments)
+        x = x + token_type_vectors(self.types, segments)
         if self.positions is not None:
             rows = self.positions.num_embeddings
             if positions is None:
-                refuse_long(tokens.shape[1], rows - self.hidden_position)
+                check_length(tokens.shape[1], rows - self.hidden_position_embedding)
                 x = x + self.positions.weight[: tokens.shape[1]]
             else:
-                x = x + self.positions(position_rows(positions, rows, hidden=self.hidden_position))
+                x = x + self.positions(
+                    position_rows(positions, rows, hidden=self.hidden_position_embedding)
+                )
         normed: Tensor = self.norm(x)
         return normed
 
 
-class BorrowedEmbeddings(nn.Module):
+class TiedEmbeddings(nn.Module):
     """W dropout(LN(word + type [+ position])) with another encoder's tables and norm.
 
     Dropout and W are its own (Clark et al. 2020, code). The lender stays out of this module's
     parts, so that tables are counted, saved, wrapped and updated once.
     """
 
-    def __init__(self, lender: Embeddings, width: int) -> None:
+    def __init__(self, owner: Embeddings, width: int) -> None:
         super().__init__()
-        self._lender = (lender,)
-        self.dropout = Dropout(lender.dropout.rate)
-        inner = lender.words.embedding_dim
+        self._owner = (owner,)
+        self.dropout = Dropout(owner.dropout.rate)
+        inner = owner.words.embedding_dim
         self.widen = nn.Linear(inner, width) if inner != width else nn.Identity()
 
     @property
     def words(self) -> nn.Embedding:
-        return self._lender[0].words
+        return self._owner[0].words
 
     @property
     def positions(self) -> nn.Embedding | None:
-        return self._lender[0].positions
+        return self._owner[0].positions
 
     @property
-    def hidden_position(self) -> bool:
-        return self._lender[0].hidden_position
+    def hidden_position_embedding(self) -> bool:
+        return self._owner[0].hidden_position_embedding
 
     def forward(
         self,
@@ -99,10 +108,10 @@ class BorrowedEmbeddings(nn.Module):
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        return self.widen(self.dropout(self._lender[0].looked_up(tokens, positions, segments)))
+        return self.widen(self.dropout(self._owner[0].embed(tokens, positions, segments)))
 
 
-def type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
+def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
     """Vectors of the token types; with a single row both texts of a pair have it, as in RoBERTa."""
     if segments is None or types.num_embeddings == 1:
         return types.weight[0]
@@ -110,7 +119,7 @@ def type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
     return found
 
 
-def refuse_long(length: int, limit: int) -> None:
+def check_length(length: int, limit: int) -> None:
     if length > limit:
         raise ToolkitError(
             f"sentences must have at most arch.max_positions = {limit} tokens where there is a "

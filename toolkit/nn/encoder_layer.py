@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.nn.attention import Attention, Places
+from toolkit.nn.attention import Attention, SequenceContext
 from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.dropout import Dropout
@@ -24,7 +24,7 @@ class AddNorm(nn.Module):
         self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
     ) -> Float[Tensor, "B S D"]:
         norm = self.norm
-        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.active)
+        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.effective_rate)
 
 
 class EncoderLayer(nn.Module):
@@ -41,11 +41,11 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B S D"],
-        places: Places,
-        chosen: Int[Tensor, " N"] | None = None,
+        sequence: SequenceContext,
+        selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
         """With `chosen`, flat indices into B x S, only their states go on after the attention."""
-        x = self.after_attention(x, self.attention(x, places))
-        if chosen is not None:
-            x = x.flatten(0, 1).index_select(0, chosen).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        x = self.after_attention(x, self.attention(x, sequence))
+        if selected is not None:
+            x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
         return self.after_feed_forward(x, self.feed_forward(x))

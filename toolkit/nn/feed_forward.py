@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.init import STANDARD_DEVIATION
+from toolkit.nn.init import INIT_STD
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
@@ -25,13 +25,16 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, groups: int = 1, activation: str = "gelu") -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.wide, self.back = linear(width, inner, groups), linear(inner, width, groups)
+        self.wide, self.back = (
+            build_linear(width, inner, groups),
+            build_linear(inner, width, groups),
+        )
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return self.back(self.activation(self.wide(x)))
 
 
-def linear(width: int, out: int, groups: int) -> nn.Module:
+def build_linear(width: int, out: int, groups: int) -> nn.Module:
     return nn.Linear(width, out) if groups == 1 else GroupedLinear(width, out, groups)
 
 
@@ -42,7 +45,7 @@ class GroupedLinear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(groups, width // groups, out // groups))
         self.bias = nn.Parameter(torch.zeros(out))
-        nn.init.normal_(self.weight, std=STANDARD_DEVIATION)
+        nn.init.normal_(self.weight, std=INIT_STD)
 
     def extra_repr(self) -> str:
         return "groups={}, in={}, out={} each".format(*self.weight.shape)

@@ -6,12 +6,12 @@ import math
 
 from torch import Tensor, nn
 
-STANDARD_DEVIATION = 0.02
-DEVIATION_OF_CUT_NORMAL = 0.87962566103423978
+INIT_STD = 0.02
+TRUNCATED_NORMAL_STD = 0.87962566103423978
 """That of N(0, 1) cut at -2 and 2."""
 
 
-def initialise(module: nn.Module) -> None:
+def init_bert_weights(module: nn.Module) -> None:
     """Linear and Embedding ~ N(0, 0.02), biases 0, LayerNorm (1, 0); what else there is, as it is.
 
     As in the torch code of Chang et al. 2021, where convolutions keep torch's default and the
@@ -19,12 +19,12 @@ def initialise(module: nn.Module) -> None:
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=STANDARD_DEVIATION)
+            nn.init.normal_(part.weight, std=INIT_STD)
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
 
 
-def initialise_sequence(module: nn.Module) -> None:
+def init_transformer_weights(module: nn.Module) -> None:
     """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width).
 
     As translation models have begun since Vaswani et al. 2017, whose tables are multiplied by
@@ -50,5 +50,5 @@ def glorot_normal_(weights: Tensor, fan_in: int | float, fan_out: int | float) -
 
     As in Keras, whose normal is widened first so that the cut leaves it the variance asked for.
     """
-    deviation = math.sqrt(2 / (fan_in + fan_out)) / DEVIATION_OF_CUT_NORMAL
+    deviation = math.sqrt(2 / (fan_in + fan_out)) / TRUNCATED_NORMAL_STD
     nn.init.trunc_normal_(weights, std=deviation, a=-2 * deviation, b=2 * deviation)

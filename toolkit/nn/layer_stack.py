@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 
-class Layers(nn.ModuleList):
+class LayerStack(nn.ModuleList):
     """Layers, each of which reads what the one below made.
 
     Where `recomputed` is set, only a layer's inputs are kept for the backward pass, which computes
@@ -17,16 +17,16 @@ class Layers(nn.ModuleList):
     which are put back for it: the gradients are the same.
     """
 
-    recomputed = False
+    checkpoint_activations = False
 
-    def forward(self, x: Any, places: Any, chosen: Tensor | None = None) -> Any:
+    def forward(self, x: Any, context: Any, selected: Tensor | None = None) -> Any:
         """What the last layer makes; with `chosen`, flat indices into B x S, of these places."""
         *others, last = self
         for layer in others:
-            x = self.call(layer, x, places)
-        return self.call(last, x, places, chosen)
+            x = self.call_layer(layer, x, context)
+        return self.call_layer(last, x, context, selected)
 
-    def call(self, layer: nn.Module, *inputs: Any) -> Any:
-        if self.recomputed and torch.is_grad_enabled():
+    def call_layer(self, layer: nn.Module, *inputs: Any) -> Any:
+        if self.checkpoint_activations and torch.is_grad_enabled():
             return checkpoint(layer, *inputs, use_reentrant=False)
         return layer(*inputs)

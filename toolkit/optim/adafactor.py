@@ -13,8 +13,21 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.foreach import Listwise, Moving, State, Tensors, numbers, those
-from toolkit.optim.parameter_groups import Named, OptimizerConfig, above_zero, groups, share
+from toolkit.optim.foreach import (
+    ForeachOptimizer,
+    ParameterBatch,
+    State,
+    Tensors,
+    state_tensors,
+    update_counts,
+)
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    OptimizerConfig,
+    build_parameter_groups,
+    check_fraction,
+    check_positive,
+)
 
 TINY = 1e-30
 """Added to the squared gradients, so that their means are above zero (the paper's eps_1)."""
@@ -38,12 +51,12 @@ class AdafactorConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("beta1", self.beta1)
+        check_fraction("beta1", self.beta1)
         for name in ("scale_floor", "clip_threshold", "decay_power"):
-            above_zero(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
 
 
-class Adafactor(Listwise):
+class Adafactor(ForeachOptimizer):
     def __init__(self, parameters: Iterable[dict[str, Any]], c: AdafactorConfig) -> None:
         super().__init__(parameters, c.lr)
         self.c = c
@@ -53,10 +66,10 @@ class Adafactor(Listwise):
                 "but training.sharding is full. Choose --sharding none or another optimizer."
             )
 
-    def kind(self, p: Tensor) -> Hashable:
+    def batch_key(self, p: Tensor) -> Hashable:
         return p.dim() > 1
 
-    def begin(self, p: Tensor) -> State:
+    def init_state(self, p: Tensor) -> State:
         """The means over the last axis and over the one before it; all squares of a vector."""
         state = {"mean": torch.zeros_like(p)} if self.c.beta1 else {}
         if p.dim() < 2:
@@ -67,40 +80,40 @@ class Adafactor(Listwise):
             "column": torch.zeros_like(p[..., 0, :]),
         }
 
-    def move(self, group: dict[str, Any], these: Moving) -> None:
-        p, g, states = these.p, these.g, these.states
-        rates = self.rates(group["lr"], states)
+    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
+        p, g, states = batch.p, batch.g, batch.states
+        rates = self.learning_rates(group["lr"], states)
         step = self.direction(g, states)
-        factors = self.clipping(step)
+        factors = self.clip_factors(step)
         torch._foreach_reciprocal_(factors)
         torch._foreach_mul_(factors, rates)
         if self.c.scale_parameter:
             torch._foreach_mul_(factors, self.scales(p))
         torch._foreach_mul_(step, factors)
         if self.c.beta1:
-            mean = those(states, "mean")
+            mean = state_tensors(states, "mean")
             torch._foreach_lerp_(mean, step, 1 - self.c.beta1)
             step = mean
         if group["weight_decay"]:
             torch._foreach_mul_(p, [1 - group["weight_decay"] * rate for rate in rates])
         torch._foreach_sub_(p, step)
 
-    def rates(self, lr: float, states: list[State]) -> list[float]:
+    def learning_rates(self, lr: float, states: list[State]) -> list[float]:
         """rho_t of each."""
         if not self.c.relative_step:
             return [lr] * len(states)
-        return [min(lr, t**-0.5) for t in numbers(states)]
+        return [min(lr, t**-0.5) for t in update_counts(states)]
 
     def direction(self, g: Tensors, states: list[State]) -> Tensors:
         """g / sqrt(v), v the product of the row's and the column's mean by the mean of both."""
-        share_of_new = [t**-self.c.decay_power for t in numbers(states)]
+        share_of_new = [t**-self.c.decay_power for t in update_counts(states)]
         squares = torch._foreach_mul(g, g)
         torch._foreach_add_(squares, TINY)
         if "square" in states[0]:
-            mean = those(states, "square")
+            mean = state_tensors(states, "square")
             torch._foreach_lerp_(mean, squares, share_of_new)
             return torch._foreach_div(g, torch._foreach_sqrt(mean))
-        rows, columns = those(states, "row"), those(states, "column")
+        rows, columns = state_tensors(states, "row"), state_tensors(states, "column")
         torch._foreach_lerp_(rows, [square.mean(-1) for square in squares], share_of_new)
         torch._foreach_lerp_(columns, [square.mean(-2) for square in squares], share_of_new)
         shares = [(row / row.mean(-1, keepdim=True)).unsqueeze(-1) for row in rows]
@@ -108,7 +121,7 @@ class Adafactor(Listwise):
         torch._foreach_mul_(step, [column.rsqrt().unsqueeze(-2) for column in columns])
         return step
 
-    def clipping(self, step: Tensors) -> Tensors:
+    def clip_factors(self, step: Tensors) -> Tensors:
         """max(1, RMS(step) / threshold) of each."""
         lengths = root_mean_squares(step)
         torch._foreach_div_(lengths, self.c.clip_threshold)
@@ -129,7 +142,7 @@ def root_mean_squares(tensors: Tensors) -> Tensors:
 
 
 @register_optimizer("adafactor", AdafactorConfig(lr=1e-2, weight_decay=0.0))
-def adafactor(c: AdafactorConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def adafactor(c: AdafactorConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """p <- p - max(eps_2, RMS(p)) rho_t u / max(1, RMS(u) / d), u = g / sqrt(v)
     (Shazeer & Stern 2018, algorithms 4 and 5).
 
@@ -138,4 +151,4 @@ def adafactor(c: AdafactorConfig, named_parameters: Iterable[Named]) -> Optimize
     Tensors of more than two axes are factored over their last two. Decay is decoupled, and the
     optional momentum averages the steps, as in the authors' code.
     """
-    return Adafactor(groups(named_parameters, c), c)
+    return Adafactor(build_parameter_groups(named_parameters, c), c)

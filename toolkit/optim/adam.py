@@ -14,9 +14,15 @@ import torch
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.parameter_groups import Named, OptimizerConfig, above_zero, groups, share
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    OptimizerConfig,
+    build_parameter_groups,
+    check_fraction,
+    check_positive,
+)
 
-ENDLESS = 2.0**40
+INFINITE_STEP = 2.0**40
 """A number of updates t at which 1 - beta^t is 1, whatever is added to it or taken away."""
 
 
@@ -34,27 +40,27 @@ class AdamConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        above_zero("eps", self.eps)
-        share("beta1", self.beta1)
-        share("beta2", self.beta2)
+        check_positive("eps", self.eps)
+        check_fraction("beta1", self.beta1)
+        check_fraction("beta2", self.beta2)
 
 
 @register_optimizer("adamw", AdamConfig())
-def adamw(c: AdamConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def adamw(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """p <- p - lr (m^ / (sqrt(v^) + eps) + decay p) (Loshchilov & Hutter 2019, algorithm 2).
 
     m and v are running means of g and g^2; the hat divides by 1 - beta^t (bias correction).
     """
-    return of_kind(torch.optim.AdamW, c, groups(named_parameters, c))
+    return build_adam(torch.optim.AdamW, c, build_parameter_groups(named_parameters, c))
 
 
 @register_optimizer("adam", AdamConfig(weight_decay=0.0))
-def adam(c: AdamConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def adam(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """p <- p - lr m^ / (sqrt(v^) + eps) (Kingma & Ba 2015, algorithm 1); decay is added to g."""
-    return of_kind(torch.optim.Adam, c, groups(named_parameters, c))
+    return build_adam(torch.optim.Adam, c, build_parameter_groups(named_parameters, c))
 
 
-def of_kind(
+def build_adam(
     kind: type[torch.optim.Adam], c: AdamConfig, parts: list[dict[str, Any]]
 ) -> torch.optim.Adam:
     """Torch's optimizer; without bias correction, as if endlessly many updates lay behind it."""
@@ -62,7 +68,7 @@ def of_kind(
     for p in [p for group in optimizer.param_groups for p in group["params"]]:
         if not c.bias_correction:
             optimizer.state[p] = {
-                "step": torch.tensor(ENDLESS, device=p.device),
+                "step": torch.tensor(INFINITE_STEP, device=p.device),
                 "exp_avg": torch.zeros_like(p),
                 "exp_avg_sq": torch.zeros_like(p),
             }

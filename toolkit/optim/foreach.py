@@ -13,14 +13,14 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
-from toolkit.distributed.fsdp import local
+from toolkit.distributed.fsdp import to_local
 
 State = dict[str, Tensor]
 Tensors = list[Tensor] | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Moving:
+class ParameterBatch:
     """Parameters of one group and kind that move together: this rank's rows where sharded."""
 
     parameters: list[Tensor]
@@ -31,7 +31,7 @@ class Moving:
     states: list[State]
 
 
-class Listwise(Optimizer):
+class ForeachOptimizer(Optimizer):
     """A subclass says what a parameter's state begins as and how a list of them moves.
 
     `step` in a state is the number of its updates. It stays on the host, where reading it waits
@@ -41,15 +41,15 @@ class Listwise(Optimizer):
     def __init__(self, parameters: Iterable[dict[str, Any]], lr: float) -> None:
         super().__init__(parameters, {"lr": lr})
 
-    def begin(self, p: Tensor) -> State:
+    def init_state(self, p: Tensor) -> State:
         """What is remembered of a parameter before its first update."""
         raise NotImplementedError
 
-    def move(self, group: dict[str, Any], these: Moving) -> None:
+    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
         """Move the parameters of one group and kind by their gradients, in place."""
         raise NotImplementedError
 
-    def kind(self, p: Tensor) -> Hashable:
+    def batch_key(self, p: Tensor) -> Hashable:
         """Parameters of one kind move together."""
         return ()
 
@@ -61,35 +61,35 @@ class Listwise(Optimizer):
             kinds: dict[Hashable, list[Tensor]] = {}
             for p in group["params"]:
                 if p.grad is not None:
-                    kinds.setdefault((p.device, p.dtype, self.kind(p)), []).append(p)
+                    kinds.setdefault((p.device, p.dtype, self.batch_key(p)), []).append(p)
             for parameters in kinds.values():
-                gradients = [local(p.grad) for p in parameters if p.grad is not None]
+                gradients = [to_local(p.grad) for p in parameters if p.grad is not None]
                 states = [
-                    {name: local(value) for name, value in self.counted(p).items()}
+                    {name: to_local(value) for name, value in self.advance_state(p).items()}
                     for p in parameters
                 ]
-                rows = [local(p.detach()) for p in parameters]
-                self.move(group, Moving(parameters, rows, gradients, states))
+                rows = [to_local(p.detach()) for p in parameters]
+                self.update_batch(group, ParameterBatch(parameters, rows, gradients, states))
 
-    def counted(self, p: Tensor) -> State:
+    def advance_state(self, p: Tensor) -> State:
         """The state of a parameter that is about to take one more update."""
         state: State = self.state[p]
         if not state:
-            state |= {"step": torch.zeros(()), **self.begin(p)}
+            state |= {"step": torch.zeros(()), **self.init_state(p)}
         state["step"] = state["step"].cpu() + 1
         return state
 
 
-def those(states: list[State], name: str) -> Tensors:
+def state_tensors(states: list[State], name: str) -> Tensors:
     return [state[name] for state in states]
 
 
-def numbers(states: list[State]) -> list[float]:
+def update_counts(states: list[State]) -> list[float]:
     """How many updates each has taken, this one included."""
     return [float(state["step"]) for state in states]
 
 
-def norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:
+def tensor_norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:
     """The norm of each whole tensor, of which these are the rows of this rank."""
     found = torch.stack(list(torch._foreach_norm(rows)))
     sharded = next((p for p in parameters if isinstance(p, DTensor)), None)

@@ -13,13 +13,19 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.distributed.fsdp import own_rows, rows_like, whole
-from toolkit.optim.adam import AdamConfig, of_kind
-from toolkit.optim.foreach import Listwise, Moving, State, those
-from toolkit.optim.parameter_groups import Named, above_zero, groups, hidden_matrix, share
+from toolkit.distributed.fsdp import local_rows, shard_like, to_full
+from toolkit.optim.adam import AdamConfig, build_adam
+from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, state_tensors
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    build_parameter_groups,
+    check_fraction,
+    check_positive,
+    is_hidden_matrix,
+)
 
 
-class Several(Optimizer):
+class ChainedOptimizer(Optimizer):
     """Steps each of its parts; groups and state are theirs, kept in one place."""
 
     def __init__(self, parts: Sequence[Optimizer]) -> None:
@@ -51,57 +57,59 @@ class MuonConfig(AdamConfig):
     """Share of the old mean gradient kept at each update of a matrix, 0 to 1."""
     nesterov: bool = True
     """Look one step of the momentum ahead."""
-    orthogonal_steps: int = 5
+    newton_schulz_steps: int = 5
     """Steps of the iteration that makes the directions of a matrix equally long."""
-    match_adam: bool = True
+    match_adamw_rms: bool = True
     """Make a matrix's step about as long as Adam's, so that its rates fit. If false, the step is
     that of the first publication, whose rates are near 0.02."""
-    rest_lr: float | None = None
+    adamw_lr: float | None = None
     """Peak learning rate of all that is no matrix of a layer. Without it, lr."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("momentum", self.momentum)
-        above_zero("orthogonal_steps", self.orthogonal_steps)
-        if self.rest_lr is not None and self.rest_lr < 0:
-            raise ToolkitError(f"optimizer.rest_lr must not be negative, but is {self.rest_lr}.")
+        check_fraction("momentum", self.momentum)
+        check_positive("newton_schulz_steps", self.newton_schulz_steps)
+        if self.adamw_lr is not None and self.adamw_lr < 0:
+            raise ToolkitError(f"optimizer.adamw_lr must not be negative, but is {self.adamw_lr}.")
 
 
-class Matrices(Listwise):
+class MatrixMuon(ForeachOptimizer):
     """The part of Muon that moves matrices, those of one shape together."""
 
     def __init__(self, parameters: Iterable[dict[str, Any]], c: MuonConfig) -> None:
         super().__init__(parameters, c.lr)
         self.c = c
 
-    def kind(self, p: Tensor) -> Hashable:
+    def batch_key(self, p: Tensor) -> Hashable:
         return tuple(p.shape)
 
-    def begin(self, p: Tensor) -> State:
+    def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p)}
 
-    def move(self, group: dict[str, Any], these: Moving) -> None:
+    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
         """Sharded matrices are gathered, since their directions are those of all rows."""
-        c, mean = self.c, those(these.states, "mean")
-        torch._foreach_lerp_(mean, these.g, 1 - c.momentum)
-        ahead = torch._foreach_lerp(these.g, mean, c.momentum) if c.nesterov else mean
-        gathered = [whole(rows_like(p, x)) for p, x in zip(these.parameters, ahead, strict=True)]
-        steps = orthogonal(torch.stack(gathered), c.orthogonal_steps).unbind()
-        rows, columns = these.parameters[0].shape
-        size = 0.2 * max(rows, columns) ** 0.5 if c.match_adam else max(1, rows / columns) ** 0.5
-        own = [step[own_rows(p)] for p, step in zip(these.parameters, steps, strict=True)]
-        torch._foreach_mul_(these.p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(these.p, own, alpha=-group["lr"] * size)
+        c, mean = self.c, state_tensors(batch.states, "mean")
+        torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
+        ahead = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
+        gathered = [to_full(shard_like(p, x)) for p, x in zip(batch.parameters, ahead, strict=True)]
+        steps = orthogonalize(torch.stack(gathered), c.newton_schulz_steps).unbind()
+        rows, columns = batch.parameters[0].shape
+        size = (
+            0.2 * max(rows, columns) ** 0.5 if c.match_adamw_rms else max(1, rows / columns) ** 0.5
+        )
+        own = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
+        torch._foreach_mul_(batch.p, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(batch.p, own, alpha=-group["lr"] * size)
 
 
-def orthogonal(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
+def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
     """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
 
     In bf16 on a GPU, which is precise enough (Jordan et al. 2024), and in the given format on a
     CPU, where it is not always fast.
     """
     if x.shape[1] > x.shape[2]:
-        return orthogonal(x.mT, steps).mT
+        return orthogonalize(x.mT, steps).mT
     a, b, c = QUINTIC
     y = x.bfloat16() if x.is_cuda else x
     y = y / y.flatten(1).norm(dim=1).clamp_min(TINY)[:, None, None]
@@ -112,7 +120,7 @@ def orthogonal(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
 
 
 @register_optimizer("muon", MuonConfig(lr=1e-3))
-def muon(c: MuonConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def muon(c: MuonConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """m <- mu m + (1 - mu) g; p <- p - lr (s O(m') + decay p), O(U S V^T) = U V^T, for the matrices
     of linear maps in layers (not of those in groups); AdamW for all else (Jordan et al. 2024; Liu
     et al. 2025).
@@ -120,13 +128,15 @@ def muon(c: MuonConfig, named_parameters: Iterable[Named]) -> Optimizer:
     m' = (1 - mu) g + mu m with Nesterov's momentum, else m; s = 0.2 sqrt(max(rows, columns)).
     """
     named = list(named_parameters)
-    slow = c if c.rest_lr is None else replace(c, lr=c.rest_lr)
-    matrices = [g for g in groups(named, c, matrix=hidden_matrix) if g["matrix"]]
-    rest = [g for g in groups(named, slow, matrix=hidden_matrix) if not g["matrix"]]
+    slow = c if c.adamw_lr is None else replace(c, lr=c.adamw_lr)
+    matrices = [g for g in build_parameter_groups(named, c, matrix=is_hidden_matrix) if g["matrix"]]
+    rest = [
+        g for g in build_parameter_groups(named, slow, matrix=is_hidden_matrix) if not g["matrix"]
+    ]
     if not matrices:
         raise ToolkitError(
             "optimizer muon must find matrices of layers, but the architecture has no parameter "
             "of two axes called layers.0...weight and so on. Choose --optimizer adamw."
         )
-    parts: list[Optimizer] = [Matrices(matrices, c)]
-    return Several([*parts, of_kind(torch.optim.AdamW, c, rest)] if rest else parts)
+    parts: list[Optimizer] = [MatrixMuon(matrices, c)]
+    return ChainedOptimizer([*parts, build_adam(torch.optim.AdamW, c, rest)] if rest else parts)

@@ -11,7 +11,7 @@ from torch.nn import Parameter
 
 from toolkit.common.errors import ToolkitError
 
-Named = tuple[str, Parameter]
+NamedParameter = tuple[str, Parameter]
 LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 """The number of the layer that a parameter of one of our encoders belongs to, from 0."""
 
@@ -24,7 +24,7 @@ class OptimizerConfig:
     """Peak learning rate."""
     weight_decay: float = 0.01
     """Decay of weights, per update and unit of learning rate; biases and norms are spared."""
-    layer_rate_decay: float = 1.0
+    layerwise_lr_decay: float = 1.0
     """Factor on the learning rate from each layer to the one below it, above 0 up to 1: heads
     learn at the full rate, the top layer at this share of it, the embeddings slowest."""
 
@@ -33,25 +33,25 @@ class OptimizerConfig:
             value = getattr(self, name)
             if value < 0:
                 raise ToolkitError(f"optimizer.{name} must not be negative, but is {value}.")
-        if not 0 < self.layer_rate_decay <= 1:
+        if not 0 < self.layerwise_lr_decay <= 1:
             raise ToolkitError(
-                f"optimizer.layer_rate_decay must be above 0 and at most 1, but is "
-                f"{self.layer_rate_decay}. 1 gives all layers the same rate."
+                f"optimizer.layerwise_lr_decay must be above 0 and at most 1, but is "
+                f"{self.layerwise_lr_decay}. 1 gives all layers the same rate."
             )
 
 
-def share(name: str, value: float) -> None:
+def check_fraction(name: str, value: float) -> None:
     """Refuse what is no share of an old mean to keep."""
     if not 0 <= value < 1:
         raise ToolkitError(f"optimizer.{name} must be at least 0 and below 1, but is {value}.")
 
 
-def above_zero(name: str, value: float | int) -> None:
+def check_positive(name: str, value: float | int) -> None:
     if value <= 0:
         raise ToolkitError(f"optimizer.{name} must be above 0, but is {value}.")
 
 
-def spared(name: str) -> bool:
+def is_exempt_from_decay(name: str) -> bool:
     """Whether a parameter keeps its size: biases and norms do, every other one decays.
 
     Chang et al. (2021, their code) spare the names with "bias" and "LayerNorm.weight": the tables
@@ -62,7 +62,7 @@ def spared(name: str) -> bool:
     return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
-def hidden_matrix(name: str, p: Parameter) -> bool:
+def is_hidden_matrix(name: str, p: Parameter) -> bool:
     """Whether a parameter is the matrix of a linear map inside a layer.
 
     Embeddings, heads, tables of taps, kernels of convolutions and vectors are none.
@@ -70,7 +70,7 @@ def hidden_matrix(name: str, p: Parameter) -> bool:
     return p.dim() == 2 and name.endswith(".weight") and LAYER.search(name) is not None
 
 
-def rate_factors(names: Sequence[str], decay: float) -> list[float]:
+def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
 
     The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
@@ -84,7 +84,7 @@ def rate_factors(names: Sequence[str], decay: float) -> list[float]:
     places = [place for place, found in enumerate(inside) if found]
     if not places:
         raise ToolkitError(
-            "optimizer.layer_rate_decay must find layers, but no parameter of the encoder is "
+            "optimizer.layerwise_lr_decay must find layers, but no parameter of the encoder is "
             "called layers.0 and so on. Leave it out, or name the architecture's list of layers so."
         )
     layers = 1 + max(int(found[1]) for found in inside if found)
@@ -93,23 +93,26 @@ def rate_factors(names: Sequence[str], decay: float) -> list[float]:
         if found := inside[place]:
             return decay ** (layers - int(found[1]))
         below = place < places[0] or ".embeddings." in names[place]
-        own = names[place].startswith("encoder.") and ".own_scores." not in names[place]
+        own = (
+            names[place].startswith("encoder.")
+            and ".separate_output_embedding." not in names[place]
+        )
         return decay ** (layers + 1) if below and own else 1.0
 
     return [factor(place) for place in range(len(names))]
 
 
-def groups(
-    parameters: Iterable[Named],
+def build_parameter_groups(
+    parameters: Iterable[NamedParameter],
     c: OptimizerConfig,
     matrix: Callable[[str, Parameter], bool] = lambda name, p: False,
 ) -> list[dict[str, Any]]:
     """Parameter groups for an optimizer: by decay, by rate and, where asked for, by `matrix`."""
     named = [(name, p) for name, p in parameters if p.requires_grad]
-    factors = rate_factors([name for name, _ in named], c.layer_rate_decay)
+    factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
     found: dict[tuple[bool, bool, float], dict[str, Any]] = {}
     for (name, p), factor in zip(named, factors, strict=True):
-        kind = matrix(name, p), spared(name), factor
+        kind = matrix(name, p), is_exempt_from_decay(name), factor
         group = {
             "params": [],
             "lr": c.lr * factor,

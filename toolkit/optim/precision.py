@@ -20,12 +20,12 @@ def bf16_is_fast(device: torch.device) -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def asked_for(c: TrainingConfig) -> str:
+def requested_precision(c: TrainingConfig) -> str:
     """--precision, or what --fp16 and --bf16 are short for."""
     return "fp16" if c.fp16 else "bf16" if c.bf16 else c.precision
 
 
-def resolve(asked: str, device: torch.device) -> str:
+def resolve_precision(asked: str, device: torch.device) -> str:
     """What auto, fp32, bf16 or fp16 means on this device."""
     if asked == "auto":
         return "bf16" if bf16_is_fast(device) else "fp32"

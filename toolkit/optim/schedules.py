@@ -2,8 +2,8 @@
 
 `plateau` alone hears of validations too, and remembers them.
 
-A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the factor
-of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
+A schedule is registered as `build(config, count_total_updates) -> Schedule`; `schedule(n)` is the
+factor of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Schedule = Callable[[int], float]
 
 
 @runtime_checkable
-class Judging(Protocol):
+class MetricSchedule(Protocol):
     """A schedule that hears of validations: lower values are better ones."""
 
     def __call__(self, update: int) -> float: ...
-    def judge(self, value: float, update: int) -> None: ...
+    def on_validation(self, value: float, update: int) -> None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
 
@@ -33,7 +33,7 @@ class Judging(Protocol):
 class WarmupConfig:
     warmup_updates: int = 0
     """Updates over which the learning rate rises linearly to its peak."""
-    warmup_share: float = 0.0
+    warmup_fraction: float = 0.0
     """The same as a share of the run's updates, 0 to 1, in place of warmup_updates."""
 
     def __post_init__(self) -> None:
@@ -41,17 +41,18 @@ class WarmupConfig:
             raise ToolkitError(
                 f"lr_scheduler.warmup_updates must not be negative, but is {self.warmup_updates}."
             )
-        between("warmup_share", self.warmup_share)
-        if self.warmup_share and self.warmup_updates != type(self).warmup_updates:
+        check_fraction("warmup_fraction", self.warmup_fraction)
+        if self.warmup_fraction and self.warmup_updates != type(self).warmup_updates:
             raise ToolkitError(
-                f"lr_scheduler.warmup_updates must be left out where warmup_share is given, but is "
-                f"{self.warmup_updates} beside {self.warmup_share}. Give one."
+                "lr_scheduler.warmup_updates must be left out where warmup_fraction is given, but "
+                "is "
+                f"{self.warmup_updates} beside {self.warmup_fraction}. Give one."
             )
 
     def warmup(self, total_updates: int) -> int:
         """The updates over which the rate rises."""
-        share = round(self.warmup_share * total_updates)
-        return share if self.warmup_share else self.warmup_updates
+        share = round(self.warmup_fraction * total_updates)
+        return share if self.warmup_fraction else self.warmup_updates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +62,10 @@ class DecayConfig(WarmupConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        between("end_rate", self.end_rate)
+        check_fraction("end_rate", self.end_rate)
 
 
-def between(name: str, value: float) -> None:
+def check_fraction(name: str, value: float) -> None:
     if not 0 <= value <= 1:
         raise ToolkitError(f"lr_scheduler.{name} must lie between 0 and 1, but is {value}.")
 
@@ -156,23 +157,23 @@ SHAPES = ("linear", "sqrt")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StableConfig(DecayConfig):
-    decay_share: float = 0.1
+class WsdConfig(DecayConfig):
+    decay_fraction: float = 0.1
     """Last share of the run, in which the rate falls, 0 to 1."""
     shape: str = "sqrt"
     """How it falls: linear, a straight line; sqrt, as 1 - sqrt of the share that is over."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        between("decay_share", self.decay_share)
+        check_fraction("decay_fraction", self.decay_fraction)
         if self.shape not in SHAPES:
             raise ToolkitError(
                 f"lr_scheduler.shape must be {' or '.join(SHAPES)}, but is {self.shape!r}."
             )
 
 
-@register_lr_scheduler("wsd", StableConfig())
-def wsd(c: StableConfig, total_updates: int) -> Schedule:
+@register_lr_scheduler("wsd", WsdConfig())
+def wsd(c: WsdConfig, total_updates: int) -> Schedule:
     """n / w up to update w, 1, then end + (1 - end) (1 - x) or (1 - sqrt(x)) over the last d
     updates, x = (n - 1 - (total - d)) / d (Hu et al. 2024, section 4; Hagele et al. 2024, eq. 1).
 
@@ -180,7 +181,7 @@ def wsd(c: StableConfig, total_updates: int) -> Schedule:
     checkpoint before the decay.
     """
     w, total = c.warmup(total_updates), total_updates
-    d = round(c.decay_share * total)
+    d = round(c.decay_fraction * total)
 
     def factor(n: int) -> float:
         if n <= w:
@@ -211,7 +212,7 @@ class TriStageConfig:
                 f"lr_scheduler.phase_ratio must be three shares that add up to 1, but is "
                 f"{','.join(f'{ratio:g}' for ratio in self.phase_ratio)}."
             )
-        between("start_rate", self.start_rate)
+        check_fraction("start_rate", self.start_rate)
         if not 0 < self.end_rate <= 1:
             raise ToolkitError(
                 f"lr_scheduler.end_rate must be above 0 and at most 1, but is {self.end_rate}."

@@ -11,7 +11,13 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
-from toolkit.optim.parameter_groups import Named, OptimizerConfig, above_zero, groups, share
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    OptimizerConfig,
+    build_parameter_groups,
+    check_fraction,
+    check_positive,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +29,7 @@ class SgdConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("momentum", self.momentum)
+        check_fraction("momentum", self.momentum)
         if self.nesterov and not self.momentum:
             raise ToolkitError(
                 "optimizer.momentum must be above 0 where optimizer.nesterov is set, but is 0. "
@@ -32,7 +38,7 @@ class SgdConfig(OptimizerConfig):
 
 
 @register_optimizer("sgd", SgdConfig(lr=0.1, weight_decay=0.0))
-def sgd(c: SgdConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """b <- mu b + g; p <- p - lr b, or p - lr (g + mu b) with Nesterov's momentum.
 
     As Sutskever et al. (2013, eq. 1 to 4), with the rate outside of b. Decay is added to g.
@@ -41,7 +47,7 @@ def sgd(c: SgdConfig, named_parameters: Iterable[Named]) -> Optimizer:
     """
     named = list(named_parameters)
     optimizer = torch.optim.SGD(
-        groups(named, c),
+        build_parameter_groups(named, c),
         lr=c.lr,
         momentum=c.momentum,
         nesterov=c.nesterov,
@@ -66,19 +72,19 @@ class RmspropConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        above_zero("eps", self.eps)
-        share("alpha", self.alpha)
-        share("momentum", self.momentum)
+        check_positive("eps", self.eps)
+        check_fraction("alpha", self.alpha)
+        check_fraction("momentum", self.momentum)
 
 
 @register_optimizer("rmsprop", RmspropConfig(lr=1e-3, weight_decay=0.0))
-def rmsprop(c: RmspropConfig, named_parameters: Iterable[Named]) -> Optimizer:
+def rmsprop(c: RmspropConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """v <- a v + (1 - a) g^2; p <- p - lr g / (sqrt(v) + eps) (Tieleman & Hinton 2012).
 
     Decay is added to g. Centred, v is less the square of the running mean of g (Graves 2013).
     """
     return torch.optim.RMSprop(
-        groups(named_parameters, c),
+        build_parameter_groups(named_parameters, c),
         lr=c.lr,
         alpha=c.alpha,
         eps=c.eps,

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
-from toolkit.distributed.fsdp import norm as total_norm
+from toolkit.distributed.fsdp import total_norm as total_norm
 
 
 class Update(NamedTuple):
@@ -24,17 +24,17 @@ class Update(NamedTuple):
     """1 where it was not finite, or was refused, and nothing was changed, else 0."""
 
 
-def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
+def collect_gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
-def update(
+def clip_and_step(
     optimizer: Optimizer,
     parameters: Sequence[Tensor],
     *,
     clip_norm: float,
     loss_scale: Float[Tensor, ""] | None = None,
-    refuse: Callable[[Float[Tensor, ""]], Float[Tensor, ""]] | None = None,
+    should_skip: Callable[[Float[Tensor, ""]], Float[Tensor, ""]] | None = None,
 ) -> Update:
     """Step with g / max(1, |g| / clip_norm), or not at all where |g| is not finite.
 
@@ -42,17 +42,17 @@ def update(
     `refuse` is given |g|; where it answers 1 there is no step either.
     """
     scale = 1.0 if loss_scale is None else loss_scale
-    norm = total_norm(gradients(parameters)).to(parameters[0].device) / scale
+    norm = total_norm(collect_gradients(parameters)).to(parameters[0].device) / scale
     skipped = norm.isfinite().logical_not().float()
-    if refuse:
-        skipped = torch.maximum(skipped, refuse(norm))
+    if should_skip:
+        skipped = torch.maximum(skipped, should_skip(norm))
     clipped = norm.gt(clip_norm).float() if clip_norm else torch.zeros_like(norm)
     divisor = scale * torch.where(clipped.bool(), norm / (clip_norm or 1.0), 1.0)
-    step(optimizer, parameters, divisor, skipped)
+    step_unless_skipped(optimizer, parameters, divisor, skipped)
     return Update(norm, clipped, skipped)
 
 
-def step(
+def step_unless_skipped(
     optimizer: Optimizer,
     parameters: Sequence[Tensor],
     divisor: Float[Tensor, ""],
@@ -65,6 +65,6 @@ def step(
         optimizer.step()
         for name in fused:
             delattr(optimizer, name)
-    elif not skipped and (found := gradients(parameters)):
+    elif not skipped and (found := collect_gradients(parameters)):
         torch._foreach_div_(found, divisor)
         optimizer.step()

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.console import Console as Terminal
 
-from toolkit.reporting.event_log import Value, Values
-from toolkit.reporting.progress import Work, bar_of, clock
+from toolkit.reporting.event_log import EventValue, EventValues
+from toolkit.reporting.progress import Work, create_bar, format_duration
 
 FORMATS = {  # name -> how it is shown; the rest is left to the files
     "loss": "loss {:.3f}",
@@ -35,11 +35,11 @@ WIDTHS = {  # of a line's columns, so that they stand below each other
     "tokens_per_second": 18,
     "updates_per_second": 14,
 }
-ON_BAR = ("loss", "tokens_per_second", "updates_per_second")
+BAR_METRICS = ("loss", "tokens_per_second", "updates_per_second")
 LINE_SECONDS = 60.0  # between lines of what training waits for, in a log
 
 
-class Console:
+class TrainingConsole:
     """Loss, rate and time left of training, and a line for every validation and checkpoint.
 
     `advance` moves the bar between reports; it needs no figures and so waits for no device.
@@ -57,7 +57,7 @@ class Console:
             stderr=True, force_terminal=True if progress == "bar" else None
         )
         draws = progress == "bar" or (progress == "auto" and self.terminal.is_terminal)
-        self.bar = bar_of(self.terminal) if draws else None
+        self.bar = create_bar(self.terminal) if draws else None
         if self.bar:
             self.shown, self.text = self.bar.add_task("", total=total_updates, text=""), ""
             self.bar.start()
@@ -80,22 +80,24 @@ class Console:
             line_seconds=LINE_SECONDS,
         )
 
-    def write(self, event: str, values: Values) -> None:
+    def write(self, event: str, values: EventValues) -> None:
         if event == "train" and self.bar:
-            shown = [FORMATS[name].format(v) for name, v in figures(values) if name in ON_BAR]
+            shown = [
+                FORMATS[name].format(v) for name, v in shown_metrics(values) if name in BAR_METRICS
+            ]
             self.text = "  ".join([*shown, self.time_left(values)])
             self.bar.update(self.shown, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
         elif event != "end":
             self.terminal.print(
-                self.line(event, values), markup=False, highlight=False, soft_wrap=True
+                self.format_line(event, values), markup=False, highlight=False, soft_wrap=True
             )
 
     def close(self) -> None:
         if self.bar:
             self.bar.stop()
 
-    def line(self, event: str, values: Values) -> str:
+    def format_line(self, event: str, values: EventValues) -> str:
         """`train  update   100/1000  epoch   1  loss 5.321  ...`"""
         width = len(str(self.total or 99999))
         of = f"/{self.total}" if self.total else ""
@@ -103,28 +105,28 @@ class Console:
         if "epoch" in values:
             parts.append(f"epoch {values['epoch']:>3}")
         parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
-        parts += of_objectives(values)
-        parts += [FORMATS[name].format(v).ljust(WIDTHS[name]) for name, v in figures(values)]
+        parts += format_objectives(values)
+        parts += [FORMATS[name].format(v).ljust(WIDTHS[name]) for name, v in shown_metrics(values)]
         if event == "train":
             parts.append(self.time_left(values))
         return "  ".join(parts).rstrip()
 
-    def time_left(self, values: Values) -> str:
+    def time_left(self, values: EventValues) -> str:
         """Updates still to come, at the rate of the latest report."""
         rate, update = values.get("updates_per_second"), values.get("update")
         if not self.total or not isinstance(update, int) or not isinstance(rate, int | float):
             return ""
-        return f"{clock(max(self.total - update, 0) / rate)} left" if rate > 0 else ""
+        return f"{format_duration(max(self.total - update, 0) / rate)} left" if rate > 0 else ""
 
 
-def figures(values: Values) -> Iterator[tuple[str, Value]]:
+def shown_metrics(values: EventValues) -> Iterator[tuple[str, EventValue]]:
     """The numbers that are shown, in the order of FORMATS."""
     for name in FORMATS:
         if isinstance(values.get(name), int | float):
             yield name, values[name]
 
 
-def of_objectives(values: Values) -> list[str]:
+def format_objectives(values: EventValues) -> list[str]:
     """Losses and accuracies of a task with several objectives: `mlm 5.474  mpm accuracy 0.165`."""
     losses = [name for name in values if name.endswith("_loss")]
     accuracies = [name for name in values if name.endswith("_accuracy")]

@@ -11,13 +11,13 @@ from typing import Any
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 
-Value = float | int | str | None
-Values = Mapping[str, Value]
+EventValue = float | int | str | None
+EventValues = Mapping[str, EventValue]
 """The figures of one event: numbers, and where they belong (subset, path) as text."""
 Record = dict[str, Any]
 
 
-def scalars(event: str, values: Values) -> dict[str, float]:
+def to_scalars(event: str, values: EventValues) -> dict[str, float]:
     """Numbers by the names of dashboards: train/loss, valid/loss, valid/test/loss for a subset."""
     subset = values.get("subset")
     prefix = event if subset in (None, "valid") else f"{event}/{subset}"
@@ -35,17 +35,17 @@ def read_records(path: Path) -> list[Record]:
             f"Check the path."
         ) from error
     torn = lines.pop()  # what follows the last line feed: nothing, or half a record
-    found = [parse(line) for line in lines]
+    found = [parse_record(line) for line in lines]
     if None in found:
         broken = found.index(None)
         raise ToolkitError(
             f"{path} must hold one JSON object a line, but line {broken + 1} is "
             f"{lines[broken][:40]!r}. Remove that line."
         )
-    return [record for record in (*found, parse(torn)) if record is not None]
+    return [record for record in (*found, parse_record(torn)) if record is not None]
 
 
-def parse(line: str) -> Record | None:
+def parse_record(line: str) -> Record | None:
     """The line's record; None where it is none, or only the beginning of one."""
     try:
         record = json_files.loads(line)
@@ -54,7 +54,7 @@ def parse(line: str) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-def write_records(path: Path, records: Iterable[Values]) -> None:
+def write_records(path: Path, records: Iterable[EventValues]) -> None:
     """Replace the log; a reader sees the old one or the new one, never half."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text("".join(json_files.dumps(r) + "\n" for r in records), encoding="utf-8")

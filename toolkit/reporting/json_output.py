@@ -15,7 +15,7 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 
 STDOUT = "-"
-OURS = re.compile(rb'\{"event": "\w+"(?!, "update": )')
+OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """How a file of figures begins. A run's log begins with an update, and cannot be made again."""
 
 
@@ -32,16 +32,16 @@ class Output:
         if target == STDOUT:
             self.file = sys.stdout
         elif target is not None:
-            self.file = opened(target)
+            self.file = open_json_file(target)
 
     @property
-    def people(self) -> Any:
+    def text_stream(self) -> Any:
         """The stream of text that people read."""
         return sys.stderr if self.target == STDOUT else sys.stdout
 
     @property
-    def terminal(self) -> Terminal:
-        return Terminal(file=self.people)
+    def console(self) -> Terminal:
+        return Terminal(file=self.text_stream)
 
     def write(self, event: str, values: Mapping[str, Any]) -> None:
         """One line, an object whose `event` says what it tells of; numbers in full precision."""
@@ -62,10 +62,10 @@ class Output:
             self.file.close()
 
 
-def opened(target: str) -> Any:
+def open_json_file(target: str) -> Any:
     """The file, emptied; but never one that is no such file, as a text named by mistake."""
     try:
-        if Path(target).is_file() and not is_ours(Path(target)):
+        if Path(target).is_file() and not is_command_output(Path(target)):
             raise ToolkitError(
                 f"--json must be a new file or one of figures, but {target} holds something else, "
                 f"which would be lost. Choose another name."
@@ -78,8 +78,8 @@ def opened(target: str) -> Any:
         ) from error
 
 
-def is_ours(path: Path) -> bool:
+def is_command_output(path: Path) -> bool:
     """Whether there is nothing in it, or lines that an Output wrote."""
     with path.open("rb") as file:
         begin = file.read(100)
-    return not begin or OURS.match(begin) is not None
+    return not begin or OUTPUT_START.match(begin) is not None

@@ -38,7 +38,7 @@ class Work:
         self.told = self.begun
         self.beside = beside
         draws = draws and self.terminal.is_terminal and not quiet
-        self.bar = beside or (bar_of(self.terminal) if draws else None)
+        self.bar = beside or (create_bar(self.terminal) if draws else None)
 
     def __enter__(self) -> Work:
         if self.bar:
@@ -67,7 +67,7 @@ class Work:
         if self.done:
             parts.append(f"{rate:,.0f} a second")
             if self.total is not None:
-                parts.append(f"{clock(max(self.total - self.done, 0) / rate)} left")
+                parts.append(f"{format_duration(max(self.total - self.done, 0) / rate)} left")
         return ", ".join(parts)
 
     def __exit__(
@@ -82,14 +82,14 @@ class Work:
             self.bar.stop()
 
 
-def bar_of(terminal: Terminal) -> Progress:
+def create_bar(terminal: Terminal) -> Progress:
     """A description, a bar as wide as there is room, a text; gone when it stops."""
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[text]}")
     bar = BarColumn(bar_width=None)
     return Progress(texts[0], bar, texts[1], console=terminal, transient=True)
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Hours, minutes and seconds: 1:02:03, or 2:03 below an hour."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)

@@ -12,123 +12,126 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.event_log import Record, read_records
 
-LOG, RESULT = "metrics.jsonl", "result.json"
-OPTIONS = "options.yaml"  # of a run in a sweep; JSON, which is YAML too
-UNIMPORTANT = ("checkpoint.", "logging.", "data.num_workers")
+METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"
+OPTIONS_FILE = "options.yaml"  # of a run in a sweep; JSON, which is YAML too
+IRRELEVANT_OPTIONS = ("checkpoint.", "logging.", "data.num_workers")
 """Options, or beginnings of them, that do not change what a run comes to."""
 
 
 @dataclass(frozen=True)
-class Run:
+class LoggedRun:
     folder: Path
     records: Sequence[Record]
     options: Mapping[str, Any]
     """Path of an option -> value, those left out that runs of one configuration may differ in."""
 
 
-def read_runs(folders: Iterable[str | Path]) -> list[Run]:
+def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
     """Those in these folders, and in the folders in those that are no runs; each once."""
-    found: dict[Path, Run] = {}
+    found: dict[Path, LoggedRun] = {}
     for folder in map(Path, folders):
         inside = (
-            [folder] if (folder / LOG).exists() else [p.parent for p in folder.glob(f"*/{LOG}")]
+            [folder]
+            if (folder / METRICS_FILE).exists()
+            else [p.parent for p in folder.glob(f"*/{METRICS_FILE}")]
         )
         if not inside:
             raise ToolkitError(
-                f"a run must be a folder that holds {LOG}, or holds such folders, but {folder} "
+                f"a run must be a folder that holds {METRICS_FILE}, or holds such folders, but "
+                f"{folder} "
                 f"{'does not' if folder.exists() else 'does not exist'}. Give its --save-dir."
             )
         found |= {path.resolve(): read_run(path) for path in sorted(inside)}
     return list(found.values())
 
 
-def read_run(folder: Path) -> Run:
-    records = read_records(folder / LOG)
-    return Run(folder, records, options_of(folder))
+def read_run(folder: Path) -> LoggedRun:
+    records = read_records(folder / METRICS_FILE)
+    return LoggedRun(folder, records, read_options(folder))
 
 
-def options_of(folder: Path) -> dict[str, Any]:
+def read_options(folder: Path) -> dict[str, Any]:
     """From its result or, of a sweep's run without one, its options; else from its path."""
-    for name in (RESULT, OPTIONS):
+    for name in (RESULT_FILE, OPTIONS_FILE):
         try:
             saved = json_files.loads((folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        options = important(saved.get("config", saved))
+        options = relevant_options(saved.get("config", saved))
         return {key: value for key, value in options.items() if key != "training.seed"}
-    return {"run": str(folder.parent / seedless(folder))}
+    return {"run": str(folder.parent / name_without_seed(folder))}
 
 
-def seedless(folder: Path) -> str:
+def name_without_seed(folder: Path) -> str:
     """The folder's name; empty where it tells nothing but a seed."""
     return re.sub(r",?seed=\d+", "", folder.name)
 
 
-def important(config: Mapping[str, Any]) -> dict[str, Any]:
+def relevant_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Path of an option -> value, for all that change what a run comes to."""
     return {
         path: value
-        for path, value in flat(config)
-        if path == "checkpoint.finetune_from" or not path.startswith(UNIMPORTANT)
+        for path, value in flatten(config)
+        if path == "checkpoint.finetune_from" or not path.startswith(IRRELEVANT_OPTIONS)
     }
 
 
-def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+def flatten(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
     """{a: {b: 1}} -> a.b, 1."""
     if not isinstance(value, Mapping):
         yield path, value
         return
     for key, part in value.items():
-        yield from flat(part, f"{path}.{key}" if path else str(key))
+        yield from flatten(part, f"{path}.{key}" if path else str(key))
 
 
-def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
     """Runs of equal configuration together, named by the options in which the groups differ, or by
     their folders where these do not tell; in the order of their numbers, else as the runs come.
     """
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[LoggedRun]] = {}
     for run in runs:
         groups.setdefault(json_files.dumps(sorted(run.options.items())), []).append(run)
     firsts = [group[0].options for group in groups.values()]
     keys = dict.fromkeys(key for options in firsts for key in options)
-    differing = [k for k in keys if values(firsts, k) > 1]
+    differing = [k for k in keys if count_distinct(firsts, k) > 1]
     for name in [k for k in differing if k.endswith(".name")]:
         if name in differing:  # two parts may imply each other
-            differing = [k for k in differing if k == name or not implied(firsts, k, name)]
-    ordered = sorted(groups.values(), key=lambda group: numbers(group[0], differing))
-    names = [label(group[0], differing) for group in ordered]
+            differing = [k for k in differing if k == name or not is_implied(firsts, k, name)]
+    ordered = sorted(groups.values(), key=lambda group: numeric_key(group[0], differing))
+    names = [describe_group(group[0], differing) for group in ordered]
     if len(set(names)) < len(names):
         names = short_names([str(group[0].folder) for group in ordered])
     return dict(zip(names, ordered, strict=True))
 
 
-def values(options: Sequence[Mapping[str, Any]], *keys: str) -> int:
+def count_distinct(options: Sequence[Mapping[str, Any]], *keys: str) -> int:
     """How many different ones there are of these keys together."""
     return len({json_files.dumps([it.get(key) for key in keys]) for it in options})
 
 
-def implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> bool:
+def is_implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> bool:
     """Whether who knows the name of a part knows the value of `key` too."""
-    return values(options, name, key) == values(options, name)
+    return count_distinct(options, name, key) == count_distinct(options, name)
 
 
-def numbers(run: Run, keys: Sequence[str]) -> list[float]:
-    """Its numbers among these options, by which configurations come in their order."""
+def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
+    """Its numbers kind these options, by which configurations come in their order."""
     found = [run.options.get(key) for key in keys]
     return [
         float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in found
     ]
 
 
-def label(run: Run, differing: Sequence[str]) -> str:
+def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:
     """`fixed=true, dynamic=false`; the folder's name where there is one configuration alone."""
     told = [k for k in differing if k in run.options and k != "run"]
     parts = [(k.rpartition(".")[2], run.options[k]) for k in told]
-    text = ", ".join(v if k == "name" else f"{k}={shown(v)}" for k, v in parts)
-    return text or seedless(run.folder) or run.folder.parent.name
+    text = ", ".join(v if k == "name" else f"{k}={format_value(v)}" for k, v in parts)
+    return text or name_without_seed(run.folder) or run.folder.parent.name
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

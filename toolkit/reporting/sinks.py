@@ -14,29 +14,29 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.console import Console as Console
-from toolkit.reporting.event_log import Record, Values, read_records, scalars, write_records
-from toolkit.reporting.runs import LOG
+from toolkit.reporting.console import TrainingConsole as TrainingConsole
+from toolkit.reporting.event_log import EventValues, Record, read_records, to_scalars, write_records
+from toolkit.reporting.runs import METRICS_FILE
 
 log = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class Sink(Protocol):
-    def write(self, event: str, values: Values) -> None:
+    def write(self, event: str, values: EventValues) -> None:
         """Report the figures of one event: train, valid, save or end."""
         ...
 
     def close(self) -> None: ...
 
 
-class Sinks:
+class MultiSink:
     """Several sinks as one."""
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self.sinks = list(sinks)
 
-    def write(self, event: str, values: Values) -> None:
+    def write(self, event: str, values: EventValues) -> None:
         for sink in self.sinks:
             sink.write(event, values)
 
@@ -45,11 +45,11 @@ class Sinks:
             sink.close()
 
 
-class JsonLines:
+class JsonLinesSink:
     """One JSON object a line, each on disk before the next update; NaN is the string "NaN"."""
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
-        self.path, self.waiting, self.told = path, b"", False
+        self.path, self.pending, self.warned = path, b"", False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -61,18 +61,18 @@ class JsonLines:
                 f"{path} must be writable, but {error.strerror}. Choose another --save-dir."
             ) from error
 
-    def write(self, event: str, values: Values) -> None:
-        self.waiting += json_files.dumps({"event": event, **values}).encode() + b"\n"
+    def write(self, event: str, values: EventValues) -> None:
+        self.pending += json_files.dumps({"event": event, **values}).encode() + b"\n"
         self.flush()
 
     def flush(self) -> None:
         """Write what waits; where the disk is full it waits in memory, and training goes on."""
-        told, self.told = self.told, False
+        told, self.warned = self.warned, False
         try:
-            while self.waiting:
-                self.waiting = self.waiting[self.file.write(self.waiting) :]
+            while self.pending:
+                self.pending = self.pending[self.file.write(self.pending) :]
         except OSError as error:
-            self.told = True
+            self.warned = True
             if not told:
                 log.warning("%s cannot be written (%s); its records wait.", self.path, error)
 
@@ -82,7 +82,7 @@ class JsonLines:
             self.file.close()
 
 
-class TensorBoard:
+class TensorBoardSink:
     """Numbers as scalars: train/loss, valid/loss, and valid/test/loss for a further subset."""
 
     def __init__(self, folder: Path | str, *, resumed_at: int = 0) -> None:
@@ -96,10 +96,10 @@ class TensorBoard:
                 f"Choose another folder."
             ) from error
 
-    def write(self, event: str, values: Values) -> None:
+    def write(self, event: str, values: EventValues) -> None:
         if event not in ("train", "valid"):
             return
-        for name, value in scalars(event, values).items():
+        for name, value in to_scalars(event, values).items():
             self.writer.add_scalar(name, value, values.get("update"))
         self.writer.flush()
 
@@ -107,10 +107,10 @@ class TensorBoard:
         self.writer.close()
 
 
-IDENTITY = "wandb.json"  # in the save folder: which run there its figures go to
+RUN_ID_FILE = "wandb.json"  # in the save folder: which run there its figures go to
 
 
-class WeightsAndBiases:
+class WandbSink:
     """Numbers as train/loss, valid/loss, ... over `update`.
 
     A run that goes on from a checkpoint goes on there too. W&B forgets nothing, so what the log
@@ -120,17 +120,17 @@ class WeightsAndBiases:
     def __init__(
         self, project: str, folder: Path, options: Mapping[str, Any], *, resumed_at: int = 0
     ) -> None:
-        before = identity(folder, project) if resumed_at else None
-        self.sent = reported(folder / LOG, after=resumed_at) if before else set()
-        self.run = started(project, folder, options, before)
+        before = read_run_id(folder, project) if resumed_at else None
+        self.sent = read_reported(folder / METRICS_FILE, after=resumed_at) if before else set()
+        self.run = start_wandb_run(project, folder, options, before)
         self.run.define_metric("update")
         self.run.define_metric("*", step_metric="update")
-        remember(folder, project, self.run.id)
+        save_run_id(folder, project, self.run.id)
 
-    def write(self, event: str, values: Values) -> None:
-        if event not in ("train", "valid") or place(event, values) in self.sent:
+    def write(self, event: str, values: EventValues) -> None:
+        if event not in ("train", "valid") or event_key(event, values) in self.sent:
             return
-        self.run.log({"update": values.get("update"), **scalars(event, values)})
+        self.run.log({"update": values.get("update"), **to_scalars(event, values)})
 
     def close(self) -> None:
         if self.run is not None:
@@ -138,7 +138,9 @@ class WeightsAndBiases:
         self.run = None
 
 
-def started(project: str, folder: Path, options: Mapping[str, Any], before: str | None) -> Any:
+def start_wandb_run(
+    project: str, folder: Path, options: Mapping[str, Any], before: str | None
+) -> Any:
     """The run there, new or the one with this id."""
     try:
         import wandb
@@ -164,31 +166,31 @@ def started(project: str, folder: Path, options: Mapping[str, Any], before: str 
         ) from error
 
 
-def identity(folder: Path, project: str) -> str | None:
+def read_run_id(folder: Path, project: str) -> str | None:
     """The id under which the save folder's run was reported, if to the same project."""
     try:
-        found = json.loads((folder / IDENTITY).read_text(encoding="utf-8"))
+        found = json.loads((folder / RUN_ID_FILE).read_text(encoding="utf-8"))
         return str(found["run"]) if found["project"] == project else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remember(folder: Path, project: str, run: str) -> None:
+def save_run_id(folder: Path, project: str, run: str) -> None:
     try:
         text = json.dumps({"project": project, "run": run}) + "\n"
-        (folder / IDENTITY).write_text(text, encoding="utf-8")
+        (folder / RUN_ID_FILE).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
-            f"{folder / IDENTITY} must be writable, but is not: {error.strerror}. "
+            f"{folder / RUN_ID_FILE} must be writable, but is not: {error.strerror}. "
             f"Choose another --save-dir."
         ) from error
 
 
-def reported(log: Path, *, after: int) -> set[tuple[str, Any, Any]]:
+def read_reported(log: Path, *, after: int) -> set[tuple[str, Any, Any]]:
     """What the earlier run reported of later updates."""
     records: list[Record] = read_records(log) if log.exists() else []
-    return {place(r.get("event"), r) for r in records if r.get("update", 0) > after}
+    return {event_key(r.get("event"), r) for r in records if r.get("update", 0) > after}
 
 
-def place(event: Any, values: Values) -> tuple[str, Any, Any]:
+def event_key(event: Any, values: EventValues) -> tuple[str, Any, Any]:
     return str(event), values.get("subset"), values.get("update")

@@ -15,7 +15,7 @@ from rich.text import Text
 from toolkit.common import json_files
 
 Cell = str | int | float | None
-LATEX = {
+LATEX_ESCAPES = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -30,30 +30,30 @@ class Table:
     best: int | None = None
     """Row to mark: with a star on the terminal, in bold in Markdown and LaTeX."""
     caption: str = ""
-    together: Sequence[str] = ()
+    shared_precision: Sequence[str] = ()
     """Columns of one quantity, shown with equal decimals."""
-    numbers: Sequence[str] = ()
+    right_align: Sequence[str] = ()
     """Columns whose cells are text that stands for numbers, such as 1,200 and 3.4%."""
 
     def text(self) -> str:
         """Aligned columns, as for a log file."""
-        lines = [list(self.columns), *self.shown(lambda cell: cell + " *")]
+        lines = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        aligned = ["  ".join(self.aligned(line, widths)).rstrip() for line in lines]
+        aligned = ["  ".join(self.align_cells(line, widths)).rstrip() for line in lines]
         return "\n".join([*([self.caption] if self.caption else []), *aligned]) + "\n"
 
     def markdown(self) -> str:
         """A pipe table; the caption goes above it."""
-        heads = " | ".join(map(pipes, self.columns))
+        heads = " | ".join(map(escape_pipes, self.columns))
         rules = " | ".join("---:" if number else "---" for number in self.numeric)
-        rows = self.shown(lambda cell: f"**{cell}**", pipes)
+        rows = self.format_rows(lambda cell: f"**{cell}**", escape_pipes)
         table = "".join(f"| {line} |\n" for line in (heads, rules, *map(" | ".join, rows)))
         return f"{self.caption}\n\n{table}" if self.caption else table
 
     def latex(self) -> str:
         r"""A tabular for \usepackage{booktabs}; the caption becomes a comment."""
-        heads = " & ".join(map(escaped, self.columns))
-        rows = self.shown(lambda cell: f"\\textbf{{{cell}}}", escaped)
+        heads = " & ".join(map(escape_latex, self.columns))
+        rows = self.format_rows(lambda cell: f"\\textbf{{{cell}}}", escape_latex)
         caption = [f"% {self.caption}"] if self.caption else []
         lines = [
             *caption,
@@ -84,7 +84,7 @@ class Table:
         drawing = Drawing(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
         for name, number in zip(self.columns, self.numeric, strict=True):
             drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
-        for index, row in enumerate(self.shown(lambda cell: cell + " *")):
+        for index, row in enumerate(self.format_rows(lambda cell: cell + " *")):
             drawing.add_row(*map(Text, row), style="bold" if index == self.best else "")
         terminal.print(drawing)
 
@@ -92,7 +92,7 @@ class Table:
     def numeric(self) -> list[bool]:
         """Per column, whether its cells are numbers (or missing ones)."""
         return [
-            name in self.numbers
+            name in self.right_align
             or (
                 any(isinstance(row[i], int | float) for row in self.rows)
                 and not any(isinstance(row[i], str) for row in self.rows)
@@ -100,12 +100,12 @@ class Table:
             for i, name in enumerate(self.columns)
         ]
 
-    def shown(
+    def format_rows(
         self, mark: Callable[[str], str], clean: Callable[[str], str] = str
     ) -> list[list[str]]:
         """The rows as text, `mark` applied to the best row: to its first cell."""
         columns = [
-            column_text([row[i] for row in self.rows], self.decimals(i))
+            format_column([row[i] for row in self.rows], self.decimals(i))
             for i in range(len(self.columns))
         ]
         rows = [[clean(cell) for cell in row] for row in zip(*columns, strict=True)]
@@ -114,31 +114,31 @@ class Table:
         return rows
 
     def decimals(self, column: int) -> int:
-        """Five significant digits of the largest number, among the columns shown together."""
-        alike = [i for i, name in enumerate(self.columns) if name in self.together]
+        """Five significant digits of the largest number, kind the columns shown together."""
+        alike = [i for i, name in enumerate(self.columns) if name in self.shared_precision]
         cells = [row[i] for row in self.rows for i in (alike if column in alike else [column])]
         sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
         return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
 
-    def aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    def align_cells(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         return [
             cell.rjust(width) if number else cell.ljust(width)
             for cell, width, number in zip(line, widths, self.numeric, strict=True)
         ]
 
 
-def column_text(cells: Sequence[Cell], decimals: int) -> list[str]:
+def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:
     return [
         "-" if cell is None else f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
         for cell in cells
     ]
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Characters that LaTeX reads as commands, spelled out."""
-    return "".join(LATEX.get(character, character) for character in text)
+    return "".join(LATEX_ESCAPES.get(character, character) for character in text)
 
 
-def pipes(text: str) -> str:
+def escape_pipes(text: str) -> str:
     """A pipe inside a cell would end it."""
     return text.replace("|", "\\|")

@@ -10,45 +10,48 @@ from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.metrics.seed_summary import Summary, summary
-from toolkit.reporting.runs import RESULT, important
+from toolkit.metrics.seed_summary import SeedSummary, summarize
+from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.reporting.tables import Cell, Table
-from toolkit.sweep.grid import Point
-from toolkit.training.callbacks.validation import improves, lower_is_better
+from toolkit.sweep.grid import GridPoint
+from toolkit.training.callbacks.validation import is_improvement, lower_is_better
 
-COLUMNS = ("mean", "deviation", "error", "median", "n", "minimum", "maximum")
+COLUMNS = ("mean", "deviation", "standard_error", "median", "n", "minimum", "maximum")
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One finished run of a sweep, with what its result.json says."""
 
-    point: Point
+    point: GridPoint
     result: Mapping[str, Any]
 
 
-def finished(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def load_result(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The result in a folder, if it is that of a whole run of this config."""
     try:
-        result = json_files.loads((folder / RESULT).read_text("utf-8"))
+        result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
     if not isinstance(result, dict) or result.get("signal") or "config" not in result:
         return None
-    before, now = important(result["config"]), important(config)
+    before, now = relevant_options(result["config"]), relevant_options(config)
     return result if json_files.dumps(before) == json_files.dumps(now) else None
 
 
-def figure(outcome: Outcome, subset: str, metric: str, at: str = "last") -> float:
+def read_metric(outcome: Outcome, subset: str, metric: str, validation: str = "last") -> float:
     """One figure of the last validation, or of the best one."""
     best = outcome.result.get("best", {})
-    never = at == "best" and best is None  # what decides was no number, if there was any at all
-    if at == "best" and not never and "valid" not in best:
+    never = (
+        validation == "best" and best is None
+    )  # what decides was no number, if there was any at all
+    if validation == "best" and not never and "valid" not in best:
         raise ToolkitError(
-            f"sweep.at must be last where a run did not write down its best validation, but is "
+            "sweep.validation must be last where a run did not write down its best validation, "
+            "but is "
             f"best, and {outcome.point.name} did not. Train it with this version."
         )
-    valid = best["valid"] if at == "best" and not never else outcome.result["valid"]
+    valid = best["valid"] if validation == "best" and not never else outcome.result["valid"]
     figures = valid.get(subset, {})
     if metric not in figures:
         raise ToolkitError(
@@ -58,32 +61,32 @@ def figure(outcome: Outcome, subset: str, metric: str, at: str = "last") -> floa
     return math.nan if never else float(figures[metric])
 
 
-def summaries(
-    outcomes: Sequence[Outcome], subset: str, metric: str, at: str = "last"
-) -> list[tuple[Mapping[str, str], Summary]]:
+def summarize_configurations(
+    outcomes: Sequence[Outcome], subset: str, metric: str, validation: str = "last"
+) -> list[tuple[Mapping[str, str], SeedSummary]]:
     """Per configuration, in the order in which they first come, its values and its summary."""
     found: dict[str, tuple[Mapping[str, str], list[float]]] = {}
     for outcome in outcomes:
         row = found.setdefault(outcome.point.configuration, (outcome.point.values, []))
-        row[1].append(figure(outcome, subset, metric, at))
-    return [(values, summary(figures)) for values, figures in found.values()]
+        row[1].append(read_metric(outcome, subset, metric, validation))
+    return [(values, summarize(figures)) for values, figures in found.values()]
 
 
-def chosen(s: Summary, metric: str, by: str) -> float:
+def ranking_value(s: SeedSummary, metric: str, rank_by: str) -> float:
     """What a configuration is judged by: the mean, the median or the best of its seeds."""
-    if by == "best":
+    if rank_by == "best":
         return s.minimum if lower_is_better(metric) else s.maximum
-    return s.median if by == "median" else s.mean
+    return s.median if rank_by == "median" else s.mean
 
 
-def table(
+def comparison_table(
     outcomes: Sequence[Outcome],
     *,
     subset: str,
     metric: str,
     failed: Mapping[str, int],
-    at: str = "last",
-    by: str = "mean",
+    validation: str = "last",
+    rank_by: str = "mean",
 ) -> Table:
     """Mean, deviation (n - 1), error of the mean, median, n, minimum, maximum of each row.
 
@@ -91,21 +94,21 @@ def table(
     without result; a column tells them if there are any.
     """
     rows: list[list[Cell]] = []
-    found = summaries(outcomes, subset, metric, at)
+    found = summarize_configurations(outcomes, subset, metric, validation)
     best: int | None = None
     for index, (values, s) in enumerate(found):
         key = ",".join(f"{k}={v}" for k, v in values.items())
         lost: list[Cell] = [failed.get(key, 0)] if failed else []
         names: list[Cell] = list(values.values()) or ["all seeds"]
         rows.append([*names, *(getattr(s, name) for name in COLUMNS), *lost])
-        before = None if best is None else chosen(found[best][1], metric, by)
-        if improves(metric, chosen(s, metric, by), before):
+        before = None if best is None else ranking_value(found[best][1], metric, rank_by)
+        if is_improvement(metric, ranking_value(s, metric, rank_by), before):
             best = index
     options = list(found[0][0]) or ["runs"]
     return Table(
         columns=[*options, *COLUMNS, *(["failed"] if failed else [])],
         rows=rows,
         best=best if len(found) > 1 else None,
-        together=[name for name in COLUMNS if name != "n"],
-        caption=f"{metric} on {subset}" + (", best validation" if at == "best" else ""),
+        shared_precision=[name for name in COLUMNS if name != "n"],
+        caption=f"{metric} on {subset}" + (", best validation" if validation == "best" else ""),
     )

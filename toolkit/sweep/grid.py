@@ -11,11 +11,11 @@ from itertools import product
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig
 
-LONGEST_NAME = 150  # file systems take 255 bytes
+MAX_NAME_LENGTH = 150  # file systems take 255 bytes
 
 
 @dataclass(frozen=True)
-class Point:
+class GridPoint:
     values: Mapping[str, str]
     """Option -> value, as text."""
     seed: int | None
@@ -37,11 +37,11 @@ class Point:
         return given if self.seed is None else [*given, f"--training.seed={self.seed}"]
 
 
-def points(c: SweepConfig) -> list[Point]:
+def grid_points(c: SweepConfig) -> list[GridPoint]:
     """Every combination, the first option varying slowest and the seed fastest."""
-    tried, seeds = c.values(), list[int | None](c.seeds) or [None]
+    tried, seeds = c.parse_grid(), list[int | None](c.seeds) or [None]
     found = [
-        Point(dict(zip(tried, values, strict=True)), seed)
+        GridPoint(dict(zip(tried, values, strict=True)), seed)
         for values in product(*tried.values())
         for seed in seeds
     ]
@@ -57,12 +57,12 @@ def points(c: SweepConfig) -> list[Point]:
 def folder_name(text: str) -> str:
     """The text with what file systems or shells trip over replaced; long ones end in a digest."""
     plain = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
-    if len(plain) <= LONGEST_NAME:
+    if len(plain) <= MAX_NAME_LENGTH:
         return plain
-    return f"{plain[:LONGEST_NAME]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{plain[:MAX_NAME_LENGTH]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def with_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
+def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
     """The command line with flags that win over those before them; words behind -- stay there."""
     end = argv.index("--") if "--" in argv else len(argv)
     return [*argv[:end], *flags, *argv[end:]]

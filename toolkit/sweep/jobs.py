@@ -18,8 +18,8 @@ from toolkit.common.system import signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
-LOCK, LOG = "lock", "log.txt"
-BUSY = "it is still being trained by another process; wait for that, or end it"
+LOCK_FILE, LOG_FILE = "lock", "log.txt"
+BUSY_MESSAGE = "it is still being trained by another process; wait for that, or end it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,76 +31,76 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobResult:
     exit_code: int
     seconds: float
     reason: str
     """Last line of its log where it failed; empty where it did not."""
 
     @property
-    def signalled(self) -> bool:
+    def signaled(self) -> bool:
         """Whether a signal ended it that we sent, or after which it has saved."""
         return self.exit_code - 128 in SIGNALS or (self.exit_code < 0 and not self.reason)
 
 
 @dataclass
-class Running:
+class RunningJob:
     job: Job
     process: subprocess.Popen[bytes]
-    begun: float
-    asked: bool = False
+    started_at: float
+    stop_requested: bool = False
 
-    def end(self, *, insist: bool) -> None:
+    def stop(self, *, kill: bool) -> None:
         """Ask it once to save and end; insisting kills it."""
-        if insist:
+        if kill:
             self.process.kill()
-        elif not self.asked:
+        elif not self.stop_requested:
             self.process.terminate()
-        self.asked = True
+        self.stop_requested = True
 
 
-Watch = Callable[[Sequence[Job], Mapping[str, Ended]], object]
+JobObserver = Callable[[Sequence[Job], Mapping[str, JobResult]], object]
 """Told now and then which jobs are running, and how those that are not any more have ended."""
 
 
-def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], watch: Watch) -> int:
+def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], observer: JobObserver) -> int:
     """Run every job in a slot (environment variables that are its own).
 
     Returns 0 or the number of the signal that ended them all. A job that fails leaves the others
     alone. At the first signal the jobs running are asked to end, at the second one killed.
     """
-    waiting, running, ended = deque(jobs), dict[int, Running](), dict[str, Ended]()
-    with listening() as received:
+    waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
+    with catch_signals() as received:
         while running or (waiting and not received):
             free = [slot for slot in range(len(slots)) if slot not in running]
             for slot in [] if received else free[: len(waiting)]:
                 job = waiting.popleft()
-                started = start(job, slots[slot])
-                if isinstance(started, Running):
+                started = start_job(job, slots[slot])
+                if isinstance(started, RunningJob):
                     running[slot] = started
                 else:
                     ended[job.name] = started
             for slot, one in list(running.items()):
                 if received:
-                    one.end(insist=len(received) > 1)
+                    one.stop(kill=len(received) > 1)
                 if one.process.poll() is not None:
-                    ended[one.job.name] = end_of(running.pop(slot))
-            watch([one.job for one in running.values()], ended)
+                    ended[one.job.name] = collect_result(running.pop(slot))
+            observer([one.job for one in running.values()], ended)
             time.sleep(POLL_SECONDS)
     return received[0] if received else 0
 
 
-def start(job: Job, own: Mapping[str, str]) -> Running | Ended:
+def start_job(job: Job, own: Mapping[str, str]) -> RunningJob | JobResult:
     """The job in a session of its own, so that Ctrl-C reaches it through us alone.
 
     It inherits a lock on its folder: should we be killed, it goes on, and the next sweep knows.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
-    with open(job.folder / LOCK, "w") as lock, open(job.folder / LOG, "ab") as log:
+    with open(job.folder / LOCK_FILE, "w") as lock, open(job.folder / LOG_FILE, "ab") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return Ended(1, 0.0, BUSY)
+            return JobResult(1, 0.0, BUSY_MESSAGE)
         process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
@@ -110,25 +110,25 @@ def start(job: Job, own: Mapping[str, str]) -> Running | Ended:
             start_new_session=True,
             pass_fds=[lock.fileno()],
         )
-    return Running(job, process, time.monotonic())
+    return RunningJob(job, process, time.monotonic())
 
 
-def end_of(one: Running) -> Ended:
-    code, seconds = one.process.returncode, time.monotonic() - one.begun
+def collect_result(one: RunningJob) -> JobResult:
+    code, seconds = one.process.returncode, time.monotonic() - one.started_at
     if code >= 0:
-        return Ended(code, seconds, last_line(one.job.folder / LOG) if code else "")
+        return JobResult(code, seconds, last_log_line(one.job.folder / LOG_FILE) if code else "")
     killer = signal_name(-code)
     memory = ", as the system does where memory runs out" if killer == "SIGKILL" else ""
-    return Ended(code, seconds, "" if one.asked else f"killed by {killer}{memory}")
+    return JobResult(code, seconds, "" if one.stop_requested else f"killed by {killer}{memory}")
 
 
-def last_line(path: Path) -> str:
+def last_log_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 @contextmanager
-def listening() -> Iterator[list[int]]:
+def catch_signals() -> Iterator[list[int]]:
     """The signals received inside, in order; they have no other effect there."""
     received: list[int] = []
 

@@ -12,14 +12,14 @@ from typing import Any
 from rich.console import Console as Terminal
 from rich.progress import TaskID
 
-from toolkit.reporting.progress import bar_of, clock
-from toolkit.sweep.jobs import LOG, Ended, Job
+from toolkit.reporting.progress import create_bar, format_duration
+from toolkit.sweep.jobs import LOG_FILE, Job, JobResult
 
-LOOK_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 TAIL_BYTES = 8192
 
 
-class Watch:
+class SweepProgress:
     """Called by run_all at every turn; looks into the logs once a second."""
 
     def __init__(
@@ -32,14 +32,14 @@ class Watch:
     ) -> None:
         self.total, self.left, self.updates = total, len(jobs), updates
         self.terminal = terminal or Terminal(stderr=True)
-        self.bars = bar_of(self.terminal) if self.terminal.is_terminal else None
+        self.bars = create_bar(self.terminal) if self.terminal.is_terminal else None
         self.shown: dict[str, TaskID] = {}
-        self.told: set[str] = set()
-        self.looked = -LOOK_SECONDS
+        self.reported: set[str] = set()
+        self.refreshed_at = -REFRESH_SECONDS
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> SweepProgress:
         if self.left < self.total:
-            self.tell(f"{self.total - self.left} of {self.total} runs were finished before")
+            self.log(f"{self.total - self.left} of {self.total} runs were finished before")
         if self.bars:
             self.bars.start()
         return self
@@ -53,22 +53,22 @@ class Watch:
         if self.bars:
             self.bars.stop()
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         self.terminal.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def __call__(self, running: Sequence[Job], ended: Mapping[str, Ended]) -> None:
-        for name in ended.keys() - self.told:
-            self.told.add(name)
-            self.tell_end(name, ended[name])
+    def __call__(self, running: Sequence[Job], ended: Mapping[str, JobResult]) -> None:
+        for name in ended.keys() - self.reported:
+            self.reported.add(name)
+            self.report_end(name, ended[name])
         for job in running:
-            self.tell_start(job)
-        if self.bars and time.monotonic() - self.looked > LOOK_SECONDS:
-            self.looked = time.monotonic()
+            self.report_start(job)
+        if self.bars and time.monotonic() - self.refreshed_at > REFRESH_SECONDS:
+            self.refreshed_at = time.monotonic()
             for job in running:
-                self.move(job)
+                self.update_bar(job)
             self.bars.refresh()
 
-    def tell_start(self, job: Job) -> None:
+    def report_start(self, job: Job) -> None:
         if job.name in self.shown:
             return
         done = self.total - self.left + len(self.shown) + 1
@@ -76,20 +76,20 @@ class Watch:
         if self.bars:
             self.shown[job.name] = self.bars.add_task(job.name, total=self.updates, text="")
         else:
-            self.tell(f"started   {job.name} ({done}/{self.total}), log in {job.folder / LOG}")
+            self.log(f"started   {job.name} ({done}/{self.total}), log in {job.folder / LOG_FILE}")
 
-    def tell_end(self, name: str, ended: Ended) -> None:
+    def report_end(self, name: str, ended: JobResult) -> None:
         if self.bars and name in self.shown:
             self.bars.remove_task(self.shown[name])
-        if ended.signalled:
-            self.tell(f"stopped   {name} after {clock(ended.seconds)}")
+        if ended.signaled:
+            self.log(f"stopped   {name} after {format_duration(ended.seconds)}")
         elif ended.exit_code:
-            self.tell(f"failed    {name} after {clock(ended.seconds)}: {ended.reason}")
+            self.log(f"failed    {name} after {format_duration(ended.seconds)}: {ended.reason}")
         else:
-            self.tell(f"finished  {name} in {clock(ended.seconds)}")
+            self.log(f"finished  {name} in {format_duration(ended.seconds)}")
 
-    def move(self, job: Job) -> None:
-        latest = latest_record(job.folder / "metrics.jsonl")
+    def update_bar(self, job: Job) -> None:
+        latest = read_latest_record(job.folder / "metrics.jsonl")
         if self.bars and latest:
             loss = latest.get("loss")
             text = f"{latest['update']}" + (f"/{self.updates}" if self.updates else "")
@@ -97,7 +97,7 @@ class Watch:
             self.bars.update(self.shown[job.name], completed=latest["update"], text=text)
 
 
-def latest_record(path: Path) -> dict[str, Any] | None:
+def read_latest_record(path: Path) -> dict[str, Any] | None:
     """The last whole training record of a log that another process is writing."""
     try:
         with path.open("rb") as file:

@@ -13,36 +13,36 @@ from typing import Any
 
 from rich.console import Console as Terminal
 
-from toolkit.analysis.plots.curve import draw as draw_curves
-from toolkit.checkpoints.save_folder import NAME, SaveFolder
+from toolkit.analysis.plots.curve import draw_curves as draw_curves
+from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.config.commands.train import TRAIN, SweepConfig
-from toolkit.config.flags import scan
-from toolkit.config.load import early, load
+from toolkit.config.flags import scan_flags
+from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.reporting.runs import LOG, OPTIONS, important, read_runs
+from toolkit.reporting.runs import METRICS_FILE, OPTIONS_FILE, read_runs, relevant_options
 from toolkit.reporting.tables import Table
-from toolkit.sweep.comparison import Outcome, finished, table
-from toolkit.sweep.grid import Point, points, with_flags
+from toolkit.sweep.comparison import Outcome, comparison_table, load_result
+from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
 from toolkit.sweep.jobs import Job, run_all
-from toolkit.sweep.progress import Watch
-from toolkit.sweep.resources import array_script, slots_of
-from toolkit.training.data import names
-from toolkit.training.result import put
+from toolkit.sweep.progress import SweepProgress
+from toolkit.sweep.resources import allocate_slots, slurm_script
+from toolkit.training.data import split_names
+from toolkit.training.result import write_text_atomically
 
-STOPS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
-LENGTH = {f"training.{name}" for name in STOPS}
+STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
+LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
 """Options by which a run may go on for longer."""
 
 
 @dataclass(frozen=True)
-class Run:
+class SweepRun:
     """One training of a sweep."""
 
-    point: Point
+    point: GridPoint
     config: RunConfig
     user_dirs: Sequence[str]
 
@@ -52,19 +52,19 @@ class Run:
 
     @property
     def outcome(self) -> Outcome | None:
-        result = finished(self.folder, to_dict(self.config))
+        result = load_result(self.folder, to_dict(self.config))
         return None if result is None else Outcome(self.point, result)
 
-    def refuse_other_options(self) -> None:
-        """What was learnt by other options, all but those that make a run longer, is no start."""
+    def check_same_options(self) -> None:
+        """What was learned by other options, all but those that make a run longer, is no start."""
         try:
-            saved = json_files.loads((self.folder / OPTIONS).read_text("utf-8"))
+            saved = json_files.loads((self.folder / OPTIONS_FILE).read_text("utf-8"))
         except (OSError, ValueError):
             return
-        before, now = important(saved), important(to_dict(self.config))
+        before, now = relevant_options(saved), relevant_options(to_dict(self.config))
         changed = [
             f"{name} was {before[name]!r} and is now {now[name]!r}"
-            for name in sorted((before.keys() & now.keys()) - LENGTH)
+            for name in sorted((before.keys() & now.keys()) - LENGTH_OPTIONS)
             if json_files.dumps(before[name]) != json_files.dumps(now[name])
         ]
         if changed and SaveFolder(self.folder).checkpoints():
@@ -73,10 +73,10 @@ class Run:
                 f"{'; '.join(changed)}. Change it back, or choose another --save-dir."
             )
 
-    def refuse_shorter(self) -> None:
-        """What has learnt for longer than is asked for would tell figures nobody asked for."""
+    def check_not_shorter(self) -> None:
+        """What has learned for longer than is asked for would tell figures nobody asked for."""
         newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
-        place = NAME.fullmatch(newest.name) if newest else None
+        place = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
         c = self.config.training
         for name, most, taken in (
             ("max_epoch", c.max_epoch, int(place[1]) if place else 0),
@@ -90,52 +90,52 @@ class Run:
 
     def job(self) -> Job:
         """The command that trains it, its options in a file of its folder."""
-        prepare(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
+        prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
-        command += ["--config", str(self.folder / OPTIONS)]
+        command += ["--config", str(self.folder / OPTIONS_FILE)]
         return Job(name=self.point.name, command=command, folder=self.folder)
 
 
-def sweep(argv: Sequence[str], c: SweepConfig) -> int:
+def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
     """Train what is not trained yet, and compare. 0, 1 if a run failed, 128 + n after signal n."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ToolkitError(
             "a sweep must be started by itself, but torchrun started this. Leave torchrun out and "
             "pass --sweep.jobs to train several runs at the same time."
         )
-    runs = [run_of(argv, point) for point in points(c)]
+    runs = [build_run(argv, point) for point in grid_points(c)]
     todo = [run for run in runs if run.outcome is None]
     for run in todo:
-        run.refuse_other_options()
-        run.refuse_shorter()
+        run.check_same_options()
+        run.check_not_shorter()
     base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
-    prepare(base)
+    prepare_folder(base)
     jobs = [run.job() for run in todo]
     if c.slurm:
-        print(array_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
+        print(slurm_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
         return 0
-    return train(jobs, runs, c) or compare(runs, c, base)
+    return train_runs(jobs, runs, c) or compare_runs(runs, c, base)
 
 
-def run_of(argv: Sequence[str], point: Point) -> Run:
+def build_run(argv: Sequence[str], point: GridPoint) -> SweepRun:
     """The point's run, its command line read and checked like any other."""
-    config = load(with_flags(argv, point.flags()), TRAIN).config
+    config = load(insert_flags(argv, point.flags()), TRAIN).config
     own = Path(config.checkpoint.save_dir) / point.name
     places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
     if config.logging.tensorboard_logdir:
         places += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
     flags = [*point.flags(), *places]
-    given = scan(argv, early(TRAIN))
+    given = scan_flags(argv, bootstrap_options(TRAIN))
     user_dirs = given["user_dir"].value if "user_dir" in given else []
-    return Run(point, load(with_flags(argv, flags), TRAIN).config, user_dirs)
+    return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)
 
 
-def prepare(folder: Path, options: str = "") -> None:
+def prepare_folder(folder: Path, options: str = "") -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if options:
-            (folder / OPTIONS).write_text(options, encoding="utf-8")
+            (folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
             f"checkpoint.save_dir must be a folder that can be written to, but {folder}: "
@@ -143,18 +143,18 @@ def prepare(folder: Path, options: str = "") -> None:
         ) from error
 
 
-def train(jobs: Sequence[Job], runs: Sequence[Run], c: SweepConfig) -> int:
+def train_runs(jobs: Sequence[Job], runs: Sequence[SweepRun], c: SweepConfig) -> int:
     """0, or 128 + the number of the signal that interrupted it."""
-    watch = Watch(jobs, total=len(runs), updates=runs[0].config.training.max_update)
+    watch = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
     with watch:
-        signal = run_all(jobs, slots_of(c.jobs, runs[0].config.training.device), watch)
+        signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), watch)
     if signal:
         left = sum(run.outcome is None for run in runs)
-        watch.tell(f"{left} of {len(runs)} runs are unfinished; the same command goes on with them")
+        watch.log(f"{left} of {len(runs)} runs are unfinished; the same command goes on with them")
     return 128 + signal if signal else 0
 
 
-def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
+def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     """Print and write the table, draw the curves; 1 if any run has no result."""
     outcomes = [outcome for run in runs if (outcome := run.outcome)]
     if not outcomes:
@@ -163,17 +163,24 @@ def compare(runs: Sequence[Run], c: SweepConfig, base: Path) -> int:
             f"See the logs, {base}/*/log.txt."
         )
     config = runs[0].config
-    subset = next(iter(names(config.data.valid_subset)), "")
+    subset = next(iter(split_names(config.data.valid_subset)), "")
     metric = c.metric or config.training.best_metric
     failed = Counter(run.point.configuration for run in runs if run.outcome is None)
-    found = table(outcomes, subset=subset, metric=metric, failed=failed, at=c.at, by=c.by)
+    found = comparison_table(
+        outcomes,
+        subset=subset,
+        metric=metric,
+        failed=failed,
+        validation=c.validation,
+        rank_by=c.rank_by,
+    )
     found.print(Terminal())
-    write(found, outcomes, base)
-    draw(runs, base, metric)
+    write_tables(found, outcomes, base)
+    plot_runs(runs, base, metric)
     return 1 if failed else 0
 
 
-def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
+def write_tables(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
     runs: list[Mapping[str, Any]] = [
         {
             "name": o.point.name,
@@ -188,12 +195,12 @@ def write(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         ("tex", found.latex()),
         ("json", found.json(runs=runs)),
     ):
-        put(base / f"sweep.{ending}", text)
+        write_text_atomically(base / f"sweep.{ending}", text)
 
 
-def draw(runs: Sequence[Run], base: Path, metric: str) -> None:
+def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:
     """The learning curves, if they can be drawn; the table does not depend on them."""
-    folders = [str(run.folder) for run in runs if (run.folder / LOG).exists()]
+    folders = [str(run.folder) for run in runs if (run.folder / METRICS_FILE).exists()]
     picture = base / "sweep.png"
     try:
         c = PlotConfig(what=["curve", *folders], output=str(picture), metric=[metric])

@@ -33,7 +33,7 @@ class MaskedBatch(NamedTuple):
     """Sentences with hidden tokens, and what was hidden where."""
 
     inputs: Inputs
-    places: Int[Tensor, " N"]
+    selected: Int[Tensor, " N"]
     """Selected places as flat indices into B x S; rows beyond the last target repeat place 0."""
     targets: Int[Tensor, " N"]
     """True token of each selected place; IGNORED (-100) in the rows that only fill up."""

@@ -11,7 +11,7 @@ from toolkit.config.sections import require
 
 
 @runtime_checkable
-class Writer(Protocol):
+class SupportsGeneration(Protocol):
     """A decoder, alone or behind an encoder."""
 
     decoder_only: bool
@@ -21,16 +21,16 @@ class Writer(Protocol):
 
 
 @runtime_checkable
-class Reaching(Protocol):
+class HasMaxLength(Protocol):
     """The config of an architecture that knows how long its sentences may be."""
 
     @property
-    def longest(self) -> int | None: ...
+    def max_length(self) -> int | None: ...
 
 
-def refuse_others(encoder: nn.Module, task: str, *, decoder_only: bool) -> None:
+def check_generative(encoder: nn.Module, task: str, *, decoder_only: bool) -> None:
     """The task's architectures are those that write, from a source or from nothing."""
-    if isinstance(encoder, Writer) and encoder.decoder_only == decoder_only:
+    if isinstance(encoder, SupportsGeneration) and encoder.decoder_only == decoder_only:
         return
     wanted = "a decoder alone" if decoder_only else "an encoder and a decoder"
     known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
@@ -40,9 +40,9 @@ def refuse_others(encoder: nn.Module, task: str, *, decoder_only: bool) -> None:
     )
 
 
-def within(tokens: int, arch: Any) -> int:
+def resolve_max_tokens(tokens: int, arch: Any) -> int:
     """Tokens of a sentence as asked for, or else as many as the architecture takes; 0: any."""
-    longest = arch.longest if isinstance(arch, Reaching) else None
+    longest = arch.max_length if isinstance(arch, HasMaxLength) else None
     require(
         not longest or tokens <= longest,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {longest}, "
@@ -51,9 +51,9 @@ def within(tokens: int, arch: Any) -> int:
     return tokens or longest or 0
 
 
-def refuse_writers(encoder: nn.Module, task: str, *, writes: bool) -> None:
+def check_encoder_only(encoder: nn.Module, task: str, *, is_generative: bool) -> None:
     """All other tasks read the states of an encoder alone."""
-    if isinstance(encoder, Writer) and not writes:
+    if isinstance(encoder, SupportsGeneration) and not is_generative:
         raise ToolkitError(
             f"task {task} must have an architecture that reads alone, but {type(encoder).__name__} "
             f"writes. Choose another, or --task translation or language_modeling."

@@ -34,16 +34,16 @@ class Encode(Task):
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        refuse()
+        raise_headless()
 
     def predict(self, encoder: nn.Module, batch: Any) -> dict[str, Prediction]:
-        refuse()
+        raise_headless()
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
-        refuse()
+    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
+        raise_headless()
 
 
-def refuse() -> NoReturn:
+def raise_headless() -> NoReturn:
     raise ToolkitError(
         "the task must have something to predict, but encode is an encoder without a head. Train "
         "one: name another task, and this checkpoint with --finetune-from."

@@ -19,21 +19,21 @@ from toolkit.distributed import World
 from toolkit.reporting.tables import Table
 
 
-class Answers(ABC):
+class PredictionCollector(ABC):
     @abstractmethod
-    def hear(self, batch: Any, predictions: Mapping[str, Prediction]) -> None:
+    def update(self, batch: Any, predictions: Mapping[str, Prediction]) -> None:
         """Those of one batch."""
 
-    def look(self, encoder: nn.Module, batch: Any) -> None:
+    def update_from_encoder(self, encoder: nn.Module, batch: Any) -> None:
         """What the encoder itself makes of a batch, such as what it writes; most need nothing."""
         return
 
     @abstractmethod
-    def gather(self, world: World) -> None:
+    def sync(self, world: World) -> None:
         """Those of all ranks, on each; every rank must ask, when the split is through."""
 
     @abstractmethod
-    def figures(self) -> dict[str, float]:
+    def compute(self) -> dict[str, float]:
         """Beside those that add up over batches."""
 
     def tables(self) -> Sequence[Table]:
@@ -49,11 +49,11 @@ class Answers(ABC):
         """The split's own files, with the answers in place of what they hold."""
 
 
-def refuse_equal(names: Sequence[str], what: str) -> None:
+def check_unique_ids(names: Sequence[str], kind: str) -> None:
     """Answers of several sources may be called the same, and one would hide the other."""
     counted = Counter(names)
     if len(counted) < len(names):
         raise ToolkitError(
-            f"answers must be told apart by their {what}, but {counted.most_common(1)[0][0]!r} is "
+            f"answers must be told apart by their {kind}, but {counted.most_common(1)[0][0]!r} is "
             f"there twice. Preprocess the sources apart."
         )

@@ -8,16 +8,18 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-STABLE_ROWS = 64
+SHAPE_MULTIPLE = 64
 
 
-def filled(values: npt.NDArray[np.int64], filler: int, fixed_shapes: bool) -> Int[Tensor, " N"]:
+def pad_to_multiple(
+    values: npt.NDArray[np.int64], fill: int, fixed_shapes: bool
+) -> Int[Tensor, " N"]:
     """As many as there are, one at least, so that every head takes part in every batch.
 
     With `fixed_shapes` up to a multiple of 64: what processors prepare for the product of a new
     shape takes them longer than a few more rows.
     """
-    multiple = STABLE_ROWS if fixed_shapes else 1
-    whole = np.full(multiple * max(1, -(-len(values) // multiple)), filler, np.int64)
+    multiple = SHAPE_MULTIPLE if fixed_shapes else 1
+    whole = np.full(multiple * max(1, -(-len(values) // multiple)), fill, np.int64)
     whole[: len(values)] = values
     return torch.from_numpy(whole)

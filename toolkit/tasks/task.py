@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import Filling
-from toolkit.tasks.predictions import Answers
+from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.tasks.predictions import PredictionCollector
 
 
 class Ratio(NamedTuple):
@@ -36,7 +36,7 @@ class Perplexity(NamedTuple):
     weight: Tensor
 
 
-Figure = Ratio | Ranking | Perplexity
+Metric = Ratio | Ranking | Perplexity
 
 
 class Task(nn.Module, ABC):
@@ -48,11 +48,11 @@ class Task(nn.Module, ABC):
 
     criterion: ClassVar[str] = "cross_entropy"
     """Name of the criterion used unless the user names another."""
-    answers_in_training: ClassVar[bool] = False
+    collects_in_training: ClassVar[bool] = False
     """Whether validation during training collects `answers` too: for figures that are no means."""
-    perplexity: ClassVar[bool] = True
-    """Whether exp of the first objective's loss is told: how many words it is as good as among."""
-    writes: ClassVar[bool] = False
+    reports_perplexity: ClassVar[bool] = True
+    """Whether exp of the first objective's loss is told: how many words it is as good as kind."""
+    is_generative: ClassVar[bool] = False
     """Whether its architectures are those that write, with a decoder."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
@@ -72,26 +72,28 @@ class Task(nn.Module, ABC):
     def predict(self, encoder: nn.Module, batch: Any) -> dict[str, Prediction]:
         """One prediction per objective, for the selected places only."""
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
+    def metrics(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Metric]:
         """Figures of evaluation besides the loss, such as accuracy, that predictions alone tell."""
         return {}
 
     @classmethod
-    def suited(cls, config: Any, arch: Any) -> Any:
+    def resolve_for(cls, config: Any, arch: Any) -> Any:
         """The config that `examples` gets, for an architecture of the config `arch`."""
         return config
 
-    def count(self, predictions: Mapping[str, Prediction], batch: Any) -> Mapping[str, Figure]:
+    def batch_metrics(
+        self, predictions: Mapping[str, Prediction], batch: Any
+    ) -> Mapping[str, Metric]:
         """Figures as those of `measure` that need more of the batch than its targets."""
         return {}
 
-    def answers(self, examples: Examples) -> Answers | None:
+    def collector(self, examples: Examples) -> PredictionCollector | None:
         """Where toolkit-validate collects each single answer; None where it need not."""
         return None
 
     def fill_mask(
-        self, encoder: nn.Module, codec: Any, sentences: Sequence[str], top: int
-    ) -> list[list[Filling]]:
+        self, encoder: nn.Module, tokenizer: Any, sentences: Sequence[str], top: int
+    ) -> list[list[MaskPrediction]]:
         """Per sentence and per [MASK] in it, the `top` tokens with their probabilities."""
         raise ToolkitError(
             f"filling masks needs a task that learns to, such as mlm, but this model's is "
@@ -99,7 +101,7 @@ class Task(nn.Module, ABC):
         )
 
     def tag(
-        self, encoder: nn.Module, codec: Any, sentences: Sequence[Sequence[str]]
+        self, encoder: nn.Module, tokenizer: Any, sentences: Sequence[Sequence[str]]
     ) -> list[list[str]]:
         """The tag of every word of every sentence."""
         raise ToolkitError(
@@ -107,9 +109,9 @@ class Task(nn.Module, ABC):
             f"{type(self).__name__}."
         )
 
-    def fill_order(
-        self, encoder: nn.Module, codec: Any, sentence: str, top: int
-    ) -> tuple[str, list[Filling]]:
+    def order_words(
+        self, encoder: nn.Module, tokenizer: Any, sentence: str, top: int
+    ) -> tuple[str, list[MaskPrediction]]:
         """Words in braces, or all of them, in their most probable order; positions of each."""
         raise ToolkitError(
             f"ordering words needs a task that learns to, such as mpm, but this model's is "
@@ -120,10 +122,10 @@ class Task(nn.Module, ABC):
 class Learner(nn.Module):
     """An encoder and the task that trains it: the one module to wrap for many processes.
 
-    Wrapping the encoder alone would leave the gradients of the task's heads unsynchronised.
+    Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
     """
 
-    codec: Any = None
+    tokenizer: Any = None
     """Text to tokens and back; a loaded checkpoint brings its own."""
 
     def __init__(self, encoder: nn.Module, task: Task) -> None:
@@ -134,22 +136,24 @@ class Learner(nn.Module):
         return self.task.predict(self.encoder, batch)
 
     @overload
-    def fill_mask(self, sentences: str, top: int = 5, *, batch_size: int = 32) -> list[Filling]: ...
+    def fill_mask(
+        self, sentences: str, top: int = 5, *, batch_size: int = 32
+    ) -> list[MaskPrediction]: ...
     @overload
     def fill_mask(
         self, sentences: list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[list[Filling]]: ...
+    ) -> list[list[MaskPrediction]]: ...
     def fill_mask(
         self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
-    ) -> list[Filling] | list[list[Filling]]:
+    ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
         """For each [MASK] of a sentence, the `top` most probable tokens; one list per sentence.
 
         So many sentences go through the encoder together.
         """
-        if self.codec is None:
+        if self.tokenizer is None:
             raise ToolkitError(
                 "filling masks needs a learner that knows its vocabulary, but this one has no "
-                "codec. Load it with load_checkpoint, or set learner.codec."
+                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
             )
         if batch_size < 1:
             raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
@@ -160,40 +164,40 @@ class Learner(nn.Module):
                 each
                 for first in range(0, len(texts), batch_size)
                 for each in self.task.fill_mask(
-                    self.encoder, self.codec, texts[first : first + batch_size], top
+                    self.encoder, self.tokenizer, texts[first : first + batch_size], top
                 )
             ]
         finally:
             self.train(training)
         return filled[0] if isinstance(sentences, str) else filled
 
-    def fill_order(self, sentence: str, top: int = 5) -> tuple[str, list[Filling]]:
+    def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
         """The sentence with its words in braces, or all of them, in their most probable order.
 
         Beside it, for each token of these words, its `top` likeliest positions.
         """
-        if self.codec is None:
+        if self.tokenizer is None:
             raise ToolkitError(
                 "ordering words needs a learner that knows its vocabulary, but this one has no "
-                "codec. Load it with load_checkpoint, or set learner.codec."
+                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
             )
         training = self.training
         self.eval()
         try:
-            return self.task.fill_order(self.encoder, self.codec, sentence, top)
+            return self.task.order_words(self.encoder, self.tokenizer, sentence, top)
         finally:
             self.train(training)
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of every word of every sentence, which is a list of words."""
-        if self.codec is None:
+        if self.tokenizer is None:
             raise ToolkitError(
                 "tagging words needs a learner that knows its vocabulary, but this one has no "
-                "codec. Load it with load_checkpoint, or set learner.codec."
+                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
             )
         training = self.training
         self.eval()
         try:
-            return self.task.tag(self.encoder, self.codec, sentences)
+            return self.task.tag(self.encoder, self.tokenizer, sentences)
         finally:
             self.train(training)

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from toolkit.criteria import IGNORED, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.tasks.task import Figure, Perplexity, Ratio
+from toolkit.tasks.task import Metric, Perplexity, Ratio
 
 
-def figures_of(prediction: Classes) -> dict[str, Figure]:
+def token_metrics(prediction: Classes) -> dict[str, Metric]:
     """nll, ppl = exp(nll), and the share of places where the most probable symbol is right."""
     logits, targets = prediction
     count = (targets != IGNORED).sum().float()
-    total = negative_log(prediction)
+    total = negative_log_likelihood(prediction)
     right = (logits.argmax(-1) == targets).sum().float()
     return {
         "nll": Ratio(total, count),
@@ -25,6 +25,6 @@ def figures_of(prediction: Classes) -> dict[str, Figure]:
 
 
 @torch.no_grad()
-def negative_log(prediction: Classes) -> Float[Tensor, ""]:
+def negative_log_likelihood(prediction: Classes) -> Float[Tensor, ""]:
     """-sum_n log p_n(target_n), without label smoothing."""
     return CrossEntropy(CrossEntropyConfig()).classes(prediction)

@@ -12,47 +12,47 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.run import Chosen
+from toolkit.config.run import ComponentConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.loading.batching import fingerprint_of
-from toolkit.data.loading.corpus_weights import Mixture
-from toolkit.data.loading.examples import Examples, Remarked
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.loading.corpus_weights import CorpusWeights
+from toolkit.data.loading.examples import Examples, HasRemark
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
 
 Numbers = npt.NDArray[np.int64]
-EVALUATED_TOKENS = 16_384
+MAX_EVALUATION_TOKENS = 16_384
 """In one batch of an evaluation on a GPU, where nothing is kept for a backward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class LoadedSplit:
     name: str
     examples: Examples
-    loader: Loader
+    loader: BatchLoader
 
 
-def split_of(
+def open_split(
     name: str,
     folder: DataFolder,
-    task: Chosen,
+    task: ComponentConfig,
     c: DataConfig,
     *,
     world: World,
     seed: int,
     training: bool,
-) -> Split:
+) -> LoadedSplit:
     """One split of a folder as the task sees it, with this rank's loader."""
-    examples = examples_of(name, folder, task, seed=seed, training=training)
+    examples = make_examples(name, folder, task, seed=seed, training=training)
     told = f"{name} of {folder.name}"
-    loader = loader_of(examples, c, world=world, seed=seed, training=training, name=told)
-    return Split(name=name, examples=examples, loader=loader)
+    loader = make_loader(examples, c, world=world, seed=seed, training=training, name=told)
+    return LoadedSplit(name=name, examples=examples, loader=loader)
 
 
-def loader_of(
+def make_loader(
     examples: Examples,
     c: DataConfig,
     *,
@@ -60,11 +60,11 @@ def loader_of(
     seed: int,
     training: bool,
     name: str,
-    mixture: Mixture | None = None,
-) -> Loader:
+    mixture: CorpusWeights | None = None,
+) -> BatchLoader:
     longest = int(examples.lengths.max(initial=0))
-    max_tokens, batch_size = bounds(c, longest, world.device, training=training)
-    return Loader(
+    max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
+    return BatchLoader(
         examples,
         max_tokens=max_tokens,
         batch_size=batch_size,
@@ -75,26 +75,26 @@ def loader_of(
         timeout_seconds=c.timeout_seconds,
         shuffle=training,
         pin_memory=world.device.type == "cuda",
-        mixture=mixture,
+        corpus_weights=mixture,
         name=name,
     )
 
 
-def bounds(
+def batch_limits(
     c: DataConfig, longest: int, device: torch.device, *, training: bool
 ) -> tuple[int | None, int | None]:
     """Most tokens and most examples in one batch."""
     if not training and (c.max_tokens_valid or c.batch_size_valid):
         return c.max_tokens_valid, c.batch_size_valid
     if not training and device.type == "cuda":
-        return max(EVALUATED_TOKENS, longest), None
+        return max(MAX_EVALUATION_TOKENS, longest), None
     return c.max_tokens, c.batch_size or (None if c.max_tokens else 32)
 
 
-def examples_of(
-    name: str, folder: DataFolder, task: Chosen, *, seed: int, training: bool
+def make_examples(
+    name: str, folder: DataFolder, task: ComponentConfig, *, seed: int, training: bool
 ) -> Examples:
-    build: Any = TASKS[task.name].build
+    build: Any = TASKS[task.name].factory
     examples: Examples = build.examples(
         task.config, folder, name, seed=seed, training=training, fixed_shapes=True
     )
@@ -108,20 +108,20 @@ class TrainingData:
     """
 
     def __init__(
-        self, corpora: Corpora, task: Chosen, c: DataConfig, *, world: World, seed: int
+        self, corpora: Corpora, task: ComponentConfig, c: DataConfig, *, world: World, seed: int
     ) -> None:
         self._corpora, self._task, self._c = corpora, task, c
         self._world, self._seed = world, seed
         self._sizes: dict[int, int] = {}
-        corpora.require(c.train_subset)
-        self._turn, self._split, self.described = 0, self._open(0), ""
-        self.described = self._described()
+        corpora.check_split(c.train_subset)
+        self._shard, self._split, self.description = 0, self._open(0), ""
+        self.description = self._describe()
         """How many examples there are, in words."""
         prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
         if corpora.cycle > 1:  # one shard says nothing of the others
             prints = (
-                fingerprint_of(prints[0], corpora.fingerprint),
-                fingerprint_of(prints[1], corpora.fingerprint),
+                compute_fingerprint(prints[0], corpora.fingerprint),
+                compute_fingerprint(prints[1], corpora.fingerprint),
             )
         self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
 
@@ -132,45 +132,48 @@ class TrainingData:
 
     def micro_batches(self, epoch: int) -> int:
         """Micro-batches of the epoch over all ranks."""
-        turn = self._turn_of(epoch)
+        turn = self._shard_of_epoch(epoch)
         if turn not in self._sizes:
-            self._sizes[turn] = self.of_epoch(epoch).micro_batches(epoch)
+            self._sizes[turn] = self.loader_for(epoch).micro_batches(epoch)
         return self._sizes[turn]
 
     def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
         """As Loader.updates, of the epoch's own loader."""
-        yield from self.of_epoch(epoch).updates(epoch, start=start, update_freq=update_freq)
+        yield from self.loader_for(epoch).updates(epoch, start=start, update_freq=update_freq)
 
-    def ids(self, epoch: int, micro_batch: int) -> Numbers:
+    def example_ids(self, epoch: int, micro_batch: int) -> Numbers:
         """As Loader.ids."""
-        return self.of_epoch(epoch).ids(epoch, micro_batch)
+        return self.loader_for(epoch).example_ids(epoch, micro_batch)
 
-    def parts(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
+    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
         """As Loader.parts."""
-        return self.of_epoch(epoch).parts(epoch, micro_batch, count)
+        return self.loader_for(epoch).split_micro_batch(epoch, micro_batch, count)
 
-    def largest(self, epoch: int) -> list[Any]:
+    def largest_batches(self, epoch: int) -> list[Any]:
         """As Loader.largest."""
-        return self.of_epoch(epoch).largest(epoch)
+        return self.loader_for(epoch).largest_batches(epoch)
 
-    def of_epoch(self, epoch: int) -> Loader:
+    def loader_for(self, epoch: int) -> BatchLoader:
         """The epoch's loader; that of other shards is closed."""
-        if self._turn_of(epoch) != self._turn:
+        if self._shard_of_epoch(epoch) != self._shard:
             self.close()
-            self._turn, self._split = self._turn_of(epoch), self._open(self._turn_of(epoch))
+            self._shard, self._split = (
+                self._shard_of_epoch(epoch),
+                self._open(self._shard_of_epoch(epoch)),
+            )
         return self._split.loader
 
     def close(self) -> None:
         self._split.loader.close()
 
-    def _turn_of(self, epoch: int) -> int:
+    def _shard_of_epoch(self, epoch: int) -> int:
         return (epoch - 1) % self._corpora.cycle
 
-    def _open(self, turn: int) -> Split:
-        name, folder = self._c.train_subset, self._corpora.of_epoch(turn + 1)
+    def _open(self, turn: int) -> LoadedSplit:
+        name, folder = self._c.train_subset, self._corpora.for_epoch(turn + 1)
         examples = self._examples(folder)
-        self._mixture = self._mixed(examples, turn + 1) if self._c.weights else None
-        loader = loader_of(
+        self._mixture = self._mixture_of(examples, turn + 1) if self._c.weights else None
+        loader = make_loader(
             examples,
             self._c,
             world=self._world,
@@ -179,49 +182,49 @@ class TrainingData:
             name=f"{name} of {folder.name}",
             mixture=self._mixture,
         )
-        return Split(name=name, examples=examples, loader=loader)
+        return LoadedSplit(name=name, examples=examples, loader=loader)
 
     def _examples(self, folder: DataFolder) -> Examples:
         name = self._c.train_subset
-        return examples_of(name, folder, self._task, seed=self._seed, training=True)
+        return make_examples(name, folder, self._task, seed=self._seed, training=True)
 
-    def _mixed(self, together: Examples, epoch: int) -> Mixture:
+    def _mixture_of(self, examples: Examples, epoch: int) -> CorpusWeights:
         """The weights over the examples of each corpus: those that it adds to the ones before."""
-        before = [self._examples(folder).lengths for folder in self._corpora.growing(epoch)]
-        if not all(np.array_equal(some, together.lengths[: len(some)]) for some in before):
+        before = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
+        if not all(np.array_equal(some, examples.lengths[: len(some)]) for some in before):
             raise ToolkitError(
                 f"data.weights must meet a task whose examples stand corpus by corpus, but those "
                 f"of {self._task.name} do not. Leave data.weights out."
             )
-        ends = [*map(len, before), len(together.lengths)]
-        return Mixture(np.diff(ends, prepend=0).tolist(), self._c.weights)
+        ends = [*map(len, before), len(examples.lengths)]
+        return CorpusWeights(np.diff(ends, prepend=0).tolist(), self._c.weights)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         found = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
         if self._mixture:
             parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
             shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
             found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
-        shards, remark = self._corpora.cycle, remark_on(self._split.examples)
+        shards, remark = self._corpora.cycle, describe_omissions(self._split.examples)
         found += f", {remark}" if remark else ""
         return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
 
 
-def remark_on(examples: Examples) -> str:
+def describe_omissions(examples: Examples) -> str:
     """How much of the data these leave out or cut, in words; empty where all is there."""
-    return examples.remark if isinstance(examples, Remarked) else ""
+    return examples.remark if isinstance(examples, HasRemark) else ""
 
 
-def names(subsets: str) -> list[str]:
+def split_names(subsets: str) -> list[str]:
     """The splits in a list separated by commas."""
     return [name.strip() for name in subsets.split(",") if name.strip()]
 
 
-def suited(task: Chosen, arch: Chosen) -> Chosen:
+def resolve_task(task: ComponentConfig, arch: ComponentConfig) -> ComponentConfig:
     """The task as the data of a run needs it: with what the architecture demands filled in."""
-    build: Any = TASKS[task.name].build
-    return Chosen(task.name, build.suited(task.config, arch.config))
+    build: Any = TASKS[task.name].factory
+    return ComponentConfig(task.name, build.resolve_for(task.config, arch.config))
 
 
-def sizes_of(folder: DataFolder) -> Sizes:
-    return Sizes(**folder.codec.counts)
+def to_sizes(folder: DataFolder) -> Sizes:
+    return Sizes(**folder.tokenizer.sizes)

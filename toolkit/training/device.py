@@ -10,25 +10,25 @@ from torch import Tensor
 T = TypeVar("T")
 
 
-def seed_device(number: int, device: torch.device) -> None:
+def seed_rng(seed: int, device: torch.device) -> None:
     """torch.manual_seed for the default generators that a learner on this device draws from.
 
     Without a stack trace for every device that torch might still find: those cost more than all
     else around an update.
     """
-    torch.default_generator.manual_seed(number)
+    torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
-        torch.cuda.manual_seed(number)
+        torch.cuda.manual_seed(seed)
 
 
 def to_device(batch: T, device: torch.device) -> T:
     """The batch, a NamedTuple of tensors and of such tuples, on the device; the rest as it is."""
-    return batch if device.type == "cpu" else moved(batch, device)
+    return batch if device.type == "cpu" else move(batch, device)
 
 
-def moved(value: Any, device: torch.device) -> Any:
+def move(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(moved(part, device) for part in value))
+        return type(value)(*(move(part, device) for part in value))
     return value

@@ -17,12 +17,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import conv_flop_count, flop_registry, sdpa_flop_count
 
 
-def attention_on_cpu(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
+def cpu_attention_flops(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
     """softmax(q k') v, which torch leaves out."""
     return sdpa_flop_count(q.shape, k.shape, v.shape)
 
 
-def convolution_backward(gradient: Any, x: Any, weight: Any, *others: Any, **named: Any) -> int:
+def convolution_backward_flops(
+    gradient: Any, x: Any, weight: Any, *others: Any, **named: Any
+) -> int:
     """The forward's once for each of the gradients of x and weight that is asked for.
 
     Torch's own formula counts a depthwise one as if every channel met every other.
@@ -36,12 +38,12 @@ def convolution_backward(gradient: Any, x: Any, weight: Any, *others: Any, **nam
 
 FORMULAS = {
     **flop_registry,
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention_on_cpu,
-    torch.ops.aten.convolution_backward: convolution_backward,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: cpu_attention_flops,
+    torch.ops.aten.convolution_backward: convolution_backward_flops,
 }
 
 
-class Operations(TorchDispatchMode):
+class FlopCounter(TorchDispatchMode):
     """Adds up the operations inside, one formula for each matrix product, by their `owner`."""
 
     def __init__(self) -> None:
@@ -62,7 +64,7 @@ class Operations(TorchDispatchMode):
 
 
 @contextmanager
-def owned(counted: Operations, parts: Mapping[str, nn.Module]) -> Iterator[None]:
+def attribute_flops(counter: FlopCounter, parts: Mapping[str, nn.Module]) -> Iterator[None]:
     """Lets the operations of these modules be theirs, of one inside another the inner one's.
 
     Backwards too: a gradient is computed from tensors that were saved for it, and each of these
@@ -72,22 +74,22 @@ def owned(counted: Operations, parts: Mapping[str, nn.Module]) -> Iterator[None]
 
     def enter(name: str) -> Any:
         def hook(module: nn.Module, given: Any) -> None:
-            outer.append(counted.owner)
-            counted.owner = name
+            outer.append(counter.owner)
+            counter.owner = name
 
         return hook
 
     def leave(module: nn.Module, given: Any, found: Any) -> None:
-        counted.owner = outer.pop()
+        counter.owner = outer.pop()
 
     def load(saved: tuple[str, Tensor]) -> Tensor:
-        counted.owner, tensor = saved
+        counter.owner, tensor = saved
         return tensor
 
     hooks = [m.register_forward_pre_hook(enter(name)) for name, m in parts.items()]
     hooks += [m.register_forward_hook(leave) for m in parts.values()]
     try:
-        with saved_tensors_hooks(lambda tensor: (counted.owner, tensor), load):
+        with saved_tensors_hooks(lambda tensor: (counter.owner, tensor), load):
             yield
     finally:
         for hook in hooks:

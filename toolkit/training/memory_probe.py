@@ -7,32 +7,34 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.gradient import Piece
-from toolkit.training.oom_retry import gathered
+from toolkit.training.gradient import MicroBatchPart
+from toolkit.training.oom_retry import gather_failures
 from toolkit.training.trainer import Trainer
 
 
 @runtime_checkable
-class Measured(Protocol):
+class HasLargestBatches(Protocol):
     """What knows an epoch's largest batches."""
 
-    def largest(self, epoch: int) -> list[Any]: ...
+    def largest_batches(self, epoch: int) -> list[Any]: ...
 
 
-def wanted(asked: str, device: torch.device) -> bool:
+def should_probe(option: str, device: torch.device) -> bool:
     """What auto, always or never means on this device: a CPU says too late what does not fit."""
-    return asked == "always" or (asked == "auto" and device.type == "cuda")
+    return option == "always" or (option == "auto" and device.type == "cuda")
 
 
-def probe(trainer: Trainer, data: Measured) -> None:
+def probe(trainer: Trainer, data: HasLargestBatches) -> None:
     """One pass forward and backward with the epoch's largest batches, of which nothing remains."""
-    gradient, device = trainer.gradient, trainer.world.device
-    room = reserved(trainer)
+    gradient, device = trainer.accumulator, trainer.world.device
+    room = reserve_optimizer_memory(trainer)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        for batch in data.largest(trainer.place.epoch):
+        for batch in data.largest_batches(trainer.progress.epoch):
             weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
-            _, failure = gradient.attempt([Piece(batch, trainer.place.epoch)], weights)
-            failures = gathered(failure, gradient)
+            _, failure = gradient.try_accumulate(
+                [MicroBatchPart(batch, trainer.progress.epoch)], weights
+            )
+            failures = gather_failures(failure, gradient)
             gradient.discard()
             if failures:
                 raise ToolkitError(
@@ -43,7 +45,7 @@ def probe(trainer: Trainer, data: Measured) -> None:
     del room
 
 
-def reserved(trainer: Trainer) -> list[torch.Tensor]:
+def reserve_optimizer_memory(trainer: Trainer) -> list[torch.Tensor]:
     """Room for what an optimizer has not made yet: two moments of each parameter on a GPU."""
     if trainer.optimizer.state or trainer.world.device.type == "cpu":
         return []

@@ -1,4 +1,4 @@
-"""Making a learner fit: layers recomputed, compiled, shared among the ranks."""
+"""Making a learner fit: layers recomputed, compiled, shared kind the ranks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import shard
-from toolkit.nn.layer_stack import Layers
+from toolkit.distributed.fsdp import apply_fsdp
+from toolkit.nn.layer_stack import LayerStack
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
 
 
-def spread(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
+def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
     """The learner as the config wants it kept; make the optimizer from its parameters afterwards.
 
     Compiled layers draw the random numbers of those that are not.
     """
-    stacks = [module for module in learner.modules() if isinstance(module, Layers)]
+    stacks = [module for module in learner.modules() if isinstance(module, LayerStack)]
     if c.checkpoint_activations and not stacks:
         raise ToolkitError(
             f"training.checkpoint_activations must be off for an encoder without layers of "
@@ -30,15 +30,15 @@ def spread(learner: Learner, world: World, c: TrainingConfig, precision: str) ->
         )
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
-        stack.recomputed = c.checkpoint_activations
+        stack.checkpoint_activations = c.checkpoint_activations
     if c.compile:
-        compile_each(layers)
+        compile_layers(layers)
     if c.sharding == "full":
-        shard(learner, layers, world, DTYPES.get(precision))
+        apply_fsdp(learner, layers, world, DTYPES.get(precision))
     return learner
 
 
-def compile_each(layers: Iterable[nn.Module]) -> None:
+def compile_layers(layers: Iterable[nn.Module]) -> None:
     """Compile in place, for lengths that change; the names of the parameters stay."""
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
     for layer in layers:

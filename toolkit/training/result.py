@@ -12,19 +12,19 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.training.step import Figures
+from toolkit.training.step import Metrics
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class RunResult:
     updates: int
     epochs: int
     """Passes over the data that were completed."""
     seconds: float
     """Time spent training, without validation and saving; over all runs that led here."""
-    train: Figures
+    train: Metrics
     """The last training figures reported."""
-    valid: Mapping[str, Figures]
+    valid: Mapping[str, Metrics]
     """Subset -> the last validation's figures."""
     best: Mapping[str, Any] | None
     """metric, value and update of the best validation, and its figures by subset, `valid`."""
@@ -39,11 +39,11 @@ class Result:
     def write(self, folder: Path, config: RunConfig) -> None:
         """Beside the checkpoints, replaced in one step."""
         run = to_dict(config)
-        found = {**asdict(self), "config": run, "config_digest": digest(run)}
-        put(folder / "result.json", json_files.dumps(found, indent=1) + "\n")
+        found = {**asdict(self), "config": run, "config_digest": config_digest(run)}
+        write_text_atomically(folder / "result.json", json_files.dumps(found, indent=1) + "\n")
 
 
-def put(path: Path, text: str) -> None:
+def write_text_atomically(path: Path, text: str) -> None:
     """Write or replace a file of results in one step."""
     fresh = path.with_name(f"{path.name}.new")
     try:
@@ -56,6 +56,6 @@ def put(path: Path, text: str) -> None:
         ) from error
 
 
-def digest(run: Mapping[str, Any]) -> str:
-    """SHA-256 of a config, to recognise a run by."""
+def config_digest(run: Mapping[str, Any]) -> str:
+    """SHA-256 of a config, to recognize a run by."""
     return hashlib.sha256(json_files.dumps(run).encode()).hexdigest()

@@ -10,12 +10,12 @@ from typing import Any
 from toolkit.checkpoints import manifest, optimizer_state, sharded, tensor_files
 from toolkit.checkpoints.load import (
     AVERAGE,
+    EXTRA_FILE,
     MODEL,
     OPTIMIZER,
-    SPARE,
     STATE,
-    differences,
-    find,
+    compare_tensors,
+    find_checkpoint,
     load_weights,
     read_config,
     read_json,
@@ -27,74 +27,84 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.task import Learner
-from toolkit.training.callbacks.ema import MovingAverage
-from toolkit.training.step import Place, State
+from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.step import State, TrainingProgress
 from toolkit.training.trainer import Trainer
 
-FIXED = (
+FIXED_OPTIONS = (
     *("arch", "task", "criterion", "training.seed", "optimizer.name"),
     *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
 )
 """What a run keeps from its first update to its last: sections, or single options."""
-START = "checkpoint.finetune_from"
+FINETUNE_FROM = "checkpoint.finetune_from"
 """Kept too where it is given: a run that goes on does not start from those weights."""
 
-FATES = {
+MISFIT_MESSAGES = {
     "missing": "begun anew, the checkpoint has none",
     "of another shape": "begun anew, of another shape in the checkpoint",
     "unknown": "left behind",
 }
 """What becomes of weights that do not fit where others start from them."""
 
-Tell = Callable[[str], None]
+PrintMessage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Saved:
+class ResumePoint:
     """A verified checkpoint to go on from."""
 
     folder: Path
     state: State
 
     @property
-    def place(self) -> Place:
-        return Place(**self.state["place"])
+    def progress(self) -> TrainingProgress:
+        return TrainingProgress(**self.state["place"])
 
 
-def choose(config: RunConfig, saves: SaveFolder, world: World, tell: Tell) -> Saved | None:
+def find_resume_point(
+    config: RunConfig, save_folder: SaveFolder, world: World, print_message: PrintMessage
+) -> ResumePoint | None:
     """The checkpoint to go on from, as the first rank finds it; None to start anew."""
     found = ""
-    if world.first:
+    if world.is_main:
         asked = config.checkpoint.restore_file
-        folder = restored(Path(asked), saves, tell) if asked else newest_good(saves, tell)
+        folder = (
+            find_restore_file(Path(asked), save_folder, print_message)
+            if asked
+            else find_newest_intact(save_folder, print_message)
+        )
         found = str(folder or "")
     found = world.broadcast(found)
     if not found:
         return None
     folder = Path(found)
-    refuse_weights_alone(folder)
-    refuse_changes(folder, config)
-    return Saved(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
+    check_has_optimizer(folder)
+    check_same_options(folder, config)
+    return ResumePoint(folder, read_json(folder / STATE, "place", "observers", "precision", "data"))
 
 
-def restored(asked: Path, saves: SaveFolder, tell: Tell) -> Path | None:
+def find_restore_file(
+    asked: Path, save_folder: SaveFolder, print_message: PrintMessage
+) -> Path | None:
     """The checkpoint that --restore-file names, of a save folder the last one.
 
     Where it began a run of this save folder, the run goes on instead: the same command may be given
     again after a stop.
     """
-    folder = asked if (asked / manifest.NAME).exists() else SaveFolder(asked).target(LAST) or asked
-    if folder.resolve().parent == saves.path.resolve() or not saves.checkpoints():
-        return find(folder)
-    tell(f"--restore-file {asked} left aside: {saves.path} has gone on from it")
-    return newest_good(saves, tell)
+    folder = (
+        asked if (asked / manifest.NAME).exists() else SaveFolder(asked).resolve_link(LAST) or asked
+    )
+    if folder.resolve().parent == save_folder.path.resolve() or not save_folder.checkpoints():
+        return find_checkpoint(folder)
+    print_message(f"--restore-file {asked} left aside: {save_folder.path} has gone on from it")
+    return find_newest_intact(save_folder, print_message)
 
 
-def refuse_weights_alone(folder: Path) -> None:
+def check_has_optimizer(folder: Path) -> None:
     """Averages and converted models have no optimizer and no place to go on from."""
     facts = manifest.read(folder)
     kind = f"an average of {len(facts['averaged'])}" if facts.get("averaged") else ""
@@ -106,42 +116,43 @@ def refuse_weights_alone(folder: Path) -> None:
         )
 
 
-def newest_good(saves: SaveFolder, tell: Tell) -> Path | None:
+def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> Path | None:
     """checkpoint_last, or the newest one whose digests are right, saying what was passed over."""
     problems = []
-    for folder in saves.candidates():
+    for folder in save_folder.resume_candidates():
         try:
             manifest.verify(folder)
         except ToolkitError as error:
             problems.append(str(error))
-            tell(f"passed over: {error}")
+            print_message(f"passed over: {error}")
             continue
         return folder
     if problems:
         raise ToolkitError(
-            f"{saves.path} must hold a checkpoint that is whole, but none of {len(problems)} is. "
+            f"{save_folder.path} must hold a checkpoint that is whole, but none of {len(problems)} "
+            "is. "
             f"The newest: {problems[0]} Choose another --save-dir to start anew."
         )
     return None
 
 
-def refuse_changes(folder: Path, config: RunConfig) -> None:
+def check_same_options(folder: Path, config: RunConfig) -> None:
     """Refuse to go on with another architecture, task, criterion, optimizer, seed or first weights.
 
     Options that the version which saved did not have yet were at their defaults. Of a part that
     is another one only the name is told.
     """
     before, now = (
-        flat(json_files.loads(json_files.dumps(to_dict(run))))
+        flatten(json_files.loads(json_files.dumps(to_dict(run))))
         for run in (read_config(folder)[0], config)
     )
     differing = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
-    kept = [*FIXED, *([START] if now[START] else [])]
-    names = {f"{fixed.removesuffix('.name')}.name" for fixed in FIXED} & differing
+    kept = [*FIXED_OPTIONS, *([FINETUNE_FROM] if now[FINETUNE_FROM] else [])]
+    names = {f"{fixed.removesuffix('.name')}.name" for fixed in FIXED_OPTIONS} & differing
     changed = [
         f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
         for key in sorted(differing)
-        if any(within(key, fixed) for fixed in kept)
+        if any(is_within(key, fixed) for fixed in kept)
         and (key in names or f"{key.partition('.')[0]}.name" not in names)
     ]
     if changed:
@@ -151,80 +162,88 @@ def refuse_changes(folder: Path, config: RunConfig) -> None:
         )
 
 
-def within(key: str, section: str) -> bool:
+def is_within(key: str, section: str) -> bool:
     return key == section or key.startswith(section + ".")
 
 
-def flat(value: Any, path: str = "") -> dict[str, Any]:
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
     """{a: {b: 1}} -> {"a.b": 1}."""
     if not isinstance(value, Mapping):
         return {path: value}
     return {
         name: leaf
         for key, part in value.items()
-        for name, leaf in flat(part, f"{path}.{key}" if path else str(key)).items()
+        for name, leaf in flatten(part, f"{path}.{key}" if path else str(key)).items()
     }
 
 
-def refuse_other_data(saved: Saved, now: Mapping[str, str]) -> None:
+def check_same_data(resume_point: ResumePoint, now: Mapping[str, str]) -> None:
     """Refuse other examples; and another order of them, unless an epoch has just ended."""
-    before = saved.state["data"]
+    before = resume_point.state["data"]
     if before["examples"] != now["examples"]:
         raise ToolkitError(
-            f"a run must go on with the data it began with, but the examples of {saved.folder} "
+            "a run must go on with the data it began with, but the examples of "
+            f"{resume_point.folder} "
             f"have the fingerprint {before['examples'][:12]} and these {now['examples'][:12]}. "
             f"Choose another --save-dir, or take only the weights with --finetune-from."
         )
-    if before["order"] != now["order"] and saved.place.consumed:
+    if before["order"] != now["order"] and resume_point.progress.consumed:
         raise ToolkitError(
             f"data.max_tokens, data.batch_size and data.weights must stay the same within an "
-            f"epoch, but differ from those of {saved.folder}, {saved.place.consumed} micro-batches "
-            f"into epoch {saved.place.epoch}. Change them back, or at the end of an epoch."
+            f"epoch, but differ from those of {resume_point.folder}, "
+            f"{resume_point.progress.consumed} micro-batches "
+            f"into epoch {resume_point.progress.epoch}. Change them back, or at the end of an "
+            "epoch."
         )
 
 
 def restore(
-    saved: Saved,
+    resume_point: ResumePoint,
     trainer: Trainer,
     observers: Mapping[str, Any],
-    average: MovingAverage | None = None,
+    ema: ExponentialMovingAverage | None = None,
 ) -> None:
     """Put weights, optimizer, place and observers where they were.
 
     A moving average that the run did not have before begins at its weights.
     """
-    load_weights(saved.folder, trainer.learner)
-    files = sharded.of(saved.folder) or [saved.folder / OPTIMIZER]
-    optimizer_state.restore(trainer.optimizer, trainer.learner, tensor_files.opened(files))
-    trainer.place = saved.place
-    if trainer.precision.loss_scale and saved.state["loss_scale"]:
-        trainer.precision.loss_scale.restore(saved.state["loss_scale"])
-    if average:
-        there = (saved.folder / AVERAGE).exists()
-        average.restore(read_tensors(saved.folder / (AVERAGE if there else MODEL)))
+    load_weights(resume_point.folder, trainer.learner)
+    files = sharded.list_shards(resume_point.folder) or [resume_point.folder / OPTIMIZER]
+    optimizer_state.restore(trainer.optimizer, trainer.learner, tensor_files.open_tensors(files))
+    trainer.progress = resume_point.progress
+    if trainer.precision.loss_scale and resume_point.state["loss_scale"]:
+        trainer.precision.loss_scale.restore(resume_point.state["loss_scale"])
+    if ema:
+        there = (resume_point.folder / AVERAGE).exists()
+        ema.restore(read_tensors(resume_point.folder / (AVERAGE if there else MODEL)))
     for name, observer in observers.items():
-        if name in saved.state["observers"]:
-            observer.restore(saved.state["observers"][name])
+        if name in resume_point.state["observers"]:
+            observer.restore(resume_point.state["observers"][name])
 
 
-def words_of(codec: Codec) -> list[str]:
+def vocabulary_fingerprints(tokenizer: Tokenizer) -> list[str]:
     """Fingerprints of the vocabulary that is read and, where there is one, of what is written."""
-    written = [codec.target] if isinstance(codec, ParallelCodec) else []
-    return [it.vocabulary.fingerprint for it in (codec, *written)]
+    written = [tokenizer.target] if isinstance(tokenizer, ParallelTokenizer) else []
+    return [it.vocabulary.fingerprint for it in (tokenizer, *written)]
 
 
-def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
+def load_finetune_weights(
+    path: str, learner: Learner, tokenizer: Tokenizer, print_message: PrintMessage
+) -> None:
     """Take the weights that fit from a checkpoint, and say which others there are."""
-    folder = find(Path(path))
-    before = words_of(Codec.load(folder))
-    if any(mine != other for mine, other in zip(words_of(codec), before, strict=False)):
+    folder = find_checkpoint(Path(path))
+    before = vocabulary_fingerprints(Tokenizer.load(folder))
+    if any(
+        mine != other
+        for mine, other in zip(vocabulary_fingerprints(tokenizer), before, strict=False)
+    ):
         raise ToolkitError(
             f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
-            f"Run toolkit-preprocess with --codec-from that folder."
+            f"Run toolkit-preprocess with --tokenizer-from that folder."
         )
     saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
-    if (folder / SPARE).exists():
-        saved |= read_tensors(folder / SPARE)
+    if (folder / EXTRA_FILE).exists():
+        saved |= read_tensors(folder / EXTRA_FILE)
     fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
     if not fitting:
         raise ToolkitError(
@@ -232,6 +251,6 @@ def finetune(path: str, learner: Learner, codec: Codec, tell: Tell) -> None:
             f"{len(saved)} in {folder} does. Choose the architecture it was trained with."
         )
     learner.load_state_dict(fitting, strict=False)
-    tell(f"took {len(fitting)} of {len(own)} tensors from {folder}")
-    for kind, names in differences(saved, own).items():
-        tell(f"{FATES[kind]}: {names}")
+    print_message(f"took {len(fitting)} of {len(own)} tensors from {folder}")
+    for kind, names in compare_tensors(saved, own).items():
+        print_message(f"{MISFIT_MESSAGES[kind]}: {names}")

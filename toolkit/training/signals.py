@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 @contextmanager
-def listening(ask_to_stop: Callable[[], None]) -> Iterator[list[int]]:
+def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
     """Call `ask_to_stop` at the first signal inside; gives the numbers received so far.
 
     Only the main thread may listen; elsewhere nothing is changed.
@@ -30,7 +30,7 @@ def listening(ask_to_stop: Callable[[], None]) -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)
         signal.signal(number, before[signal.Signals(number)])
-        ask_to_stop()
+        request_stop()
 
     for number in SIGNALS:
         signal.signal(number, handle)

@@ -12,7 +12,7 @@ WINDOW = 128
 SIGMAS = 6.0
 
 
-class Spikes:
+class SpikeDetector:
     """Refuses x_t > mean + 6 sigma over the 128 updates before it, x being loss or gradient norm.
 
     The rule of OLMo-core's SkipStepOptimizer: once half the window is known, and refused values
@@ -27,13 +27,13 @@ class Spikes:
         self.values = torch.zeros(2, window, device=device)
         """Losses and norms, each new one in place of the oldest."""
         self.taken = torch.zeros(1, dtype=torch.int64, device=device)
-        self.places = torch.arange(window, device=device)
+        self.indices = torch.arange(window, device=device)
 
     def __call__(self, loss: Float[Tensor, ""], norm: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """1 where the update with this loss and norm is a spike, else 0; takes note of both."""
         latest = torch.stack([loss, norm]).to(self.values)
         count = self.taken.clamp(max=self.window)
-        known = self.places < count
+        known = self.indices < count
         mean = (self.values * known).sum(1) / count
         squares = ((self.values - mean[:, None]).square() * known).sum(1)
         sigma = (squares / (count - 1)).sqrt()

@@ -13,7 +13,7 @@ from toolkit.tasks.batch import Batch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class TrainingProgress:
     """How far training has come; with the seed and the data it determines everything ahead."""
 
     update: int = 0
@@ -28,23 +28,23 @@ class Place:
         """The pass that the last update belonged to."""
         return max(1, self.epoch - (self.consumed == 0))
 
-    def after(self, micro_batches: int, in_epoch: int) -> Place:
+    def advance(self, micro_batches: int, epoch_micro_batches: int) -> TrainingProgress:
         """The place one update further on, in an epoch of so many micro-batches."""
         consumed = self.consumed + micro_batches
-        if consumed < in_epoch:
-            return Place(update=self.update + 1, epoch=self.epoch, consumed=consumed)
-        return Place(update=self.update + 1, epoch=self.epoch + 1)
+        if consumed < epoch_micro_batches:
+            return TrainingProgress(update=self.update + 1, epoch=self.epoch, consumed=consumed)
+        return TrainingProgress(update=self.update + 1, epoch=self.epoch + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One update. Tensors stay on the device; an observer reads them when it needs numbers."""
 
-    place: Place
+    progress: TrainingProgress
     """Where training stands after it."""
     epoch: int
     """The pass over the data that it belonged to."""
-    begin: int = 0
+    start: int = 0
     """Micro-batches of that pass that lay before it."""
     losses: dict[str, Tensor]
     """Objective -> summed loss over this rank's micro-batches."""
@@ -55,20 +55,20 @@ class Step:
     learning_rate: float
     outcome: Update
     micro_batches: Sequence[Batch]
-    unfit: Sequence[str] = ()
+    oom_failures: Sequence[str] = ()
     """What did not fit into the memory of some rank, so that it was done in parts."""
 
     @property
     def update(self) -> int:
-        return self.place.update
+        return self.progress.update
 
     @property
     def ends_epoch(self) -> bool:
-        return self.place.epoch > self.epoch
+        return self.progress.epoch > self.epoch
 
 
 Observer = Callable[[Step], object]
-Figures = dict[str, float | int]
+Metrics = dict[str, float | int]
 """Name of a figure -> its value."""
 State = dict[str, Any]
 """What an observer or the trainer remembers in a checkpoint: plain numbers, texts, lists, dicts."""

@@ -11,9 +11,9 @@ from rich.console import Console as Terminal
 
 from toolkit.config.run import RunConfig
 from toolkit.reporting.tables import Table
-from toolkit.training.data import Split, TrainingData, remark_on
-from toolkit.training.result import Result
-from toolkit.training.step import Figures
+from toolkit.training.data import LoadedSplit, TrainingData, describe_omissions
+from toolkit.training.result import RunResult
+from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
 
 
@@ -21,22 +21,26 @@ def print_start(
     config: RunConfig,
     trainer: Trainer,
     train: TrainingData,
-    valid: Sequence[Split],
+    valid: Sequence[LoadedSplit],
     *,
     total: int,
-    terminal: Terminal,
+    console: Terminal,
 ) -> None:
     """What is going to happen: the model, the data, the machine, the length."""
     rows = start_rows(config, trainer, train, valid, total)
-    Table(columns=("run", ""), rows=list(rows.items())).print(terminal)
+    Table(columns=("run", ""), rows=list(rows.items())).print(console)
 
 
 def start_rows(
-    config: RunConfig, trainer: Trainer, train: TrainingData, valid: Sequence[Split], total: int
+    config: RunConfig,
+    trainer: Trainer,
+    train: TrainingData,
+    valid: Sequence[LoadedSplit],
+    total: int,
 ) -> dict[str, str]:
     world, c = trainer.world, config.data
-    remarks = {split.name: remark_on(split.examples) for split in valid}
-    told = [train.described, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
+    remarks = {split.name: describe_omissions(split.examples) for split in valid}
+    told = [train.description, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
     bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
     bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
     shares = (
@@ -48,18 +52,18 @@ def start_rows(
     return {
         "architecture": f"{config.arch.name}, {count:,} parameters",
         "task": f"{config.task.name}, {config.criterion.name}",
-        "data": ", ".join(c.folders),
+        "data": ", ".join(c.dirs),
         "examples": "; ".join(told),
         "batch": f"at most {bound}{shares}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
-        f"{config.lr_scheduler.name}{averaged(config.training.ema_decay)}",
-        "updates": f"{trainer.place.update:,} of {total:,} done",
+        f"{config.lr_scheduler.name}{describe_ema(config.training.ema_decay)}",
+        "updates": f"{trainer.progress.update:,} of {total:,} done",
         "machine": f"{device_name(world.device)}, {trainer.precision.name}",
         "saved to": "nowhere" if config.checkpoint.no_save else config.checkpoint.save_dir,
     }
 
 
-def averaged(decay: float) -> str:
+def describe_ema(decay: float) -> str:
     return f", weights averaged with decay {decay:g}" if decay else ""
 
 
@@ -70,20 +74,20 @@ def device_name(device: torch.device) -> str:
     return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
 
 
-def print_end(result: Result, terminal: Terminal) -> None:
+def print_end(result: RunResult, console: Terminal) -> None:
     """The last figures of every validation split, and which checkpoint is best."""
     if result.valid:
-        print_figures({"subset": result.valid}, terminal)
+        print_metrics({"subset": result.valid}, console)
     if result.best:
         best = result.best
-        terminal.print(
+        console.print(
             f"best {best['metric']} {best['value']:.4f} at update {best['update']}", highlight=False
         )
 
 
-def print_figures(tables: Mapping[str, Mapping[str, Figures]], terminal: Terminal) -> None:
+def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Terminal) -> None:
     """Rows of figures under the name of what they are of."""
     for kind, rows in tables.items():
         columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
         cells = [[row, *(figures.get(c) for c in columns)] for row, figures in rows.items()]
-        Table(columns=(kind, *columns), rows=cells).print(terminal)
+        Table(columns=(kind, *columns), rows=cells).print(console)

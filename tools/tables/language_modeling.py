@@ -17,7 +17,7 @@ PARAMETERS = {
     "composite": 3536,
 }
 """More than in the model without positions."""
-OLD_NAMES = {"learnt": "learned"}
+OLD_NAMES = {"learned": "learned"}
 
 
 def positions(run: Run) -> str:

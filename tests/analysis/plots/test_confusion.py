@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolkit.analysis.plots.confusion import counted, read
+from toolkit.analysis.plots.confusion import list_mistakes, read_confusions
 from toolkit.cli.plot import main
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -22,16 +22,20 @@ def file(tmp_path):
 
 
 def test_mistakes_are_told_by_their_number(file):
-    [table] = read(file)
+    [table] = read_confusions(file)
     assert table.title == "run test"
-    assert counted(table) == [("(unseen)", "NOUN", 4), ("VERB", "NOUN", 2), ("NOUN", "VERB", 1)]
+    assert list_mistakes(table) == [
+        ("(unseen)", "NOUN", 4),
+        ("VERB", "NOUN", 2),
+        ("NOUN", "VERB", 1),
+    ]
 
 
 def test_a_class_may_hold_what_some_take_for_the_end_of_a_line(tmp_path):
     event = {**EVENT, "given": ["\u2028", "\x85"]}
     (tmp_path / "figures.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
-    [table] = read(tmp_path / "figures.jsonl")
-    assert table.given == ["\u2028", "\x85"]
+    [table] = read_confusions(tmp_path / "figures.jsonl")
+    assert table.predicted == ["\u2028", "\x85"]
 
 
 def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, capsys):
@@ -55,7 +59,7 @@ def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, caps
 def test_another_file_is_refused(tmp_path, text, complaint):
     (tmp_path / "a.jsonl").write_text(text)
     with pytest.raises(ToolkitError, match=complaint):
-        read(tmp_path / "a.jsonl")
+        read_confusions(tmp_path / "a.jsonl")
 
 
 def test_something_must_be_named():

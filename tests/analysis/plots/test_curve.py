@@ -3,11 +3,11 @@ import sys
 
 import pytest
 
-from toolkit.analysis.plots.curve import Curve, Line, add, curve
+from toolkit.analysis.plots.curve import Curve, CurveLine, curve, draw_line
 from toolkit.analysis.plots.style import new_figure
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
-from toolkit.metrics.seed_summary import summary
+from toolkit.metrics.seed_summary import summarize
 
 
 def save(folder, losses):
@@ -77,9 +77,9 @@ def test_a_single_validation_is_left_out_where_training_has_a_curve(tmp_path):
 @pytest.mark.parametrize(("subset", "lines"), [("train", 2), ("valid", 1)])
 def test_only_training_is_smoothed_and_shown_as_it_was_behind(subset, lines):
     axes = new_figure(4.0, 3.0).subplots()
-    found = Curve([1, 2], [summary([4.0]), summary([2.0])], 1)
+    found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = PlotConfig(what=["curve", "run"], output="x.svg", smoothing=0.5)
-    add(axes, Line("run", subset, found, 0), "run", c)
+    draw_line(axes, CurveLine("run", subset, found, 0), "run", c)
     assert len(axes.get_lines()) == lines
     assert (axes.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 

@@ -2,32 +2,32 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.analysis.plots.curve import Curve, curve_of, edges, smoothed
-from toolkit.metrics.seed_summary import summary
-from toolkit.reporting.runs import Run
+from toolkit.analysis.plots.curve import Curve, band_edges, compute_curve, smooth
+from toolkit.metrics.seed_summary import summarize
+from toolkit.reporting.runs import LoggedRun
 
-FOUND = Curve([1, 2], [summary([1.0, 3.0]), summary([5.0, 5.0])], 2)
+FOUND = Curve([1, 2], [summarize([1.0, 3.0]), summarize([5.0, 5.0])], 2)
 
 
 def run(losses):
     train = [{"event": "train", "update": u, "loss": loss} for u, loss in losses.items()]
     valid = [{**r, "event": "valid", "subset": "valid", "loss": r["loss"] - 1} for r in train]
-    return Run(Path("run"), [*train, {"event": "save", "update": 1}, *valid], {})
+    return LoggedRun(Path("run"), [*train, {"event": "save", "update": 1}, *valid], {})
 
 
 def test_a_curve_is_the_mean_and_deviation_where_every_run_reported():
-    found = curve_of([run({1: 4.0, 2: 3.0, 3: 2.0}), run({1: 6.0, 2: 5.0})], "valid", "loss")
+    found = compute_curve([run({1: 4.0, 2: 3.0, 3: 2.0}), run({1: 6.0, 2: 5.0})], "valid", "loss")
     assert (found.updates, found.runs) == ([1, 2], 2)
-    assert [(s.mean, s.deviation) for s in found.figures] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
+    assert [(s.mean, s.deviation) for s in found.summaries] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
 
 
 def test_a_loss_that_is_not_a_number_leaves_a_gap():
-    assert curve_of([run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
+    assert compute_curve([run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
 
 
 def test_a_smoothed_line_is_an_exponential_mean_that_does_not_lean_on_its_first_value():
-    assert smoothed([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
-    assert smoothed([4.0, 1.0], 0.0) == [4.0, 1.0]
+    assert smooth([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
+    assert smooth([4.0, 1.0], 0.0) == [4.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_smoothed_line_is_an_exponential_mean_that_does_not_lean_on_its_first_
     ],
 )
 def test_the_band_is_what_the_option_says(band, expected):
-    assert edges(FOUND, band) == expected
+    assert band_edges(FOUND, band) == expected
 
 
 def test_the_record_of_a_curve_has_a_number_for_each_update():

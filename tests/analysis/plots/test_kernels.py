@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.analysis.kernel_table import KernelRows
-from toolkit.analysis.plots.kernels import draw, in_order
+from toolkit.analysis.plots.kernels import draw_kernels, sort_channels
 
 OFFSETS = [-1, 0, 1]
 
@@ -24,7 +24,7 @@ def axes():
 
 
 def test_each_layer_and_head_has_a_panel_on_one_scale(axes):
-    panels = axes(draw({"run": [heads(1), heads(3)]}, ""))
+    panels = axes(draw_kernels({"run": [heads(1), heads(3)]}, ""))
     assert [p.get_ylabel() for p in panels] == ["layer 1", "", "layer 3", ""]
     assert [p.get_title() for p in panels] == ["head 1", "head 2", "", ""]
     assert len({p.get_ylim() for p in panels}) == 1
@@ -32,26 +32,26 @@ def test_each_layer_and_head_has_a_panel_on_one_scale(axes):
 
 def test_kernels_of_one_layer_share_their_panels_and_a_legend_tells_them_apart():
     spread = [[0.1, 0.1, 0.1]] * 2
-    figure = draw({"run": [heads(1), heads(1, "query", spread)]}, "")
+    figure = draw_kernels({"run": [heads(1), heads(1, "query", spread)]}, "")
     [block] = figure.subfigs
     assert [t.get_text() for t in block.legends[0].texts] == ["fixed", "query, mean and deviation"]
     assert len(block.axes) == 2 and len(block.axes[0].collections) == 1  # the band
 
 
 def test_channels_are_a_map_sorted_from_the_previous_to_the_next_token(axes):
-    assert in_order(channels(1)) == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
-    panel, _ = axes(draw({"run": [channels(4)]}, ""))
+    assert sort_channels(channels(1)) == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
+    panel, _ = axes(draw_kernels({"run": [channels(4)]}, ""))
     assert panel.get_title() == "layer 4, depthwise"
     assert panel.images[0].get_clim() == (-1.0, 1.0)  # white is zero
 
 
 def test_kernels_of_one_tap_are_drawn_in_the_order_of_their_channels(axes):
     alone = KernelRows(1, "span", "channel", [0], [[2.0], [1.0]], None)
-    panel, _ = axes(draw({"run": [alone]}, ""))
+    panel, _ = axes(draw_kernels({"run": [alone]}, ""))
     assert panel.images[0].get_array().tolist() == alone.mean
 
 
 def test_checkpoints_stand_below_each_other_with_lines_and_maps_beside(axes):
-    figure = draw({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
+    figure = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
     assert [block.get_suptitle() for block in figure.subfigs] == ["a", "b"]
     assert len(axes(figure)) == 2 * (2 + 2)

@@ -1,6 +1,6 @@
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from toolkit.analysis.plots.attention import MeanMap
+from toolkit.analysis.plots.attention import MeanMap, draw_mean_maps
 
 WEIGHTS = [[0.5, 0.5], [0.25, 0.75]]
 
@@ -17,8 +17,8 @@ def test_models_stand_beside_each_other_on_one_scale_with_tokens_of_their_own():
     assert [[t.get_text() for t in p.get_xticklabels()] for p in panels] == [
         m.tokens for m in means
     ]
-    left, right, colours = (axes.get_position() for axes in (*panels, bar))
-    assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colours.x0 < colours.x1 < 1
+    left, right, colors = (axes.get_position() for axes in (*panels, bar))
+    assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colors.x0 < colors.x1 < 1
 
 
 def test_a_single_model_needs_no_name_and_a_short_sentence_has_no_concentration():

@@ -1,7 +1,11 @@
-from toolkit.analysis.plots.perturbation import Difference, draw, grouped
+from toolkit.analysis.plots.perturbation import (
+    VectorDifference,
+    draw_differences,
+    group_by_sentences,
+)
 
 WORDS = [
-    Difference(model, pair, word, distance, angle)
+    VectorDifference(model, pair, word, distance, angle)
     for model in ("a", "b")
     for pair, word, distance, angle in (
         ((1, 2), "bob", 0.5, 30.0),
@@ -14,7 +18,7 @@ WORDS = [
 
 
 def test_words_are_grouped_by_their_sentences_and_those_by_pair():
-    groups = grouped(WORDS)
+    groups = group_by_sentences(WORDS)
     assert list(groups) == [
         "words of sentences 1 and 2", "words of sentences 1 and 3", "[CLS] of sentences"
     ]  # fmt: skip
@@ -22,7 +26,7 @@ def test_words_are_grouped_by_their_sentences_and_those_by_pair():
 
 
 def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars():
-    figure = draw(WORDS, "title")
+    figure = draw_differences(WORDS, "title")
     assert len(figure.axes) == 6
     distances, angles = figure.axes[:2]
     assert [bar.get_height() for bar in distances.patches] == [0.5, 0.7, 0.5, 0.7]
@@ -31,6 +35,6 @@ def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars()
 
 
 def test_words_share_a_scale_that_sentences_do_not():
-    first, _, second, _, whole, _ = draw(WORDS, "").axes
+    first, _, second, _, whole, _ = draw_differences(WORDS, "").axes
     assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
     assert first.get_ylim()[1] > 0.9  # the highest bar of both

@@ -13,8 +13,11 @@ from toolkit.config.commands.convert import ConvertConfig
         ({"to": "onnx"}, r"--to must be toolkit or hf, but is 'onnx'"),
         ({"to": "hf", "weights": "last"}, r"weights must be one of auto, trained, average"),
         ({"weights": "average"}, r"weights must be left out with --to toolkit"),
-        ({"to": "hf", "net": "both"}, r"net must be discriminator or generator, but is 'both'"),
-        ({"net": "generator"}, r"net must be left out with --to toolkit"),
+        (
+            {"to": "hf", "component": "both"},
+            r"component must be discriminator or generator, but is 'both'",
+        ),
+        ({"component": "generator"}, r"component must be left out with --to toolkit"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.inspect import CountConfig, InspectConfig
+from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
 
 
 @pytest.mark.parametrize(
@@ -10,11 +10,11 @@ from toolkit.config.commands.inspect import CountConfig, InspectConfig
         (InspectConfig, {}, r"must be named, but none is. Name one, or with --flops an architectu"),
         (InspectConfig, {"paths": ["x"], "examples": -1}, r"examples must not be negative, but is"),
         (
-            CountConfig,
+            FlopsConfig,
             {},
             r"flops must be asked for where --arch is given, but is not. Add --flops",
         ),
-        (CountConfig, {"flops": True, "vocabulary_size": 5}, r"must be more than 5, but is 5"),
+        (FlopsConfig, {"flops": True, "vocabulary_size": 5}, r"must be more than 5, but is 5"),
     ],
 )
 def test_what_cannot_be_told_is_refused(config, options, complaint):

@@ -13,6 +13,6 @@ def test_columns_of_the_benchmarks_tables_are_known_already(name):
         PreprocessConfig(**given)
 
 
-def test_labelled_text_may_be_cut_into_any_kind_of_tokens():
+def test_labeled_text_may_be_cut_into_any_kind_of_tokens():
     given = {"trainpref": "x", "format": "glue", "glue_task": "RTE"}
-    assert PreprocessConfig(**given, tokenizer="words").kind == "words"
+    assert PreprocessConfig(**given, tokenizer="words").tokenizer_kind == "words"

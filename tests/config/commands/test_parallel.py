@@ -22,8 +22,11 @@ def test_two_languages_say_that_the_text_is_parallel():
         ({"target_lang": ""}, r"must both be given for parallel text, but target_lang is missing"),
         ({"target_lang": "de"}, r"must be two languages, but both are de"),
         ({"format": "glue"}, r"must come with parallel text, but the format is glue"),
-        ({"too_long": "split", "max_item_tokens": 9}, r"must be error, skip or truncate"),
-        ({"units": "sentences"}, r"units must be given with --format text, but the format is par"),
+        ({"overlength": "split", "max_item_tokens": 9}, r"must be error, skip or truncate"),
+        (
+            {"segment_by": "sentences"},
+            r"segment_by must be given with --format text, but the format is par",
+        ),
         ({"tgtdict": "d"}, r"tgtdict must come with tokenizer words, but that is sentencepiece"),
         (
             {"tgtdict": "d", "srcdict": "d", "joined_dictionary": True},

@@ -53,8 +53,8 @@ ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
         ({**ATTENTION, "sentence": " "}, r"must be given a sentence, but is given none. Pass"),
         ({**ATTENTION, "path": ["a", "b"]}, r"must be given one checkpoint, but is given 2. Draw"),
         (
-            {**ATTENTION, "average_heads": True, "average_all": True},
-            r"--average-heads and --average-all exclude each other; give one",
+            {**ATTENTION, "mean_heads": True, "mean": True},
+            r"--mean-heads and --mean exclude each other; give one",
         ),
     ],
 )
@@ -64,5 +64,5 @@ def test_what_cannot_be_drawn_is_told(options, complaint):
 
 
 def test_the_picture_is_called_after_its_kind_unless_it_is_named():
-    assert PlotConfig(**KERNELS).picture == "kernels.png"
-    assert PlotConfig(**ATTENTION, output="x.svg").picture == "x.svg"
+    assert PlotConfig(**KERNELS).output_file == "kernels.png"
+    assert PlotConfig(**ATTENTION, output="x.svg").output_file == "x.svg"

@@ -11,10 +11,19 @@ LANGUAGES = {"source_lang": "de", "target_lang": "en"}
     [
         ({"trainpref": ""}, "one of --trainpref, --validpref and --testpref must name text"),
         ({"testpref": ",,"}, r"testpref must name text between its commas, but is ',,'\. Name"),
-        ({"units": "words"}, "units must be one of lines, paragraphs, sentences, but is 'words'"),
-        ({"valid_share": 1.0}, "valid_share must lie in 0 .. 1, 1 excluded, but is 1.0"),
-        ({"valid_share": 0.5, "test_share": 0.5}, "must leave text to train on, but are 0.5 and"),
-        ({"valid_share": 0.1, "validpref": "b"}, "valid_share and validpref must not be given tog"),
+        (
+            {"segment_by": "words"},
+            "segment_by must be one of lines, paragraphs, sentences, but is 'words'",
+        ),
+        ({"valid_fraction": 1.0}, "valid_fraction must lie in 0 .. 1, 1 excluded, but is 1.0"),
+        (
+            {"valid_fraction": 0.5, "test_fraction": 0.5},
+            "must leave text to train on, but are 0.5 and",
+        ),
+        (
+            {"valid_fraction": 0.1, "validpref": "b"},
+            "valid_fraction and validpref must not be given tog",
+        ),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
         ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word"),
         ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),

@@ -35,7 +35,7 @@ def test_a_search_that_cannot_be_is_refused(options, message):
 
 
 def test_the_most_symbols_grow_with_the_source():
-    assert SearchConfig(max_len_a=1.5, max_len_b=10).most(4) == 16
+    assert SearchConfig(max_len_a=1.5, max_len_b=10).max_length(4) == 16
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_most_symbols_grow_with_the_source():
         ({"gen_subset": " , "}, "--gen-subset must name a split, but is ' , '"),
         ({"score_reference": True, "nbest": 2}, "--nbest must be without --score-reference"),
         ({"prefixes": True, "score_reference": True}, "must be without prefixes"),
-        ({"folders": ["bin"], "input": "text"}, "--input and --prefixes must be left out"),
+        ({"dirs": ["bin"], "input": "text"}, "--input and --prefixes must be left out"),
         ({"print_alignment": "some"}, "print_alignment must be one of none, hard, soft"),
     ],
 )

@@ -6,12 +6,12 @@ from toolkit.config.commands.train import SweepConfig, first_values
 
 def test_a_grid_names_options_and_their_values():
     c = SweepConfig(grid=["arch.fixed=true,false", "--lr=1e-4"])
-    assert c.values() == {"arch.fixed": ["true", "false"], "lr": ["1e-4"]}
+    assert c.parse_grid() == {"arch.fixed": ["true", "false"], "lr": ["1e-4"]}
 
 
 def test_values_with_commas_are_parted_by_semicolons():
     c = SweepConfig(grid=["arch.convolve=query,key;value"])
-    assert c.values() == {"arch.convolve": ["query,key", "value"]}
+    assert c.parse_grid() == {"arch.convolve": ["query,key", "value"]}
 
 
 @pytest.mark.parametrize("text", ["arch.fixed", "=true", "arch.fixed=", "arch.fixed=true,,false"])

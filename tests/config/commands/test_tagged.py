@@ -10,20 +10,20 @@ from toolkit.config.commands.preprocess import PreprocessConfig
         ({"format": "conll"}, "format must be one of text, conllu, ptb, .* but is 'conll'"),
         ({"vocabulary_from": "dev"}, "vocabulary_from must be train or all, but is 'dev'"),
         ({"unseen_tags": "skip"}, "unseen_tags must be error or wrong, but is 'skip'"),
-        ({"type_share": 0.0}, "type_share must lie between 0 and 1, but is 0.0"),
-        ({"word_vectors_first": -1}, "word_vectors_first must not be negative, but is -1"),
+        ({"type_fraction": 0.0}, "type_fraction must lie between 0 and 1, but is 0.0"),
+        ({"max_word_vectors": -1}, "max_word_vectors must not be negative, but is -1"),
         (
             {"train_sections": "0-18"},
             "train_sections must be given with --format ptb, but .* conllu",
         ),
         (
-            {"units": "sentences"},
-            "units must be given with --format text, but the format is conllu",
+            {"segment_by": "sentences"},
+            "segment_by must be given with --format text, but the format is conllu",
         ),
         ({"format": "text", "tag": "xpos"}, "tag must be given with --format conllu, but .* text"),
         (
-            {"format": "text", "type_share": 0.5},
-            "type_share must be given with --format conllu or ptb or columns, but .* is text",
+            {"format": "text", "type_fraction": 0.5},
+            "type_fraction must be given with --format conllu or ptb or columns, but .* is text",
         ),
         (
             {"min_count": 2, "wordpiece_vocab": "v"},

@@ -7,7 +7,7 @@ from toolkit.config.commands.validate import ValidateConfig
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"folders": []}, r"a data folder must be given, but none is. Name one or more"),
+        ({"dirs": []}, r"a data folder must be given, but none is. Name one or more"),
         ({"path": []}, r"a checkpoint must be given, but none is. Pass --path"),
         ({"valid_subset": " ,"}, r"must name a split, but is empty. Leave it out for valid"),
         ({"weights": "best"}, r"weights must be one of auto, trained, average, but is 'best'"),
@@ -27,4 +27,4 @@ from toolkit.config.commands.validate import ValidateConfig
 )
 def test_what_cannot_be_evaluated_is_told_before_a_checkpoint_is_read(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
-        ValidateConfig(**{"folders": ["data"], "path": ["run"], **options})
+        ValidateConfig(**{"dirs": ["data"], "path": ["run"], **options})

@@ -17,8 +17,8 @@ def test_the_defaults_are_valid():
         (DataConfig, {"batch_size": -1}, "data.batch_size must be at least 1, but is -1"),
         (DataConfig, {"num_workers": -1}, "data.num_workers must not be negative"),
         (DataConfig, {"timeout_seconds": -1}, "data.timeout_seconds must not be negative"),
-        (DataConfig, {"folders": ["a"], "weights": [0.0]}, "data.weights must be numbers above 0"),
-        (DataConfig, {"folders": ["a", "b"], "weights": [2.0]}, "there are 1 for 2. Shards of one"),
+        (DataConfig, {"dirs": ["a"], "weights": [0.0]}, "data.weights must be numbers above 0"),
+        (DataConfig, {"dirs": ["a", "b"], "weights": [2.0]}, "there are 1 for 2. Shards of one"),
     ],
 )
 def test_a_value_out_of_range_names_its_path_and_the_rule(config, values, complaint):
@@ -29,4 +29,4 @@ def test_a_value_out_of_range_names_its_path_and_the_rule(config, values, compla
 def test_weights_are_given_as_one_word():
     words = ["a", "b:c", "--arch", "bert_tiny", "--task", "mlm", "--data.weights", "2,0.5"]
     data = load(words, TRAIN).config.data
-    assert (data.folders, data.weights) == (["a", "b:c"], [2.0, 0.5])
+    assert (data.dirs, data.weights) == (["a", "b:c"], [2.0, 0.5])

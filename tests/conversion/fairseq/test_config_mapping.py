@@ -3,8 +3,13 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.fairseq.config_mapping import of, plain, shape, unlike
-from toolkit.conversion.torch_file import Inert
+from toolkit.conversion.fairseq.config_mapping import (
+    arch_options,
+    read_settings,
+    setting_mismatches,
+    to_plain,
+)
+from toolkit.conversion.torch_file import OpaqueObject
 
 SIZES = {
     "encoder_layers": 2,
@@ -15,7 +20,7 @@ SIZES = {
 
 
 def inert(**state):
-    made = Inert()
+    made = OpaqueObject()
     made.__setstate__(state)
     return made
 
@@ -23,16 +28,16 @@ def inert(**state):
 def test_objects_of_argparse_and_omegaconf_become_plain_tables():
     node = inert(_val=3, _metadata=inert(key="a"))
     found = inert(_content={"model": inert(_content={"a": node, "b": inert(_val=None)})})
-    assert plain(found) == {"model": {"a": 3, "b": None}}
-    assert plain(inert(a=1)) == {"a": 1} and plain([1]) == [1] and plain(inert()) == {}
+    assert to_plain(found) == {"model": {"a": 3, "b": None}}
+    assert to_plain(inert(a=1)) == {"a": 1} and to_plain([1]) == [1] and to_plain(inert()) == {}
 
 
 def test_settings_are_found_under_cfg_or_args():
-    assert of({"cfg": {"model": inert(a=1)}, "args": inert(a=2)}, Path("x")) == {"a": 1}
-    assert of({"cfg": None, "args": inert(a=2)}, Path("x")) == {"a": 2}
+    assert read_settings({"cfg": {"model": inert(a=1)}, "args": inert(a=2)}, Path("x")) == {"a": 1}
+    assert read_settings({"cfg": None, "args": inert(a=2)}, Path("x")) == {"a": 2}
     for other in ({}, {"args": 3}, {"cfg": {"model": {}}}):
         with pytest.raises(ToolkitError, match=r"must hold its model's settings under args or cfg"):
-            of(other, Path("x"))
+            read_settings(other, Path("x"))
 
 
 @pytest.mark.parametrize(
@@ -48,12 +53,12 @@ def test_settings_are_found_under_cfg_or_args():
     ],
 )
 def test_settings_that_ours_lack_are_problems(change, told):
-    assert unlike(SIZES) == []
-    assert [problem.where for problem in unlike({**SIZES, **change})] == [told]
+    assert setting_mismatches(SIZES) == []
+    assert [problem.where for problem in setting_mismatches({**SIZES, **change})] == [told]
 
 
 def test_settings_become_options_of_bert():
-    found = shape({**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}, 512)
+    found = arch_options({**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}, 512)
     assert found == {
         **{"layers": 2, "width": 8, "heads": 4, "feed_forward_width": 16, "max_positions": 512},
         **{"dropout": 0.0, "attention_dropout": 0.2, "token_types": 1, "norm_epsilon": 1e-5},

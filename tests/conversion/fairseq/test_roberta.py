@@ -107,7 +107,7 @@ def same_scores(model, checkpoint):
     with torch.no_grad():
         want = model(input_ids=tokens, attention_mask=(~padding).long()).logits
         states = learner.encoder(Inputs(tokens=tokens, padding=padding)).states.flatten(0, 1)
-        got = learner.task.head(states, learner.encoder.words.weight).view(want.shape)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
     torch.testing.assert_close(got[~padding], want[~padding], atol=1e-5, rtol=1e-5)
     return learner
 
@@ -117,7 +117,8 @@ def test_a_roberta_gives_the_same_scores_as_transformers(saved, converted, zippe
     model, file = saved(zipped=zipped)
     learner = same_scores(model, converted(file))
     assert (
-        learner.codec.encode("the cat barks") == [4, 5, 3] and len(learner.codec.vocabulary) == ROWS
+        learner.tokenizer.encode("the cat barks") == [4, 5, 3]
+        and len(learner.tokenizer.vocabulary) == ROWS
     )
 
 
@@ -180,10 +181,12 @@ def test_pieces_of_gpt_2_are_read_where_their_files_lie_beside(saved, converted)
     (file.parent / "vocab.bpe").write_text("\n".join(merges) + "\n")
     ids = ["6", "9", "0", "4", "8"]  # GPT-2's ids are the dictionary's symbols
     (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in ids))
-    codec = load_checkpoint(converted(file)).codec
-    assert tokenizers and codec.kind == "tokenizer"
-    assert codec.encode("the cat") == [4, 5, 6] and codec.encode("h") == [codec.vocabulary.unk]
-    assert codec.decode([4, 5, 6]) == "the cat"
+    tokenizer = load_checkpoint(converted(file)).tokenizer
+    assert tokenizers and tokenizer.kind == "tokenizer"
+    assert tokenizer.encode("the cat") == [4, 5, 6] and tokenizer.encode("h") == [
+        tokenizer.vocabulary.unk
+    ]
+    assert tokenizer.decode([4, 5, 6]) == "the cat"
 
 
 def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, converted):
@@ -194,10 +197,14 @@ def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, conver
     (file.parent / "vocab.bpe").write_text("#version: 0.2\n")
     (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in range(5)))
     ours = converted(file)
-    codec = load_checkpoint(ours).codec
+    tokenizer = load_checkpoint(ours).tokenizer
     theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
     ids = theirs("a <mask> b", add_special_tokens=False)["input_ids"]
-    assert ids == codec.encode_marked("a [MASK] b") == [4, codec.vocabulary.mask, 8, 5]
+    assert (
+        ids
+        == tokenizer.encode_parsing_special("a [MASK] b")
+        == [4, tokenizer.vocabulary.mask, 8, 5]
+    )
 
 
 def test_without_a_dictionary_the_file_that_is_missing_is_named(saved, converted):

@@ -6,10 +6,10 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.conversion.fairseq.tokenizer import codec_beside
-from toolkit.data.preprocessing.train_tokenizer import train
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.conversion.fairseq.tokenizer import load_tokenizer
+from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 TEXTS = ["the cat sat on the mat", "a cat and a dog ran", "dogs run far and cats sit"]
 
@@ -17,7 +17,7 @@ TEXTS = ["the cat sat on the mat", "a cat and a dog ran", "dogs run far and cats
 @pytest.fixture
 def model():
     config = PreprocessConfig(trainpref="x", destdir="y", vocab_size=40, workers=1)
-    return train(TEXTS * 9, config)
+    return train_sentencepiece(TEXTS * 9, config)
 
 
 def write_dictionary(folder, symbols):
@@ -26,41 +26,45 @@ def write_dictionary(folder, symbols):
 
 
 def test_pieces_of_sentencepiece_have_the_dictionary_s_ids(model, tmp_path):
-    plain = SentencePieces(model, lowercase=False)
+    plain = SentencePieceTokenizer(model, lowercase=False)
     pieces = plain.vocabulary.symbols[3:-4][::-1]  # in another order
     rows = write_dictionary(tmp_path, pieces)
     (tmp_path / "sentencepiece.bpe.model").write_bytes(model)
-    codec = codec_beside(tmp_path / "model.pt", rows)
-    assert codec.vocabulary.roles == {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": rows - 1}
+    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    assert tokenizer.vocabulary.roles == {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": rows - 1}
     for text in TEXTS:
         named = [plain.vocabulary.symbols[i] for i in plain.encode(text)]
-        assert [codec.vocabulary.symbols[i] for i in codec.encode(text)] == named
-        assert codec.decode(codec.encode(text)) == text
+        assert [tokenizer.vocabulary.symbols[i] for i in tokenizer.encode(text)] == named
+        assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_pieces_that_the_dictionary_lacks_are_unknown(model, tmp_path):
-    plain = SentencePieces(model, lowercase=False)
+    plain = SentencePieceTokenizer(model, lowercase=False)
     lost = "\u2581cat"
     pieces = [piece for piece in plain.vocabulary.symbols[3:-4] if piece != lost]
     assert len(pieces) < len(plain.vocabulary.symbols) - 7
     rows = write_dictionary(tmp_path, pieces)
     (tmp_path / "sentencepiece.model").write_bytes(model)
-    codec = codec_beside(tmp_path / "model.pt", rows)
-    assert codec.encode("cat")[0] == codec.vocabulary.unk
+    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    assert tokenizer.encode("cat")[0] == tokenizer.vocabulary.unk
 
 
 def test_without_pieces_the_words_of_the_text_are_the_symbols(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
-    codec = codec_beside(tmp_path / "model.pt", rows)
-    assert isinstance(codec, Dictionary) and codec.encode("the cat sat") == [4, 5, 3]
+    tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
+    assert isinstance(tokenizer, WordLevelTokenizer) and tokenizer.encode("the cat sat") == [
+        4,
+        5,
+        3,
+    ]
 
 
 def test_a_damaged_model_of_pieces_is_refused(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
     (tmp_path / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(ToolkitError, match=r"SentencePiece"):
-        codec_beside(tmp_path / "model.pt", rows)
+        load_tokenizer(tmp_path / "model.pt", rows)
     (tmp_path / "encoder.json").write_text("{")
     (tmp_path / "vocab.bpe").write_text("t h\n")
     with pytest.raises(ToolkitError, match=r"must list pieces and their merges"):
-        codec_beside(tmp_path / "model.pt", rows)
+        load_tokenizer(tmp_path / "model.pt", rows)

@@ -14,10 +14,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
-from toolkit.conversion.huggingface.exporter import exported
-from toolkit.conversion.write_checkpoint import Converted, write
+from toolkit.conversion.huggingface.exporter import export_checkpoint
+from toolkit.conversion.write_checkpoint import ConvertedModel, write_checkpoint
 from toolkit.data.preprocess import preprocess
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 
@@ -71,15 +71,17 @@ def test_a_config_that_names_no_class_gets_one(saved, converted):
     assert back["architectures"] == ["ElectraForMaskedLM"]
 
 
-def checkpoint(folder, codec_from, arch, task="mlm", **options):
+def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
     """A checkpoint as training would write it, with random weights."""
     places = {k: f"task.{k}" if k == "objectives" else f"arch.{k}" for k in options}
     run = compose({"arch": arch, "task": task, **{places[k]: v for k, v in options.items()}})
-    codec = Codec.load(codec_from)
-    sizes = Sizes(**codec.counts)
+    tokenizer = Tokenizer.load(tokenizer_from)
+    sizes = Sizes(**tokenizer.sizes)
     torch.manual_seed(3)
     tensors = build_learner(run.arch, run.task, sizes).state_dict()
-    write(folder, Converted(run=run, sizes=sizes, tensors=tensors, codec=codec), folder)
+    write_checkpoint(
+        folder, ConvertedModel(run=run, sizes=sizes, tensors=tensors, tokenizer=tokenizer), folder
+    )
     return folder
 
 
@@ -93,10 +95,10 @@ def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, conver
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
     assert type(theirs).__name__ == class_
     learner = load_checkpoint(ours)
-    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
     with torch.no_grad():
         states = learner.encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
-        got = learner.task.head(states, learner.encoder.words.weight).view(2, 7, -1)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(2, 7, -1)
         torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
 
 
@@ -115,7 +117,7 @@ def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_
     ("arch", "options", "message"),
     [
         ("composite_bert_tiny", {}, "must be one that Transformers has too, .* is composite_bert"),
-        ("bert_tiny", {"hidden_position": True}, "has a row for hidden positions"),
+        ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
         ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
         ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of 32 that are not half"),
     ],
@@ -123,7 +125,7 @@ def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_
 def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, message):
     ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
-        exported(ours, weights="auto")
+        export_checkpoint(ours, weights="auto")
 
 
 def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_with(data, tmp_path):
@@ -140,8 +142,8 @@ def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_w
     )
     load_folder(str(tmp_path / "mine"))
     with pytest.raises(ToolkitError, match=r"one that Transformers has too, .* is bert_silent"):
-        exported(checkpoint(tmp_path / "ours", data, "bert_silent"))
-    model = exported(checkpoint(tmp_path / "others", data, "silent_bert"))
+        export_checkpoint(checkpoint(tmp_path / "ours", data, "bert_silent"))
+    model = export_checkpoint(checkpoint(tmp_path / "others", data, "silent_bert"))
     assert model.config["architectures"] == ["BertForMaskedLM"] and not model.left_out
 
 
@@ -162,22 +164,24 @@ def tagged(data, tmp_path):
 
 
 def test_the_pieces_of_a_tagger_go_there(data, tagged, tmp_path, converted):
-    folder = tagged(codec_from=str(data))
+    folder = tagged(tokenizer_from=str(data))
     ours = checkpoint(tmp_path / "ours", folder, "bert_tiny", "pos_tagging", layers=1)
     theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
-    codec = Codec.load(data)
-    marks = codec.vocabulary.cls, codec.vocabulary.sep
-    assert theirs("a cat")["input_ids"] == [marks[0], *codec.encode("a cat"), marks[1]]
+    tokenizer = Tokenizer.load(data)
+    marks = tokenizer.vocabulary.cls, tokenizer.vocabulary.sep
+    assert theirs("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
 
 
 def test_a_tagger_of_words_has_no_marks_around_a_sentence(tagged, tmp_path, converted):
     ours = checkpoint(tmp_path / "ours", tagged(), "bert_tiny", "pos_tagging", layers=1)
     theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
-    assert theirs("a dog cat")["input_ids"] == Codec.load(ours).encode("a dog cat")
+    assert theirs("a dog cat")["input_ids"] == Tokenizer.load(ours).encode("a dog cat")
 
 
 def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
-    model = exported(checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm"))
+    model = export_checkpoint(
+        checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm")
+    )
     parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
     assert model.left_out == sorted(f"task.head.{name}" for name in ["bias", *parts])
     assert not any("discriminator" in name for name in model.tensors)
@@ -189,17 +193,17 @@ def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
 )
 def test_either_net_of_a_pair_gives_the_same_scores_there(data, tmp_path, converted, net, class_):
     ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
-    folder = converted(ours, "hf", net=net)
+    folder = converted(ours, "hf", component=net)
     theirs = getattr(transformers, class_).from_pretrained(folder).eval()
     assert theirs.config.architectures == [class_]
     learner = load_checkpoint(ours)
-    tokens = torch.randint(len(learner.codec.vocabulary), (2, 7))
+    tokens = torch.randint(len(learner.tokenizer.vocabulary), (2, 7))
     encoder = learner.encoder if net == "discriminator" else learner.task.generator.encoder
     with torch.no_grad():
         states = encoder(Inputs(tokens=tokens)).states.flatten(0, 1)
         if net == "discriminator":
             got = learner.task.head(states)
         else:
-            got = learner.task.generator.head(states, encoder.words.weight)
+            got = learner.task.generator.head(states, encoder.token_embedding.weight)
         want = theirs(input_ids=tokens).logits
     torch.testing.assert_close(got.view(want.shape), want, atol=1e-5, rtol=1e-5)

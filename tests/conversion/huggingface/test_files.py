@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.huggingface.files import read, tensors_of, write_folder
+from toolkit.conversion.huggingface.files import read_all_tensors, read_model, write_folder
 
 
 def changed(folder, change):
@@ -76,7 +76,7 @@ def test_several_files_with_an_index_give_the_same_model(saved, converted):
     for names in ({"w": "../secret.safetensors"}, {"w": 3}, []):
         index.write_text(json.dumps({"weight_map": names}))
         with pytest.raises(ToolkitError, match=r"must name files beside it in its weight_map"):
-            tensors_of(folder)
+            read_all_tensors(folder)
 
 
 def spoiled(tensors):
@@ -157,25 +157,25 @@ def test_settings_that_ours_lack_are_told(saved, converted, capsys, settings, to
 def test_a_config_that_says_nothing_of_ours_is_refused(tmp_path, text, message):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ToolkitError, match=message):
-        read(tmp_path)
+        read_model(tmp_path)
 
 
 def test_what_is_no_folder_of_transformers_is_refused(tmp_path):
     with pytest.raises(ToolkitError, match=r"SRC must be a folder .* has no config.json"):
-        read(tmp_path)
+        read_model(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(ToolkitError, match=r"is a checkpoint of the toolkit; for that use --to hf"):
-        read(tmp_path)
+        read_model(tmp_path)
 
 
 def test_a_folder_without_tensors_or_with_other_things_is_refused(saved):
     _, folder = saved("BertModel")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
-        read(folder)
+        read_model(folder)
     torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
     with pytest.raises(ToolkitError, match=r"must hold tensors by name, but holds other things"):
-        read(folder)
+        read_model(folder)
 
 
 def test_a_folder_that_cannot_be_written_is_a_users_mistake(tmp_path):

@@ -8,16 +8,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.checkpoints.load import SPARE, load_checkpoint, read_config, read_tensors
+from tests.conversion.conftest import SHAPE
+from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config, read_tensors
 from toolkit.common.registry import TASKS
-from toolkit.config.run import Chosen
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.config.run import ComponentConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Inputs
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.glue.examples import LabelledBatch
-from toolkit.training.resume import finetune
-
-from .conftest import SHAPE
+from toolkit.tasks.glue.examples import GlueBatch
+from toolkit.training.resume import load_finetune_weights
 
 TRUNKS = {
     "bert": ("BertModel", {}),
@@ -70,7 +69,7 @@ def test_scores_of_masked_tokens_equal_those_of_the_model_it_was(saved, converte
         found = model(**theirs)
         want = found.prediction_logits if "PreTraining" in name else found.logits
         states = learner.encoder(ours).states.flatten(0, 1)
-        got = learner.task.head(states, learner.encoder.words.weight).view(want.shape)
+        got = learner.task.head(states, learner.encoder.token_embedding.weight).view(want.shape)
     torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
 
 
@@ -78,7 +77,7 @@ def test_a_classifier_s_pooler_and_weights_lie_beside_and_give_its_scores(saved,
     """What fine-tuning with BERT's pooler starts from."""
     model, folder = saved("BertForSequenceClassification", num_labels=3)
     ours = converted(folder)
-    spare, (inputs, theirs) = read_tensors(ours / SPARE), batch()
+    spare, (inputs, theirs) = read_tensors(ours / EXTRA_FILE), batch()
     with torch.no_grad():
         first = load_checkpoint(ours).encoder(inputs).states[:, 0]
         pooled = F.linear(first, spare["task.pooler.weight"], spare["task.pooler.bias"]).tanh()
@@ -91,9 +90,9 @@ def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
     model, folder = saved("ElectraForPreTraining", embedding_size=12)
     ours = converted(folder)
     run, sizes = read_config(ours)
-    learner = build_learner(run.arch, Chosen("rtd", TASKS["rtd"].config), sizes).eval()
+    learner = build_learner(run.arch, ComponentConfig("rtd", TASKS["rtd"].config), sizes).eval()
     told = []
-    finetune(str(ours), learner, Codec.load(ours), told.append)
+    load_finetune_weights(str(ours), learner, Tokenizer.load(ours), told.append)
     inputs, theirs = batch()
     with torch.no_grad():
         got = learner.task.head(learner.encoder(inputs).states.flatten(0, 1))
@@ -109,14 +108,14 @@ def test_fine_tuning_starts_from_the_scores_of_their_classifier(saved, converted
     model, folder = saved("BertForSequenceClassification", num_labels=labels)
     ours = converted(folder)
     run, sizes = read_config(ours)
-    task, sizes = Chosen("glue", TASKS["glue"].config), replace(sizes, labels=labels)
+    task, sizes = ComponentConfig("glue", TASKS["glue"].config), replace(sizes, labels=labels)
     learner = build_learner(run.arch, task, sizes).eval()
-    finetune(str(ours), learner, Codec.load(ours), lambda text: None)
+    load_finetune_weights(str(ours), learner, Tokenizer.load(ours), lambda text: None)
     learner.task.head.output.load_state_dict(model.classifier.state_dict())
     inputs, theirs = batch()
     rows, length = inputs.tokens.shape
     targets = torch.zeros(rows, dtype=torch.float32 if labels == 1 else torch.long)
-    given = LabelledBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
+    given = GlueBatch(inputs, torch.arange(rows) * length, targets, targets.long(), {}, 0, 0)
     with torch.no_grad():
         [prediction], want = learner(given).values(), model(**theirs).logits
     torch.testing.assert_close(prediction[0].reshape(want.shape), want, atol=1e-5, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""AutoTokenizer gives the ids of our codecs, on real text too."""
+"""AutoTokenizer gives the ids of our tokenizers, on real text too."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import sentencepiece
 import tokenizers
 import transformers
 
+from tests.conversion.conftest import PIECES
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
-from toolkit.conversion.huggingface.tokenizer_import import codec_of
-from toolkit.conversion.sentencepiece_to_json import parsed
-from toolkit.data.preprocessing.train_tokenizer import train
-from toolkit.data.tokenizers.huggingface import GivenTokenizer
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.data.tokenizers.word_level import Dictionary
-from toolkit.data.tokenizers.wordpiece import WordPieces
-
-from .conftest import PIECES
+from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
+from toolkit.conversion.sentencepiece_to_json import parse_model
+from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer
 
 TEXTS = [
     "The cats sat on a mat.",
@@ -52,26 +51,26 @@ def novels(real_data, count):
 def model():
     """A small unigram model of the texts above, in both cases."""
     config = PreprocessConfig(trainpref="x", destdir="y", vocab_size=90, workers=1)
-    return train([*TEXTS, *(text.lower() for text in TEXTS)] * 3, config)
+    return train_sentencepiece([*TEXTS, *(text.lower() for text in TEXTS)] * 3, config)
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_a_unigram_model_gives_the_same_ids_there_and_back(model, tmp_path, lowercase):
-    codec = SentencePieces(model, lowercase=lowercase)
-    write_tokenizer(tmp_path, codec, positions=16)
-    theirs, back = opened(tmp_path), codec_of(tmp_path, len(codec.vocabulary))
+    tokenizer = SentencePieceTokenizer(model, lowercase=lowercase)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    theirs, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
     for text in TEXTS:
-        assert ids_there(theirs, text) == codec.encode(text) == back.encode(text), text
-    assert back.vocabulary.fingerprint == codec.vocabulary.fingerprint
-    assert len(theirs) == len(codec.vocabulary)
+        assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text), text
+    assert back.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
+    assert len(theirs) == len(tokenizer.vocabulary)
 
 
 def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
-    codec = SentencePieces(model, lowercase=True)
-    write_tokenizer(tmp_path, codec, positions=16)
-    theirs, roles = opened(tmp_path), codec.vocabulary.roles
+    tokenizer = SentencePieceTokenizer(model, lowercase=True)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    theirs, roles = opened(tmp_path), tokenizer.vocabulary.roles
     found = theirs("a [MASK]", "b", padding="max_length", max_length=9)
-    a, b = codec.encode("a"), codec.encode("b")
+    a, b = tokenizer.encode("a"), tokenizer.encode("b")
     ids = [roles["cls"], *a, roles["mask"], roles["sep"], *b, roles["sep"]]
     assert found["input_ids"] == ids + [roles["pad"]] * (9 - len(ids))
     assert found["token_type_ids"][: len(ids)] == [0] * (3 + len(a)) + [1] * (1 + len(b))
@@ -80,14 +79,19 @@ def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
 
 @pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
 def test_a_pair_has_as_many_token_types_as_the_model(tmp_path, token_types, second):
-    codec = Dictionary.of(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
-    write_tokenizer(tmp_path, codec, positions=16, token_types=token_types)
+    tokenizer = WordLevelTokenizer.from_symbols(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
+    write_tokenizer(tmp_path, tokenizer, positions=16, token_types=token_types)
     found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
     assert found["token_type_ids"] == [0, 0, 0, second, second]
 
 
 def test_of_one_token_type_bert_s_tokenizer_says_nothing_to_the_model(tmp_path):
-    write_tokenizer(tmp_path, WordPieces.of(PIECES, lowercase=True), positions=16, token_types=1)
+    write_tokenizer(
+        tmp_path,
+        WordPieceTokenizer.from_symbols(PIECES, lowercase=True),
+        positions=16,
+        token_types=1,
+    )
     assert opened(tmp_path)("cat", "dog").keys() == {"input_ids", "attention_mask"}
 
 
@@ -104,37 +108,39 @@ def test_ids_of_novels_are_the_same_there(real_data, tmp_path, lowercase):
         trainpref="x", destdir="y", vocab_size=2000, workers=1, lowercase=lowercase
     )
     lower = [line.lower() if lowercase else line for line in lines]
-    codec = SentencePieces(train(lower, config), lowercase=lowercase)
-    write_tokenizer(tmp_path, codec, positions=16)
-    theirs, proto = opened(tmp_path), parsed(codec.model)
-    others = [x for x in lines if ids_there(theirs, x) != codec.encode(x)]
+    tokenizer = SentencePieceTokenizer(train_sentencepiece(lower, config), lowercase=lowercase)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    theirs, proto = opened(tmp_path), parse_model(tokenizer.model)
+    others = [x for x in lines if ids_there(theirs, x) != tokenizer.encode(x)]
     assert len(others) <= 2  # equally probable ways to cut a word, told apart by rounding
     for line in others:
-        assert score(proto, codec.encode(line)) == pytest.approx(
+        assert score(proto, tokenizer.encode(line)) == pytest.approx(
             score(proto, ids_there(theirs, line)), abs=1e-3
         )
 
 
 def test_bert_s_wordpiece_goes_there_and_back(tmp_path):
     for lowercase in (True, False):
-        codec = WordPieces.of(PIECES, lowercase=lowercase)
+        tokenizer = WordPieceTokenizer.from_symbols(PIECES, lowercase=lowercase)
         folder = tmp_path / str(lowercase)
         folder.mkdir()
-        write_tokenizer(folder, codec, positions=16)
-        theirs, back = opened(folder), codec_of(folder, len(PIECES))
-        assert isinstance(back, WordPieces) and back.lowercase is lowercase
+        write_tokenizer(folder, tokenizer, positions=16)
+        theirs, back = opened(folder), load_tokenizer(folder, len(PIECES))
+        assert isinstance(back, WordPieceTokenizer) and back.lowercase is lowercase
         assert (folder / "vocab.txt").read_text("utf-8").split() == PIECES
         for text in TEXTS:
-            assert ids_there(theirs, text) == codec.encode(text) == back.encode(text)
+            assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text)
 
 
 def test_a_dictionary_of_words_gives_the_same_ids_there_and_back(tmp_path):
-    codec = Dictionary.of(["<s>", "<pad>", "</s>", "<unk>", "the", "caf\u00e9", "a"])
-    write_tokenizer(tmp_path, codec, positions=16)
-    theirs, back = opened(tmp_path), codec_of(tmp_path, len(codec.vocabulary))
+    tokenizer = WordLevelTokenizer.from_symbols(
+        ["<s>", "<pad>", "</s>", "<unk>", "the", "caf\u00e9", "a"]
+    )
+    write_tokenizer(tmp_path, tokenizer, positions=16)
+    theirs, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
     for text in ("the caf\u00e9\x1ca", " the  unknown\u2009word ", ""):
-        assert ids_there(theirs, text) == codec.encode(text) == back.encode(text)
-    assert back.vocabulary.roles == codec.vocabulary.roles
+        assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text)
+    assert back.vocabulary.roles == tokenizer.vocabulary.roles
 
 
 def test_a_given_tokenizer_keeps_its_flags_and_how_it_joins_pairs(byte_level, tmp_path):
@@ -142,10 +148,10 @@ def test_a_given_tokenizer_keeps_its_flags_and_how_it_joins_pairs(byte_level, tm
     mask = tokenizers.AddedToken("<mask>", special=True, normalized=False, lstrip=True)
     given.add_special_tokens([mask])
     given.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    codec = GivenTokenizer(given.to_str(), byte_level.vocabulary.roles)
-    write_tokenizer(tmp_path, codec, positions=16)
+    tokenizer = HuggingFaceTokenizer(given.to_str(), byte_level.vocabulary.roles)
+    write_tokenizer(tmp_path, tokenizer, positions=16)
     found = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
-    assert found == json.loads(codec.text)
+    assert found == json.loads(tokenizer.text)
     assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
 
 
@@ -174,20 +180,22 @@ def test_what_no_tokenizer_json_says_to_the_last_id_is_refused(tmp_path, options
         minloglevel=2,
         **options,
     )
-    codec = SentencePieces((tmp_path / "m.model").read_bytes(), lowercase=False)
+    tokenizer = SentencePieceTokenizer((tmp_path / "m.model").read_bytes(), lowercase=False)
     with pytest.raises(ToolkitError, match=message):
-        write_tokenizer(tmp_path, codec, positions=16)
+        write_tokenizer(tmp_path, tokenizer, positions=16)
 
 
 def test_commas_apart_from_digits_are_refused(model, tmp_path):
-    codec = SentencePieces(model, lowercase=True, split_digit_commas=True)
+    tokenizer = SentencePieceTokenizer(model, lowercase=True, split_digit_commas=True)
     with pytest.raises(ToolkitError, match=r"splits commas from digits .*Nothing was written"):
-        write_tokenizer(tmp_path, codec, positions=16)
+        write_tokenizer(tmp_path, tokenizer, positions=16)
     assert not list(tmp_path.iterdir())
 
 
 def test_settings_say_what_tokenizers_of_transformers_look_for(tmp_path):
-    write_tokenizer(tmp_path, WordPieces.of(PIECES, lowercase=False), positions=16)
+    write_tokenizer(
+        tmp_path, WordPieceTokenizer.from_symbols(PIECES, lowercase=False), positions=16
+    )
     settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert settings["tokenizer_class"] == "BertTokenizer" and settings["do_lower_case"] is False
     assert settings["mask_token"] == "[MASK]" and settings["model_max_length"] == 16

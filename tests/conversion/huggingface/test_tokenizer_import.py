@@ -8,11 +8,10 @@ import pytest
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from tests.conversion.conftest import PIECES, write_vocabulary
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.huggingface.tokenizer_import import codec_of
-from toolkit.data.tokenizers.wordpiece import WordPieces
-
-from .conftest import PIECES, write_vocabulary
+from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
+from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer
 
 ROWS = len(PIECES)
 
@@ -33,33 +32,36 @@ def word_piece(**normal):
 def test_a_list_of_pieces_is_read_as_the_settings_say(tmp_path, lower):
     write_vocabulary(tmp_path)
     settings(tmp_path, do_lower_case=lower)
-    codec = codec_of(tmp_path, ROWS)
-    assert isinstance(codec, WordPieces) and codec.lowercase is lower
-    assert codec.encode("The cats") == ([5, 6, 10] if lower else [1, 6, 10])
+    tokenizer = load_tokenizer(tmp_path, ROWS)
+    assert isinstance(tokenizer, WordPieceTokenizer) and tokenizer.lowercase is lower
+    assert tokenizer.encode("The cats") == ([5, 6, 10] if lower else [1, 6, 10])
 
 
 def test_what_transformers_saves_of_its_bert_tokenizer_is_ours(tmp_path):
     write_vocabulary(tmp_path)
     theirs = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
     theirs.save_pretrained(tmp_path / "saved")
-    codec = codec_of(tmp_path / "saved", ROWS)
-    assert isinstance(codec, WordPieces) and codec.lowercase
-    assert codec.vocabulary.symbols == PIECES
+    tokenizer = load_tokenizer(tmp_path / "saved", ROWS)
+    assert isinstance(tokenizer, WordPieceTokenizer) and tokenizer.lowercase
+    assert tokenizer.vocabulary.symbols == PIECES
 
 
 def test_another_way_of_cutting_is_followed_through_tokenizer_json(tmp_path):
     word_piece(lowercase=True, strip_accents=False).save(str(tmp_path / "tokenizer.json"))
-    codec = codec_of(tmp_path, ROWS)
-    assert codec.kind == "tokenizer"
-    assert codec.encode("\u00dcber UN") == [19, 20, 17] and codec.decode([5, 6, 10]) == "the cats"
-    assert codec.vocabulary.roles == {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
+    tokenizer = load_tokenizer(tmp_path, ROWS)
+    assert tokenizer.kind == "tokenizer"
+    assert (
+        tokenizer.encode("\u00dcber UN") == [19, 20, 17]
+        and tokenizer.decode([5, 6, 10]) == "the cats"
+    )
+    assert tokenizer.vocabulary.roles == {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
 
 def test_spare_rows_of_a_model_get_symbols_that_no_text_has(tmp_path):
     write_vocabulary(tmp_path)
-    assert codec_of(tmp_path, ROWS + 2).vocabulary.symbols[-1] == f"[no symbol {ROWS + 1}]"
+    assert load_tokenizer(tmp_path, ROWS + 2).vocabulary.symbols[-1] == f"[no symbol {ROWS + 1}]"
     word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
-    assert codec_of(tmp_path, ROWS + 1).vocabulary.symbols[-1] == f"[no symbol {ROWS}]"
+    assert load_tokenizer(tmp_path, ROWS + 1).vocabulary.symbols[-1] == f"[no symbol {ROWS}]"
 
 
 def byte_level(folder):
@@ -77,15 +79,15 @@ def test_special_symbols_are_those_that_the_settings_name(tmp_path):
     rows = byte_level(tmp_path)
     names = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "mask_token": "<mask>"}
     settings(tmp_path, **names, pad_token="<pad>", unk_token="<unk>")
-    codec = codec_of(tmp_path, rows)
-    assert codec.vocabulary.roles == {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "unk": 4}
-    assert codec.encode("the the") == [10, 8, 10] and codec.encode("<pad>the") != [0, 10]
-    assert not set(codec.encode("<s> <mask>")) & {1, 3}
+    tokenizer = load_tokenizer(tmp_path, rows)
+    assert tokenizer.vocabulary.roles == {"pad": 0, "cls": 1, "sep": 2, "mask": 3, "unk": 4}
+    assert tokenizer.encode("the the") == [10, 8, 10] and tokenizer.encode("<pad>the") != [0, 10]
+    assert not set(tokenizer.encode("<s> <mask>")) & {1, 3}
     settings(tmp_path, mask_token="<mask>")
     with pytest.raises(
         ToolkitError, match=r"must name the special symbols .* cls_token, sep_token"
     ):
-        codec_of(tmp_path, rows)
+        load_tokenizer(tmp_path, rows)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +105,20 @@ def test_special_symbols_are_those_that_the_settings_name(tmp_path):
 def test_files_that_say_nothing_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(ToolkitError, match=message):
-        codec_of(tmp_path, ROWS)
+        load_tokenizer(tmp_path, ROWS)
 
 
 def test_a_tokenizer_of_more_symbols_than_the_model_has_rows_is_refused(tmp_path):
     write_vocabulary(tmp_path)
     with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
-        codec_of(tmp_path, ROWS - 1)
+        load_tokenizer(tmp_path, ROWS - 1)
     word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
-        codec_of(tmp_path, ROWS - 1)
+        load_tokenizer(tmp_path, ROWS - 1)
 
 
 def test_rare_ways_of_cutting_without_tokenizer_json_are_refused(tmp_path):
     write_vocabulary(tmp_path)
     settings(tmp_path, tokenize_chinese_chars=False)
     with pytest.raises(ToolkitError, match=r"must ask for BERT's own way of cutting words"):
-        codec_of(tmp_path, ROWS)
+        load_tokenizer(tmp_path, ROWS)

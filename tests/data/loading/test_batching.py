@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.batching import Planner
+from toolkit.data.loading.batching import BatchPlanner
 
 
 def planner(lengths, max_tokens=None, batch_size=None, seed=1, fingerprint="data"):
-    return Planner(
+    return BatchPlanner(
         np.array(lengths, np.int64),
         max_tokens=max_tokens,
         batch_size=batch_size,

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.batching import Planner
-from toolkit.data.loading.corpus_weights import Mixture
+from toolkit.data.loading.batching import BatchPlanner
+from toolkit.data.loading.corpus_weights import CorpusWeights
 
 COUNTS = (1000, 700, 301)
 LENGTHS = np.random.default_rng(0).integers(1, 129, sum(COUNTS))
 
 
 def planner(*weights, counts=COUNTS):
-    return Planner(
+    return BatchPlanner(
         LENGTHS[: sum(counts)],
         max_tokens=1000,
         batch_size=None,
         seed=1,
         fingerprint="data",
-        mixture=Mixture(counts, list(map(float, weights))) if weights else None,
+        corpus_weights=CorpusWeights(counts, list(map(float, weights))) if weights else None,
     )
 
 
@@ -39,7 +39,7 @@ def met(plan, counts=COUNTS):
 )
 def test_an_epoch_meets_each_corpus_as_often_as_its_weight_says(weights, wanted):
     mixed = planner(*weights)
-    assert Mixture(COUNTS, list(map(float, weights))).per_epoch == wanted
+    assert CorpusWeights(COUNTS, list(map(float, weights))).per_epoch == wanted
     assert [met(mixed.epoch(epoch)) for epoch in (1, 2)] == [wanted, wanted]
 
 
@@ -82,4 +82,4 @@ def test_weights_of_one_change_nothing():
 
 def test_a_corpus_of_which_nothing_is_left_is_refused():
     with pytest.raises(ToolkitError, match=r"0\.001 x 301 examples of corpus 3 is less"):
-        Mixture(COUNTS, [1.0, 1.0, 0.001])
+        CorpusWeights(COUNTS, [1.0, 1.0, 0.001])

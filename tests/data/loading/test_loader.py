@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.loading.loader import Loader, first_place
+from toolkit.data.loading.loader import BatchLoader, first_index_of_rank
 
 
 class Echo:
@@ -22,7 +22,7 @@ class Echo:
 
 def loader(examples=None, **options):
     defaults = {"max_tokens": 200, "batch_size": None, "seed": 1}
-    return Loader(examples or Echo(), **{**defaults, **options})
+    return BatchLoader(examples or Echo(), **{**defaults, **options})
 
 
 def served(updates):
@@ -38,8 +38,8 @@ def test_the_examples_of_an_evaluations_batch_can_be_had_once_more(ranks):
     for rank in range(ranks):
         some = loader(rank=rank, ranks=ranks)
         for number, (ids, *_) in enumerate(some.evaluation()):
-            assert some.evaluated(number).tolist() == ids
-            assert some.collated(some.evaluated(number))[:2] == (ids, None)
+            assert some.evaluation_ids(number).tolist() == ids
+            assert some.collate(some.evaluation_ids(number))[:2] == (ids, None)
 
 
 @pytest.mark.parametrize("ranks, update_freq", [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
@@ -133,8 +133,8 @@ def test_the_micro_batches_that_a_rank_takes_can_be_told_wherever_it_begins():
         for rank in range(3):
             own = loader(rank=rank, ranks=3)
             first, *_ = served(own.updates(1, start=start, update_freq=2))
-            numbers = range(first_place(start, rank, 3), start + 6, 3)
-            assert first == [whole.ids(1, number).tolist() for number in numbers]
+            numbers = range(first_index_of_rank(start, rank, 3), start + 6, 3)
+            assert first == [whole.example_ids(1, number).tolist() for number in numbers]
 
 
 def test_the_plan_of_an_epoch_is_made_once_however_often_it_is_asked_for(monkeypatch):
@@ -142,5 +142,5 @@ def test_the_plan_of_an_epoch_is_made_once_however_often_it_is_asked_for(monkeyp
     epoch = own._planner.epoch
     monkeypatch.setattr(own._planner, "epoch", lambda n: made.append(n) or epoch(n))
     for number in (1, 1, 2, 2):
-        own.ids(number, 0)
+        own.example_ids(number, 0)
     assert made == [1, 2]

@@ -8,11 +8,11 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.prefetch import (
+    BatchPrefetcher,
+    BatchRequest,
     ExampleError,
-    Order,
-    Server,
     _leave_signals_to_the_trainer,
-    listed,
+    format_ids,
 )
 
 
@@ -40,10 +40,10 @@ def divide():
 
 
 def served(deed=None, **options):
-    server = Server(Fragile(deed=deed), name="train of data", **options)
-    orders = [Order(np.arange(begin, begin + 4), 3) for begin in range(0, 40, 4)]
+    server = BatchPrefetcher(Fragile(deed=deed), name="train of data", **options)
+    orders = [BatchRequest(np.arange(begin, begin + 4), 3) for begin in range(0, 40, 4)]
     try:
-        return [ids for ids, *_ in server.serve(lambda: orders)]
+        return [ids for ids, *_ in server.prefetch(lambda: orders)]
     finally:
         server.close()
 
@@ -71,7 +71,7 @@ def test_a_bug_is_told_with_the_example_and_the_data_it_came_with(workers):
 def test_a_bug_of_a_batch_but_of_no_example_in_it_names_the_batch():
     examples = Fragile()
     examples.collate = lambda ids, epoch: divide() if len(ids) > 1 else None
-    server = Server(examples, name="train of data")
+    server = BatchPrefetcher(examples, name="train of data")
     with pytest.raises(ExampleError, match=r"^examples 4, 5, 6 of train of data could not"):
         server.collate(np.arange(4, 7), 1)
 
@@ -88,9 +88,9 @@ def test_a_worker_that_is_killed_is_told_with_its_batch_and_what_to_do():
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system cannot wait without reaping")
 def test_a_death_during_an_update_is_told_when_the_next_batch_is_waited_for():
-    server = Server(Fragile(), name="train of data", workers=1)
-    orders = [Order(np.array([number]), 3) for number in range(40)]
-    answers = server.serve(lambda: orders)
+    server = BatchPrefetcher(Fragile(), name="train of data", workers=1)
+    orders = [BatchRequest(np.array([number]), 3) for number in range(40)]
+    answers = server.prefetch(lambda: orders)
     next(answers)
     (worker,) = server._batches._iterator._workers
     os.kill(worker.pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_a_worker_that_hangs_is_told_with_its_batch_and_ended():
 
 
 def test_a_long_batch_is_named_by_its_first_examples():
-    assert listed(np.arange(20), "it") == "examples 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of it"
+    assert format_ids(np.arange(20), "it") == "examples 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of it"
 
 
 def test_the_model_s_random_numbers_are_left_alone():

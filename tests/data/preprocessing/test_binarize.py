@@ -3,24 +3,25 @@ import pytest
 
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing.binarize import PartTask, binarize
-from toolkit.data.storage.column_reader import CheckedPart
-from toolkit.data.text_files import Piece
+from toolkit.data.storage.column_reader import CheckedColumnPart
+from toolkit.data.text_files import FileChunk
 
 TEXT = "the river\na house\n\nit was near\n"
 
 
 @pytest.fixture
-def binarized(tmp_path, codec, text_file):
+def binarized(tmp_path, tokenizer, text_file):
     """Items of each split, and the numbers of those that begin a document."""
 
     def run(text, fresh=True, **options):
         path = text_file(text)
-        piece = Piece(path, 0, path.stat().st_size, fresh)
+        piece = FileChunk(path, 0, path.stat().st_size, fresh)
         config, seen = PreprocessConfig(trainpref="x", **options), []
         task = PartTask("train", 3, [piece])
-        found = binarize(task, config, codec, tmp_path, lambda *now: seen.append(now))
+        found = binarize(task, config, tokenizer, tmp_path, lambda *now: seen.append(now))
         parts = {
-            split: CheckedPart(tmp_path / f"{split}.tokens.3", split, "tokens") for split in found
+            split: CheckedColumnPart(tmp_path / f"{split}.tokens.3", split, "tokens")
+            for split in found
         }
         items = {s: np.split(part.values, part.offsets[1:-1]) for s, part in parts.items()}
         return found, items, seen
@@ -28,10 +29,10 @@ def binarized(tmp_path, codec, text_file):
     return run
 
 
-def test_a_part_is_named_by_split_column_and_number(binarized, codec):
+def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
     found, items, _ = binarized(TEXT)
     assert found["train"]["part"]["stem"] == "train.tokens.3"
-    assert [codec.decode(ids.tolist()) for ids in items["train"]] == [
+    assert [tokenizer.decode(ids.tolist()) for ids in items["train"]] == [
         "the river",
         "a house",
         "it was near",
@@ -60,6 +61,6 @@ def test_unknown_tokens_are_counted(binarized):
 
 
 def test_held_out_items_go_to_their_own_split(binarized):
-    found, items, _ = binarized("the river\n" * 160, valid_share=0.2)
+    found, items, _ = binarized("the river\n" * 160, valid_fraction=0.2)
     assert {split: len(parts) for split, parts in items.items()} == {"train": 128, "valid": 32}
     assert found.keys() == items.keys()

@@ -35,7 +35,7 @@ def test_a_dictionary_of_fairseq_is_taken(folder_of, text_file):
     path = text_file("the 3\nHouse 1\n", "dict.txt")
     folder = folder_of(srcdict=str(path))
     assert folder.vocabulary.symbols[4:] == ["the", "House", "<mask>"]
-    assert folder.codec.encode("the old House") == [4, 3, 5]
+    assert folder.tokenizer.encode("the old House") == [4, 3, 5]
 
 
 def test_a_wordpiece_vocabulary_is_taken(folder_of, text_file):
@@ -43,13 +43,13 @@ def test_a_wordpiece_vocabulary_is_taken(folder_of, text_file):
     symbols = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "house", "riv", "##er"]
     path = text_file("\n".join(symbols), "vocab.txt")
     folder = folder_of(wordpiece_vocab=str(path), lowercase=True)
-    assert folder.codec.encode("The River HOUSE and") == [5, 7, 8, 6, 1]
+    assert folder.tokenizer.encode("The River HOUSE and") == [5, 7, 8, 6, 1]
 
 
-def test_wordpiece_is_learnt(folder_of, capsys):
+def test_wordpiece_is_learned(folder_of, capsys):
     pytest.importorskip("tokenizers")
     folder = folder_of(tokenizer="wordpiece", lowercase=True, vocab_size=40)
-    assert folder.codec.decode(folder.codec.encode("the river house")) == "the river house"
+    assert folder.tokenizer.decode(folder.tokenizer.encode("the river house")) == "the river house"
     assert "WordPiece pieces in" in capsys.readouterr().err
 
 
@@ -57,34 +57,40 @@ def test_a_vocabulary_of_a_tagger_which_has_no_mask_is_refused(folder_of, tmp_pa
     (tmp_path / "tagged.txt").write_text("the DET\nhouse NOUN\n\n")
     tagged = folder_of("tagged", format="columns", trainpref=str(tmp_path / "tagged.txt"))
     with pytest.raises(ToolkitError, match=r"must have \[CLS\], \[SEP\] and \[MASK\], but that of"):
-        folder_of(codec_from=str(tagged.path))
+        folder_of(tokenizer_from=str(tagged.path))
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "wordpiece"])
-def test_the_codec_of_another_folder_is_taken_whole(folder_of, tokenizer):
+def test_the_tokenizer_of_another_folder_is_taken_whole(folder_of, tokenizer):
     if tokenizer == "wordpiece":
         pytest.importorskip("tokenizers")
     first = folder_of(tokenizer=tokenizer, lowercase=True, vocab_size=40)
-    again = folder_of("again", codec_from=str(first.path))
+    again = folder_of("again", tokenizer_from=str(first.path))
     assert again.fingerprint == first.fingerprint
 
 
-def test_the_codec_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of, tmp_path):
+def test_the_tokenizer_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of, tmp_path):
     (tmp_path / "run").mkdir()
     for link, text in (("checkpoint_last", "other\n"), ("checkpoint_best", TEXT)):
         (tmp_path / f"{link}.txt").write_text(text)
         found = folder_of(link, tokenizer="words", trainpref=str(tmp_path / f"{link}.txt"))
         (tmp_path / "run" / link).symlink_to(found.path)
-    assert folder_of("again", codec_from=str(tmp_path / "run")).fingerprint == found.fingerprint
+    assert folder_of("again", tokenizer_from=str(tmp_path / "run")).fingerprint == found.fingerprint
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"codec_from": "nowhere"}, "nowhere must hold a readable dict.txt, codec.json"),
+        (
+            {"tokenizer_from": "nowhere"},
+            "nowhere must hold a readable dict.txt, tokenizer_config.json",
+        ),
         ({"srcdict": "nowhere"}, "nowhere must be readable, but is not"),
         ({"wordpiece_vocab": "nowhere"}, "nowhere must be readable, but is not"),
-        ({"trainpref": "", "tokenizer": "words"}, "Give text to train on, a --srcdict or --codec"),
+        (
+            {"trainpref": "", "tokenizer": "words"},
+            "Give text to train on, a --srcdict or --tokenizer",
+        ),
     ],
 )
 def test_a_vocabulary_that_is_not_there_is_refused(folder_of, text_file, options, message):

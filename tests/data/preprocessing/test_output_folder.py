@@ -4,24 +4,26 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.preprocessing.output_folder import destination, written_to
-from toolkit.data.storage.meta import meta_of, write_meta
+from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
+from toolkit.data.storage.meta import build_meta, write_meta
 
 
 def filled(folder, text):
     (folder / "meta.json").write_text(text)
 
 
-def data_folder(folder, codec, kind="text"):
+def data_folder(folder, tokenizer, kind="text"):
     """As toolkit-preprocess leaves it, with an empty part that meta.json does not list."""
-    codec.save(folder)
+    tokenizer.save(folder)
     splits = {"train": {"columns": {"tokens": {"parts": []}}}}
-    write_meta(folder / "meta.json", meta_of(folder, codec, kind=kind, settings={}, splits=splits))
+    write_meta(
+        folder / "meta.json", build_meta(folder, tokenizer, kind=kind, settings={}, splits=splits)
+    )
     (folder / "train.tokens.0.bin").write_text("")
 
 
 def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
-    with destination(tmp_path / "new" / "data", overwrite=False) as partial:
+    with create_output_folder(tmp_path / "new" / "data", overwrite=False) as partial:
         filled(partial, "1")
         assert not (tmp_path / "new" / "data").exists()
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["data"]
@@ -31,16 +33,16 @@ def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
 def test_nothing_appears_where_the_writing_fails(tmp_path):
     with (
         pytest.raises(ZeroDivisionError),
-        destination(tmp_path / "data", overwrite=False) as partial,
+        create_output_folder(tmp_path / "data", overwrite=False) as partial,
     ):
         filled(partial, str(1 // 0))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, codec):
-    with destination(tmp_path / "data", overwrite=False) as partial:
-        data_folder(partial, codec)
-    with destination(tmp_path / "data", overwrite=True) as partial:
+def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, tokenizer):
+    with create_output_folder(tmp_path / "data", overwrite=False) as partial:
+        data_folder(partial, tokenizer)
+    with create_output_folder(tmp_path / "data", overwrite=True) as partial:
         filled(partial, "new")
         assert (tmp_path / "data" / "dict.txt").exists()
     assert (tmp_path / "data" / "meta.json").read_text() == "new"
@@ -51,17 +53,17 @@ def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, codec):
 def test_a_folder_with_another_meta_json_is_not_overwritten_and_advice_leads_on(tmp_path, text):
     filled(tmp_path, text)
     told = f"what {tmp_path} holds cannot be told: .* Choose another --destdir, or move it away"
-    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=True):
+    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
         pytest.fail("entered")
 
 
 @pytest.mark.parametrize("name", ["thesis.doc", "run/checkpoint", "train.txt", "target/notes"])
-def test_a_data_folder_that_holds_other_things_too_is_not_overwritten(tmp_path, codec, name):
-    data_folder(tmp_path, codec)
+def test_a_data_folder_that_holds_other_things_too_is_not_overwritten(tmp_path, tokenizer, name):
+    data_folder(tmp_path, tokenizer)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("")
     told = f"but {tmp_path} also holds {name.split('/')[0]}"
-    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=True):
+    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
         pytest.fail("entered")
 
 
@@ -70,7 +72,7 @@ def test_a_link_stays_and_the_folder_behind_it_is_written(tmp_path, there):
     (tmp_path / "data").symlink_to(tmp_path / "disk")
     if there:
         (tmp_path / "disk").mkdir()
-    with destination(tmp_path / "data", overwrite=False) as partial:
+    with create_output_folder(tmp_path / "data", overwrite=False) as partial:
         filled(partial, "1")
     assert (tmp_path / "data").is_symlink()
     assert (tmp_path / "disk" / "meta.json").read_text() == "1"
@@ -81,14 +83,17 @@ def test_links_that_lead_to_each_other_are_refused(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     told = "destdir must be a folder that can be renamed, but .*a cannot"
-    with pytest.raises(ToolkitError, match=told), destination(tmp_path / "a", overwrite=False):
+    with (
+        pytest.raises(ToolkitError, match=told),
+        create_output_folder(tmp_path / "a", overwrite=False),
+    ):
         pytest.fail("entered")
 
 
 def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
     dead, alive = (tmp_path / f"data.partial-{n}" for n in (2**22 + 1, os.getppid()))
     dead.mkdir(), alive.mkdir()
-    with destination(tmp_path / "data", overwrite=False) as partial:
+    with create_output_folder(tmp_path / "data", overwrite=False) as partial:
         filled(partial, "1")
     assert not dead.exists() and alive.exists()
 
@@ -96,7 +101,7 @@ def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
 def test_what_an_earlier_process_of_the_same_number_left_is_tidied_up(tmp_path):
     (left := tmp_path / f"data.partial-{os.getpid()}").mkdir()
     (left / "half").write_text("")
-    with destination(tmp_path / "data", overwrite=False) as partial:
+    with create_output_folder(tmp_path / "data", overwrite=False) as partial:
         filled(partial, "1")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["meta.json"]
 
@@ -105,14 +110,14 @@ def test_what_an_earlier_process_of_the_same_number_left_is_tidied_up(tmp_path):
 def test_a_folder_without_a_name_of_its_own_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = "destdir must be a folder that can be renamed, but .* cannot. Name one in it, as .*data"
-    with pytest.raises(ToolkitError, match=told), destination(Path(name), overwrite=False):
+    with pytest.raises(ToolkitError, match=told), create_output_folder(Path(name), overwrite=False):
         pytest.fail("entered")
 
 
 def test_a_mounted_folder_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
     told = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
-    with pytest.raises(ToolkitError, match=told), destination(tmp_path, overwrite=False):
+    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=False):
         pytest.fail("entered")
 
 
@@ -120,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(ToolkitError, match=r"destdir must be a folder that can be made, but"),
-        destination(tmp_path / "file" / "data", overwrite=False),
+        create_output_folder(tmp_path / "file" / "data", overwrite=False),
     ):
         pytest.fail("entered")
 
@@ -128,5 +133,5 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
 def test_a_disk_that_does_not_take_the_data_is_told():
     full = OSError(28, "No space left on device")
     told = r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
-    with pytest.raises(ToolkitError, match=told), written_to("data"):
+    with pytest.raises(ToolkitError, match=told), report_write_errors("data"):
         raise full

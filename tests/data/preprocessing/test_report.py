@@ -1,6 +1,6 @@
 import pytest
 
-from toolkit.data.preprocessing.report import Progress, summary
+from toolkit.data.preprocessing.report import Progress, print_summary
 from toolkit.reporting.json_output import Output
 
 
@@ -37,16 +37,16 @@ def test_more_bytes_than_were_expected_are_no_more_than_all(at_once, capsys, mon
 
 
 def test_the_summary_of_a_pipe_is_aligned_lines(capsys):
-    counts = {"unknown": 5, "too_long": 1, "lost_tokens": 3, "empty": 0}
+    counts = {"unknown": 5, "overlength": 1, "lost_tokens": 3, "empty": 0}
     part = {"documents": 2, "items": 40, "elements": 1000}
     split = {**counts, "columns": {"tokens": {"parts": [part, part]}}}
     meta = {
-        "settings": {"max_item_tokens": 64, "too_long": "skip"},
+        "settings": {"max_item_tokens": 64, "overlength": "skip"},
         "vocabulary": {"symbols": 8004},
-        "splits": {"train": split, "valid": {**split, "too_long": 0, "lost_tokens": 0}},
+        "splits": {"train": split, "valid": {**split, "overlength": 0, "lost_tokens": 0}},
     }
     with Output(None) as output:
-        summary("data[red]", meta, 2.0, 2, output)
+        print_summary("data[red]", meta, 2.0, 2, output)
     assert capsys.readouterr().out.splitlines() == [
         "data[red]: 8,004 symbols",
         "split  documents  items  tokens  unknown  over 64  tokens lost  parts",

@@ -1,13 +1,13 @@
 import pytest
 
-from toolkit.data.preprocessing.segmentation import read_units, sentences
-from toolkit.data.text_files import Piece
+from toolkit.data.preprocessing.segmentation import read_items, split_sentences
+from toolkit.data.text_files import FileChunk
 
 TEXT = "one.\ntwo.\n\n\nthree. Four\nfive? six\n"
 
 
 def units(path, kind, fresh=True):
-    found = list(read_units(Piece(path, 0, path.stat().st_size, fresh), kind, 1000))
+    found = list(read_items(FileChunk(path, 0, path.stat().st_size, fresh), kind, 1000))
     items = [item for batch in found for item in batch.items]
     return items, [document for batch in found for document in batch.documents]
 
@@ -32,7 +32,7 @@ def test_paragraphs_join_lines_and_a_file_is_one_document(path):
     ("kind", "lines"), [("lines", [0, 1, 4, 5]), ("paragraphs", [0, 4]), ("sentences", [0, 4, 4])]
 )
 def test_every_item_knows_the_line_that_it_or_its_paragraph_begins_in(path, kind, lines):
-    found = read_units(Piece(path, 0, path.stat().st_size, True), kind, 1000)
+    found = read_items(FileChunk(path, 0, path.stat().st_size, True), kind, 1000)
     assert [line for batch in found for line in batch.lines] == lines
 
 
@@ -69,6 +69,6 @@ def test_blank_lines_at_the_ends_make_no_documents(text_file, text):
     ],
 )
 def test_sentences_end_where_a_new_one_seems_to_begin(text, count):
-    found = sentences(text)
+    found = split_sentences(text)
     assert len(found) == count
     assert "".join(found).replace(" ", "") == text.replace(" ", "")

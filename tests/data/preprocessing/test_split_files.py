@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toolkit.data.preprocessing.segmentation import read_units
+from toolkit.data.preprocessing.segmentation import read_items
 from toolkit.data.preprocessing.split_files import plan_parts
 
 
@@ -17,7 +17,7 @@ def read(parts, units):
     items, documents, last = [], [], 0
     for piece in (piece for part in parts for piece in part):
         before = last
-        for batch in read_units(piece, units, 10**6):
+        for batch in read_items(piece, units, 10**6):
             items += batch.items
             documents += [before + document for document in batch.documents]
             last = max([last, *documents[-1:]])
@@ -57,5 +57,5 @@ def test_small_files_share_a_part_and_archives_stay_whole(text_file, monkeypatch
 
 def test_the_number_of_parts_is_bounded(text_file, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1)
-    monkeypatch.setattr("toolkit.data.preprocessing.split_files.MOST_PARTS", 7)
+    monkeypatch.setattr("toolkit.data.preprocessing.split_files.MAX_PARTS", 7)
     assert len(plan_parts([text_file("word\n" * 1000)], "lines")) == 7

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.samples import electra_segments
-from toolkit.data.samples.electra_segments import SegmentedSamples, gather
+from toolkit.data.samples.electra_segments import SegmentedSamples, pack_examples
 
 CLS, SEP, PAD = 10, 11, 12
 
@@ -67,7 +67,7 @@ def electra(documents, longest):
 def documents_of(column):
     documents, number = [], 0
     for part in column.parts:
-        begins = {0, *part.document_items.tolist()}
+        begins = {0, *part.document_starts.tolist()}
         for item, ids in enumerate(np.split(part.values, part.offsets[1:-1])):
             if item in begins:
                 documents.append([])
@@ -98,7 +98,7 @@ def test_examples_equal_electras_loop(text, vocabulary, most, longest):
     found = SegmentedSamples(column, vocabulary, tokens_per_sample=longest)
     want = electra(documents_of(column), longest)
     assert found.lengths.tolist() == [len(row) for row, _ in want]
-    batch = found.sentences(np.arange(len(want)))
+    batch = found.read_batch(np.arange(len(want)))
     for row, kinds, candidates, (tokens, second) in zip(
         batch.tokens, batch.segments, batch.candidates, want, strict=True
     ):
@@ -111,17 +111,17 @@ def test_examples_equal_electras_loop(text, vocabulary, most, longest):
 
 def test_a_late_short_item_may_come_before_an_early_long_one(text, vocabulary):
     column = text(20)
-    gathered = gather(column.parts[0], 64, 0)
-    runs = np.split(gathered.second, gathered.begins[1:])
+    gathered = pack_examples(column.parts[0], 64, 0)
+    runs = np.split(gathered.in_second_segment, gathered.starts[1:])
     assert any((np.diff(run.astype(int)) < 0).any() for run in runs)
 
 
 def test_one_example_alone_is_what_it_is_in_a_batch(text, vocabulary):
     found = SegmentedSamples(text(9), vocabulary, tokens_per_sample=32)
     ids = np.array([7, 0, 30, 7])
-    batch = found.sentences(ids)
+    batch = found.read_batch(ids)
     for row, number in zip(batch.tokens, ids, strict=True):
-        alone = found.sentences(np.array([number])).tokens[0]
+        alone = found.read_batch(np.array([number])).tokens[0]
         assert row[: len(alone)].tolist() == alone.tolist()
 
 
@@ -133,8 +133,8 @@ def test_what_does_not_fit_is_said(column, vocabulary):
 
 def test_shares_of_short_and_single_examples_are_the_published_ones(column, vocabulary):
     part = column(([[1] * 4] * 60_000, [0])).parts[0]
-    gathered = gather(part, 32, 0)
-    counts = np.diff(gathered.begins, append=part.items)
+    gathered = pack_examples(part, 32, 0)
+    counts = np.diff(gathered.starts, append=part.items)
     assert (counts < 8).mean() == pytest.approx(0.05 * 23 / 28, abs=0.01)  # targets 5 .. 28
     full = counts == 8
     single = gathered.first_tokens[full] == 32
@@ -148,7 +148,7 @@ def test_examples_do_not_depend_on_where_the_column_is_cut_in_parts(column, voca
     items = [[i % 10] * (1 + i % 7) for i in range(90)]
     whole, cut = column((items, [0, 40])), None
     one = SegmentedSamples(whole, vocabulary, tokens_per_sample=20)
-    rows = one.sentences(np.arange(len(one.lengths))).tokens
+    rows = one.read_batch(np.arange(len(one.lengths))).tokens
     cut = column((items[:40], [0]), (items[40:], [0]))
     two = SegmentedSamples(cut, vocabulary, tokens_per_sample=20)
-    assert rows.tolist() == two.sentences(np.arange(len(two.lengths))).tokens.tolist()
+    assert rows.tolist() == two.read_batch(np.arange(len(two.lengths))).tokens.tolist()

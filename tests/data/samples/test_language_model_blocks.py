@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.samples.language_model_blocks import Stream
-from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.samples.language_model_blocks import TokenBlocks
+from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -24,18 +24,18 @@ def column(tmp_path):
         lengths = np.array([len(item) for item in items])
         writer.add(np.concatenate(items), lengths, np.array(begins))
         writer.finish()
-        parts.append(CheckedPart(tmp_path / f"p{number}", "train", "tokens"))
+        parts.append(CheckedColumnPart(tmp_path / f"p{number}", "train", "tokens"))
     return Column("tokens", parts)
 
 
 def test_a_part_without_text_ends_nothing(column, tmp_path):
     ColumnWriter(tmp_path / "none", "<u2").finish()
-    nothing = CheckedPart(tmp_path / "none", "train", "tokens")
+    nothing = CheckedColumnPart(tmp_path / "none", "train", "tokens")
 
     def symbols(parts):
         whole, how = Column("tokens", parts), {"samples": "blocks", "ends": "documents"}
-        stream = Stream(whole, WORDS, **how, tokens_per_sample=99)
-        return stream.rows(np.arange(len(stream.lengths))).symbols.tolist()
+        stream = TokenBlocks(whole, WORDS, **how, tokens_per_sample=99)
+        return stream.read_batch(np.arange(len(stream.lengths))).tokens.tolist()
 
     first, *others = column.parts
     assert symbols([nothing, first, nothing, *others, nothing]) == symbols(column.parts)
@@ -46,10 +46,12 @@ def told(column):
     """Samples as (symbol before the first, symbols)."""
 
     def tell(samples, ends, tokens):
-        stream = Stream(column, WORDS, samples=samples, ends=ends, tokens_per_sample=tokens)
-        found = stream.rows(np.arange(len(stream.lengths)))
+        stream = TokenBlocks(
+            column, WORDS, sample_mode=samples, eos_after=ends, tokens_per_sample=tokens
+        )
+        found = stream.read_batch(np.arange(len(stream.lengths)))
         assert found.inside.sum(1).tolist() == stream.lengths.tolist()
-        assert (found.symbols[~found.inside] == PAD).all()
+        assert (found.tokens[~found.inside] == PAD).all()
         for previous, symbols, inside in zip(*found, strict=True):
             np.testing.assert_array_equal(previous[1:][inside[1:]], symbols[:-1][inside[1:]])
         rows = zip(*found, strict=True)

@@ -2,13 +2,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from toolkit.data.samples.masking import LAWS, SPANS, Masking, Noise, span_law, span_lengths
-from toolkit.data.samples.text_samples import Sentences
+from toolkit.data.samples.masking import (
+    MASKING_STRATEGIES,
+    SPANS,
+    HashNoise,
+    Masking,
+    draw_span_lengths,
+    span_length_distribution,
+)
+from toolkit.data.samples.text_samples import SentenceBatch
 from toolkit.data.tokenizers.vocabulary import append_special
 
 CLS, SEP, PAD, MASK = 1000, 1001, 1002, 1003
 ROWS, LENGTH = 400, 64
-EVERY_LAW = pytest.mark.parametrize("law", LAWS)
+EVERY_LAW = pytest.mark.parametrize("law", MASKING_STRATEGIES)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +27,7 @@ def words():
 def masking(words, law, **options):
     rates = {"rate": 0.15, "mask_token_rate": 0.8, "random_token_rate": 0.1}
     spans = {"span_max": 3, "span_p": 0.2, "tokens_per_sample": LENGTH}
-    return Masking(law=law, vocabulary=words, **{**rates, **spans, **options})
+    return Masking(strategy=law, vocabulary=words, **{**rates, **spans, **options})
 
 
 def sentences(lengths, width=None, seed=0):
@@ -32,7 +39,7 @@ def sentences(lengths, width=None, seed=0):
     tokens[:, 0] = CLS
     tokens[(places == ends // 2) | (places == ends - 1)] = SEP
     tokens[places >= ends] = PAD
-    return Sentences(tokens, lengths, tokens < 1000)
+    return SentenceBatch(tokens, lengths, tokens < 1000)
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +48,12 @@ def batch():
 
 
 def noise(rows=ROWS, seed=1, epoch=1):
-    return Noise(seed, epoch, np.arange(rows))
+    return HashNoise(seed, epoch, np.arange(rows))
 
 
 def chosen_rows(found, rows=ROWS):
-    order = np.lexsort((found.places, found.rows))
-    return np.split(found.places[order], np.searchsorted(found.rows[order], np.arange(1, rows)))
+    order = np.lexsort((found.positions, found.rows))
+    return np.split(found.positions[order], np.searchsorted(found.rows[order], np.arange(1, rows)))
 
 
 # -- what holds for every law
@@ -54,23 +61,23 @@ def chosen_rows(found, rows=ROWS):
 
 @EVERY_LAW
 def test_only_tokens_of_the_text_are_chosen_and_the_others_stay_as_they_are(words, batch, law):
-    shown, found = masking(words, law).hide(batch, noise())
-    assert batch.candidates[found.rows, found.places].all()
+    shown, found = masking(words, law).apply(batch, noise())
+    assert batch.candidates[found.rows, found.positions].all()
     changed = shown != batch.tokens
-    changed[found.rows, found.places] = False
+    changed[found.rows, found.positions] = False
     assert not changed.any()
 
 
 @EVERY_LAW
-def test_masks_do_not_depend_on_batch_neighbours_or_padding(words, law):
+def test_masks_do_not_depend_on_batch_neighbors_or_padding(words, law):
     lengths = [10, 64, 33, 50]
     alone = sentences(lengths)
-    among = sentences(lengths, width=90)
+    kind = sentences(lengths, width=90)
     order = np.array([2, 0, 3, 1])
-    shuffled = Sentences(among.tokens[order], among.lengths[order], among.candidates[order])
-    hide = masking(words, law).hide
+    shuffled = SentenceBatch(kind.tokens[order], kind.lengths[order], kind.candidates[order])
+    hide = masking(words, law).apply
     want, found = hide(alone, noise(4))
-    got, again = hide(shuffled, Noise(1, 1, order))
+    got, again = hide(shuffled, HashNoise(1, 1, order))
     assert (got[np.argsort(order)][:, :64] == want).all()
     rows = [p.tolist() for p in chosen_rows(found, 4)]
     assert [p.tolist() for p in chosen_rows(again._replace(rows=order[again.rows]), 4)] == rows
@@ -78,7 +85,7 @@ def test_masks_do_not_depend_on_batch_neighbours_or_padding(words, law):
 
 @EVERY_LAW
 def test_seed_epoch_and_evaluation_differ_but_repeat(words, batch, law):
-    hide = masking(words, law).hide
+    hide = masking(words, law).apply
     kinds = [(1, 1), (2, 1), (1, 2), (1, None)]
     found = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
     again = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
@@ -89,14 +96,14 @@ def test_seed_epoch_and_evaluation_differ_but_repeat(words, batch, law):
 @EVERY_LAW
 def test_sentences_without_text_choose_nothing(words, law):
     empty = sentences([2, 2, 2])
-    shown, found = masking(words, law).hide(empty, noise(3))
+    shown, found = masking(words, law).apply(empty, noise(3))
     assert len(found.rows) == 0
     assert (shown == empty.tokens).all()
 
 
 @EVERY_LAW
 def test_one_word_among_empty_sentences_is_found(words, law):
-    _, found = masking(words, law, rate=0.99).hide(sentences([2, 4, 2]), noise(3))
+    _, found = masking(words, law, rate=0.99).apply(sentences([2, 4, 2]), noise(3))
     assert set(found.rows.tolist()) == {1}
 
 
@@ -104,21 +111,21 @@ def test_one_word_among_empty_sentences_is_found(words, law):
 
 
 def test_bernoulli_chooses_every_token_on_its_own(words, batch):
-    _, found = masking(words, "bernoulli").hide(batch, noise())
+    _, found = masking(words, "bernoulli").apply(batch, noise())
     candidates = int(batch.candidates[0].sum())
     counts = np.bincount(found.rows, minlength=ROWS)
     seen = np.bincount(counts, minlength=candidates + 1)[3:17]
     law = stats.binom(candidates, 0.15).pmf(np.arange(3, 17)) * ROWS
     assert stats.chisquare(seen, law * seen.sum() / law.sum()).pvalue > 1e-3
-    places = np.bincount(found.places, minlength=LENGTH)[batch.candidates[0]]
+    places = np.bincount(found.positions, minlength=LENGTH)[batch.candidates[0]]
     assert stats.chisquare(places).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("rate, count", [(0.15, 9), (0.16, 10), (0.5, 30), (0.001, 1)])
 def test_exact_chooses_the_rounded_share_and_all_places_alike(words, batch, rate, count):
-    _, found = masking(words, "exact", rate=rate).hide(batch, noise())
+    _, found = masking(words, "exact", rate=rate).apply(batch, noise())
     assert (np.bincount(found.rows) == count).all()  # of 61 candidates
-    places = np.bincount(found.places, minlength=LENGTH)[batch.candidates[0]]
+    places = np.bincount(found.positions, minlength=LENGTH)[batch.candidates[0]]
     assert stats.chisquare(places).pvalue > 1e-3
 
 
@@ -134,7 +141,7 @@ def groups(words, batch, row):
 
 
 def test_whole_word_takes_words_whole_and_fills_the_budget_where_they_fit(words, batch):
-    _, found = masking(words, "whole_word").hide(batch, noise())
+    _, found = masking(words, "whole_word").apply(batch, noise())
     counts = []
     for row, places in enumerate(chosen_rows(found)):
         left = [group for group in groups(words, batch, row) if not set(group) <= set(places)]
@@ -144,11 +151,11 @@ def test_whole_word_takes_words_whole_and_fills_the_budget_where_they_fit(words,
     assert max(counts) == 9
 
 
-def test_span_law_is_the_truncated_renormalised_geometric():
-    assert span_law(0.2, 3).round(4).tolist() == [0.4098, 0.3279, 0.2623]
+def test_span_law_is_the_truncated_renormalized_geometric():
+    assert span_length_distribution(0.2, 3).round(4).tolist() == [0.4098, 0.3279, 0.2623]
     six = [0.2711, 0.2168, 0.1735, 0.1388, 0.1110, 0.0888]
-    assert span_law(0.2, 6) == pytest.approx(six, abs=1e-4)
-    assert span_law(0.2, 10) @ np.arange(1, 11) == pytest.approx(3.797, abs=1e-3)
+    assert span_length_distribution(0.2, 6) == pytest.approx(six, abs=1e-4)
+    assert span_length_distribution(0.2, 10) @ np.arange(1, 11) == pytest.approx(3.797, abs=1e-3)
 
 
 def runs(places):
@@ -156,13 +163,18 @@ def runs(places):
 
 
 def test_drawn_span_lengths_follow_the_law():
-    lengths = span_lengths(noise().grid(7, 50).ravel(), 0.2, 6)
-    assert stats.chisquare(np.bincount(lengths)[1:], span_law(0.2, 6) * len(lengths)).pvalue > 1e-3
+    lengths = draw_span_lengths(noise().grid(7, 50).ravel(), 0.2, 6)
+    assert (
+        stats.chisquare(
+            np.bincount(lengths)[1:], span_length_distribution(0.2, 6) * len(lengths)
+        ).pvalue
+        > 1e-3
+    )
 
 
 def test_span_equals_a_loop_over_its_definition(words, batch):
     law = masking(words, "span")
-    _, found = law.hide(batch, noise())
+    _, found = law.apply(batch, noise())
     for row, places in enumerate(chosen_rows(found)):
         assert places.tolist() == spans_by_loop(words, batch, row, law)
 
@@ -173,7 +185,7 @@ def spans_by_loop(words, batch, row, law):
     groups_of = groups(words, batch, row)
     number = {place: i for i, group in enumerate(groups_of) for place in group}
     budget, taken, attempt = int(np.ceil(law.rate * len(candidates))), set(), 0
-    edges = np.cumsum(span_law(law.span_p, law.span_max))
+    edges = np.cumsum(span_length_distribution(law.span_p, law.span_max))
     while len(taken) < budget:
         size, which = np.modf(noise().grid(SPANS, attempt + 1)[row, -1] * len(candidates))
         place, attempt = candidates[int(which)], attempt + 1
@@ -189,7 +201,7 @@ def spans_by_loop(words, batch, row, law):
 
 
 def test_spans_never_cross_a_special_symbol_and_share_one_decision(words, batch):
-    shown, found = masking(words, "span", rate=0.3).hide(batch, noise())
+    shown, found = masking(words, "span", rate=0.3).apply(batch, noise())
     kinds = []
     for row, places in enumerate(chosen_rows(found)):
         for run in runs(places):
@@ -204,20 +216,25 @@ def test_spans_never_cross_a_special_symbol_and_share_one_decision(words, batch)
 
 def test_electra_draws_with_replacement_up_to_its_bound(words):
     batch = sentences([64] * 300 + [20] * 100)
-    _, found = masking(words, "electra").hide(batch, noise())
+    _, found = masking(words, "electra").apply(batch, noise())
     counts = np.bincount(found.rows)
     assert set(counts[:300].tolist()) == {9}  # int(0.155 x 64), below round(0.15 x 64) = 10
     assert set(counts[300:].tolist()) == {3}  # round(0.15 x 20)
-    twice = len(found.rows) - len(set(zip(found.rows.tolist(), found.places.tolist(), strict=True)))
+    twice = len(found.rows) - len(
+        set(zip(found.rows.tolist(), found.positions.tolist(), strict=True))
+    )
     expected = 300 * 36 / 61 + 100 * 3 / 17  # pairs of draws over candidates
     assert twice == pytest.approx(expected, rel=0.25)
 
 
 def test_electra_hides_85_percent_and_a_place_drawn_twice_if_either_draw_says_so(words, batch):
     options = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
-    shown, found = masking(words, "electra", **options).hide(batch, noise())
-    hidden = shown[found.rows, found.places] == MASK
-    alone = np.bincount(found.rows * LENGTH + found.places)[found.rows * LENGTH + found.places] == 1
+    shown, found = masking(words, "electra", **options).apply(batch, noise())
+    hidden = shown[found.rows, found.positions] == MASK
+    alone = (
+        np.bincount(found.rows * LENGTH + found.positions)[found.rows * LENGTH + found.positions]
+        == 1
+    )
     counts = [hidden[alone].sum(), (~hidden[alone]).sum()]
     assert stats.chisquare(counts, np.array([0.85, 0.15]) * alone.sum()).pvalue > 1e-3
     assert hidden[~alone].mean() == pytest.approx(1 - 0.15**2, abs=0.03)
@@ -227,8 +244,8 @@ def test_electra_hides_85_percent_and_a_place_drawn_twice_if_either_draw_says_so
 
 
 def test_shown_tokens_follow_80_10_10(words, batch):
-    shown, found = masking(words, "bernoulli").hide(batch, noise())
-    seen, true = shown[found.rows, found.places], batch.tokens[found.rows, found.places]
+    shown, found = masking(words, "bernoulli").apply(batch, noise())
+    seen, true = shown[found.rows, found.positions], batch.tokens[found.rows, found.positions]
     counts = [(seen == MASK).sum(), ((seen != MASK) & (seen != true)).sum(), (seen == true).sum()]
     law = np.array([0.8 + 0.1 / 1004, 0.1 - 0.2 / 1004, 0.1 + 0.1 / 1004])
     assert stats.chisquare(counts, law * len(seen)).pvalue > 1e-3
@@ -238,15 +255,15 @@ def test_shown_tokens_follow_80_10_10(words, batch):
 
 def test_random_tokens_are_uniform_over_all_ids_special_ones_too(words, batch):
     options = {"rate": 0.9, "mask_token_rate": 0.0, "random_token_rate": 1.0}
-    shown, found = masking(words, "bernoulli", **options).hide(batch, noise())
-    counts = np.bincount(shown[found.rows, found.places], minlength=1004)
+    shown, found = masking(words, "bernoulli", **options).apply(batch, noise())
+    counts = np.bincount(shown[found.rows, found.positions], minlength=1004)
     assert stats.chisquare(counts).pvalue > 1e-3
     assert counts[[CLS, SEP, PAD, MASK]].min() > 0
 
 
 def test_every_place_decides_anew(words):
-    """Neighbouring places and samples share no randomness: no correlation of their draws."""
-    grid = Noise(1, 1, np.arange(300)).grid(1, 300)
-    for other in (grid[1:, :], grid[:, 1:], Noise(1, 1, np.arange(300)).grid(2, 300)):
+    """Neighboring places and samples share no randomness: no correlation of their draws."""
+    grid = HashNoise(1, 1, np.arange(300)).grid(1, 300)
+    for other in (grid[1:, :], grid[:, 1:], HashNoise(1, 1, np.arange(300)).grid(2, 300)):
         mine = grid[: other.shape[0], : other.shape[1]]
         assert np.corrcoef(mine.ravel(), other.ravel())[0, 1] == pytest.approx(0, abs=0.015)

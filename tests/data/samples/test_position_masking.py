@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from toolkit.data.samples.masking import Noise, span_law, span_lengths
+from toolkit.data.samples.masking import HashNoise, draw_span_lengths, span_length_distribution
 from toolkit.data.samples.position_masking import PositionMasking
-from toolkit.data.samples.text_samples import Sentences
+from toolkit.data.samples.text_samples import SentenceBatch
 
 LENGTH = 64
 RATE = 0.15
@@ -29,17 +29,17 @@ def sentences(lengths):
     lengths = np.array(lengths, np.int64)
     places = np.tile(np.arange(lengths.max()), (len(lengths), 1))
     inside = (places > 0) & (places < lengths[:, None] - 1)
-    return Sentences(np.where(inside, 5, 0), lengths, inside)
+    return SentenceBatch(np.where(inside, 5, 0), lengths, inside)
 
 
 def noise(rows, seed=1):
-    return Noise(seed, 1, np.arange(rows))
+    return HashNoise(seed, 1, np.arange(rows))
 
 
 def runs(found):
     """(row, places) of every merged run."""
-    cut = np.flatnonzero((np.diff(found.decisions) != 0) | (np.diff(found.rows) != 0)) + 1
-    pieces = np.split(found.places, cut)
+    cut = np.flatnonzero((np.diff(found.decision_ids) != 0) | (np.diff(found.rows) != 0)) + 1
+    pieces = np.split(found.positions, cut)
     return list(zip(found.rows[np.concatenate([[0], cut])], pieces, strict=True))
 
 
@@ -47,15 +47,15 @@ def runs(found):
 def many():
     """Over 200,000 runs: how each is shown."""
     rows = 90_000
-    shown, found = masking().hide(sentences([LENGTH] * rows), noise(rows))
+    shown, found = masking().apply(sentences([LENGTH] * rows), noise(rows))
     return [(places, shown[row, places]) for row, places in runs(found)]
 
 
 @pytest.mark.parametrize(("longest", "shares"), [(3, (0.4098, 0.3279, 0.2623)), (6, (0.2711,))])
 def test_lengths_follow_the_truncated_geometric_law(longest, shares):
-    law = span_law(0.2, longest)
+    law = span_length_distribution(0.2, longest)
     assert law[: len(shares)] == pytest.approx(shares, abs=5e-5)
-    lengths = span_lengths(np.random.default_rng(0).random(200_000), 0.2, longest)
+    lengths = draw_span_lengths(np.random.default_rng(0).random(200_000), 0.2, longest)
     counts = np.bincount(lengths, minlength=longest + 1)[1:]
     assert stats.chisquare(counts, 200_000 * law).pvalue > 0.001
 
@@ -84,7 +84,7 @@ def test_a_shuffled_run_of_three_has_any_order_but_its_own(many):
 def test_a_shuffled_run_of_one_gets_any_position(below, highest):
     rows = 20_000
     every = masking(hidden_rate=0.0, shuffled_rate=1.0, span_max=1, random_below=below)
-    shown, found = every.hide(sentences([LENGTH] * rows), noise(rows))
+    shown, found = every.apply(sentences([LENGTH] * rows), noise(rows))
     drawn = np.concatenate([shown[row, places] for row, places in runs(found) if len(places) == 1])
     counts = np.bincount(drawn, minlength=highest)
     assert len(counts) == highest and stats.chisquare(counts).pvalue > 0.001
@@ -93,23 +93,23 @@ def test_a_shuffled_run_of_one_gets_any_position(below, highest):
 def test_a_sentence_has_its_budget_and_keeps_all_other_positions():
     lengths = [64, 3, 20, 5, 9]
     given = sentences(lengths)
-    shown, found = masking().hide(given, noise(5))
+    shown, found = masking().apply(given, noise(5))
     budget = np.ceil(RATE * given.candidates.sum(1))
     assert np.bincount(found.rows, minlength=5).tolist() == budget.tolist()
-    assert given.candidates[found.rows, found.places].all()
+    assert given.candidates[found.rows, found.positions].all()
     others = np.ones(shown.shape, bool)
-    others[found.rows, found.places] = False
+    others[found.rows, found.positions] = False
     assert (shown == np.arange(64))[others].all()
 
 
 def test_a_row_does_not_depend_on_the_batch_around_it():
-    together, _ = masking().hide(sentences([30, 64, 17]), noise(3))
-    alone, _ = masking().hide(sentences([17]), Noise(1, 1, np.array([2])))
+    together, _ = masking().apply(sentences([30, 64, 17]), noise(3))
+    alone, _ = masking().apply(sentences([17]), HashNoise(1, 1, np.array([2])))
     assert (together[2, :17] == alone[0]).all()
 
 
 def test_another_seed_or_epoch_hides_other_positions():
     given = sentences([LENGTH] * 8)
-    first, _ = masking().hide(given, noise(8))
-    for other in (Noise(2, 1, np.arange(8)), Noise(1, 2, np.arange(8))):
-        assert (masking().hide(given, other)[0] != first).any(1).all()
+    first, _ = masking().apply(given, noise(8))
+    for other in (HashNoise(2, 1, np.arange(8)), HashNoise(1, 2, np.arange(8))):
+        assert (masking().apply(given, other)[0] != first).any(1).all()

@@ -3,11 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.samples.sequence_pairs import TextColumn, Texts, joined, longest_first
+from toolkit.data.samples.sequence_pairs import (
+    TokenColumn,
+    TokenTexts,
+    join_pairs,
+    truncate_longest_first,
+)
 from toolkit.data.storage.columns import Column
-from toolkit.data.storage.synthetic import Even, vocabulary_of
+from toolkit.data.storage.synthetic import ConstantLengthPart, synthetic_vocabulary
 
-WORDS = vocabulary_of(40)  # [PAD] 0, [CLS] 1, [SEP] 2
+WORDS = synthetic_vocabulary(40)  # [PAD] 0, [CLS] 1, [SEP] 2
 
 
 def popped(first, second, most):
@@ -23,32 +28,34 @@ def popped(first, second, most):
 @pytest.mark.parametrize("most", [0, 1, 4, 5, 9])
 def test_cutting_at_once_equals_cutting_token_by_token(most):
     first, second = (grid.reshape(-1) for grid in np.meshgrid(np.arange(12), np.arange(12)))
-    got = longest_first(first, second, most)
+    got = truncate_longest_first(first, second, most)
     want = [popped(a, b, most) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     assert list(zip(*(side.tolist() for side in got), strict=True)) == want
 
 
 def test_pairs_of_any_length_stand_between_their_marks():
-    first = Texts(np.array([11, 12, 13, 21]), np.array([3, 1]))
-    second = Texts(np.array([31, 32]), np.array([0, 2]))
-    got = joined(first, second, WORDS)
+    first = TokenTexts(np.array([11, 12, 13, 21]), np.array([3, 1]))
+    second = TokenTexts(np.array([31, 32]), np.array([0, 2]))
+    got = join_pairs(first, second, WORDS)
     assert got.tokens.tolist() == [[1, 11, 12, 13, 2, 2], [1, 21, 2, 31, 32, 2]]
     assert got.segments.tolist() == [[0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]]
-    assert got.lengths.tolist() == [6, 6] and got.seconds.tolist() == [5, 3]
+    assert got.lengths.tolist() == [6, 6] and got.second_starts.tolist() == [5, 3]
     assert not got.padding.any()
 
 
 def test_single_texts_are_padded_to_the_longest():
-    got = joined(Texts(np.array([11, 12, 13, 21]), np.array([3, 1])), None, WORDS)
+    got = join_pairs(TokenTexts(np.array([11, 12, 13, 21]), np.array([3, 1])), None, WORDS)
     assert got.tokens.tolist() == [[1, 11, 12, 13, 2], [1, 21, 2, 0, 0]]
     assert got.padding.tolist() == [[False] * 5, [False] * 3 + [True] * 2]
     assert not got.segments.any()
 
 
 def test_a_columns_items_are_read_by_number_and_cut():
-    column = TextColumn(Column("tokens", [Even(WORDS, 3), Even(WORDS, 2)]))
+    column = TokenColumn(
+        Column("tokens", [ConstantLengthPart(WORDS, 3), ConstantLengthPart(WORDS, 2)])
+    )
     got = column.take(np.array([4, 0, 1]), np.array([2, 0, 1]))
-    size, words = 1 << 14, Even(WORDS, 1)
+    size, words = 1 << 14, ConstantLengthPart(WORDS, 1)
     edge = np.zeros(1, np.int64)
     want = words.take(np.array([[size, size + 1, size]]), edge, edge)
     assert got.ids.tolist() == want[0].tolist() and got.lengths.tolist() == [2, 0, 1]
@@ -56,5 +63,7 @@ def test_a_columns_items_are_read_by_number_and_cut():
 
 
 def test_no_token_at_all_can_be_read():
-    got = TextColumn(Column("tokens", [Even(WORDS, 3)])).take(np.arange(2), np.zeros(2, np.int64))
+    got = TokenColumn(Column("tokens", [ConstantLengthPart(WORDS, 3)])).take(
+        np.arange(2), np.zeros(2, np.int64)
+    )
     assert len(got.ids) == 0

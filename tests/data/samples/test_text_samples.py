@@ -10,11 +10,11 @@ CLS, SEP, PAD = 10, 11, 12
 
 def stated(column, vocabulary, samples, tokens=16):
     """Every sentence without padding, one by one and as one batch: both must agree."""
-    found = TextSamples(column, vocabulary, samples=samples, tokens_per_sample=tokens)
+    found = TextSamples(column, vocabulary, sample_mode=samples, tokens_per_sample=tokens)
     ids = np.arange(len(found.lengths))
-    batch = found.sentences(ids)
+    batch = found.read_batch(ids)
     rows = [row[:n].tolist() for row, n in zip(batch.tokens, batch.lengths, strict=True)]
-    assert rows == [found.sentences(ids[i : i + 1]).tokens[0].tolist() for i in ids]
+    assert rows == [found.read_batch(ids[i : i + 1]).tokens[0].tolist() for i in ids]
     assert (batch.tokens[np.arange(batch.tokens.shape[1]) >= batch.lengths[:, None]] == PAD).all()
     special = np.isin(batch.tokens, [CLS, SEP, PAD])
     assert (batch.candidates == ~special).all()
@@ -63,7 +63,7 @@ def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabul
 def test_blocks_of_documents_start_anew_with_each(random_column, vocabulary):
     want = []
     for part in random_column.parts:
-        begins = sorted({0, *part.document_items.tolist(), part.header.items})
+        begins = sorted({0, *part.document_starts.tolist(), part.header.items})
         items = all_items(part)
         for begin, end in pairwise(begins):
             want += chopped([token for item in items[begin:end] for token in item], 14)
@@ -78,8 +78,8 @@ def test_every_token_of_the_column_is_in_exactly_one_block(random_column, vocabu
 
 
 def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
-    found = TextSamples(random_column, vocabulary, samples="pairs", tokens_per_sample=16)
-    read = found.sentences(np.arange(len(found.lengths))).lengths
+    found = TextSamples(random_column, vocabulary, sample_mode="pairs", tokens_per_sample=16)
+    read = found.read_batch(np.arange(len(found.lengths))).lengths
     assert found.lengths.tolist() == read.tolist()
 
 
@@ -87,7 +87,7 @@ def test_what_is_cut_off_is_said(column, vocabulary):
     items = column(([[1] * 3, [2] * 3, [1] * 9, [2] * 3], [0]))
 
     def remark(samples, tokens):
-        found = TextSamples(items, vocabulary, samples=samples, tokens_per_sample=tokens)
+        found = TextSamples(items, vocabulary, sample_mode=samples, tokens_per_sample=tokens)
         return found.remark
 
     assert remark("pairs", 8) == "2 cut, 8 tokens lost (33.3%)"  # of 9 and 15 with special ones

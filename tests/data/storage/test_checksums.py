@@ -3,7 +3,7 @@ import zlib
 import numpy as np
 import pytest
 
-from toolkit.data.storage.checksums import BLOCK_BYTES, Blocks, RunningChecksums
+from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, RunningChecksums
 
 
 def refuse(block):
@@ -18,7 +18,7 @@ def payload():
 def blocks_of(payload):
     sums = RunningChecksums()
     sums.add(payload.tobytes())
-    return Blocks(payload, np.frombuffer(sums.table(), "<u4"))
+    return BlockChecks(payload, np.frombuffer(sums.table(), "<u4"))
 
 
 def check(blocks, begin, end):

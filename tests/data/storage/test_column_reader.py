@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.column_reader import CheckedPart
+from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.header import Header
@@ -49,7 +49,7 @@ def test_200_of_200_flipped_bits_are_noticed_before_an_item_is_used(tmp_path, en
 
 
 def use_every_item(stem, elements):
-    part = CheckedPart(stem, "train", "tokens")
+    part = CheckedColumnPart(stem, "train", "tokens")
     begins, ends = part.offsets[:-1], part.offsets[1:]
     Column("tokens", [part]).take(begins[:, None], begins, ends)
 
@@ -61,7 +61,7 @@ def test_damage_is_named_by_split_column_and_item_and_only_where_it_is(tmp_path)
     damaged = bytearray(file.read_bytes())
     damaged[128 + 2 * 700_000] ^= 4  # in the second MiB
     file.write_bytes(damaged)
-    column = Column("tokens", [CheckedPart(stem, "valid", "tokens")])
+    column = Column("tokens", [CheckedColumnPart(stem, "valid", "tokens")])
     assert take(column, 100_000, 100_002) == values[100_000:100_002].tolist()
     with pytest.raises(ToolkitError) as caught:
         take(column, 900_500, 900_600)
@@ -76,7 +76,7 @@ def test_a_bin_and_an_idx_of_different_runs_are_refused(tmp_path):
     written(tmp_path / "b", [1, 2, 3])
     (tmp_path / "b.idx").rename(tmp_path / "a.idx")
     with pytest.raises(ToolkitError, match="must agree on items, but say 2 and 3"):
-        CheckedPart(tmp_path / "a", "train", "tokens")
+        CheckedColumnPart(tmp_path / "a", "train", "tokens")
 
 
 @pytest.mark.parametrize("ending", ["bin", "idx"])
@@ -85,14 +85,14 @@ def test_a_copy_that_ended_behind_the_header_is_noticed_where_sizes_are_equal(tm
     old, new = (tmp_path / f"{name}.{ending}" for name in "ba")
     new.write_bytes(new.read_bytes()[:128] + old.read_bytes()[128:])
     with pytest.raises(ToolkitError, match=rf"a.{ending} must have the checksums .* header says"):
-        CheckedPart(tmp_path / "a", "train", "tokens").check_all()
+        CheckedColumnPart(tmp_path / "a", "train", "tokens").check_all()
 
 
 def test_a_renamed_file_is_refused(tmp_path):
     written(tmp_path / "a", [1, 2])
     (tmp_path / "a.idx").rename(tmp_path / "a.bin")
     with pytest.raises(ToolkitError, match=r"must be a .bin file, but says it is .idx"):
-        CheckedPart(tmp_path / "a", "train", "tokens")
+        CheckedColumnPart(tmp_path / "a", "train", "tokens")
 
 
 def test_opening_reads_no_payload(tmp_path):
@@ -103,7 +103,7 @@ def test_opening_reads_no_payload(tmp_path):
         content = bytearray(file.read_bytes())
         content[128:] = b"\xff" * (len(content) - 128)
         file.write_bytes(content)
-    assert CheckedPart(stem, "train", "tokens").header.items == 50
+    assert CheckedColumnPart(stem, "train", "tokens").header.items == 50
 
 
 def test_a_hundred_million_items_open_without_being_read(tmp_path):
@@ -115,7 +115,7 @@ def test_a_hundred_million_items_open_without_being_read(tmp_path):
             file.write(header.pack())
             file.truncate(header.file_bytes)  # a hole: nothing of it is on the disk
     tracemalloc.start()
-    part = CheckedPart(tmp_path / "a", "train", "tokens")
+    part = CheckedColumnPart(tmp_path / "a", "train", "tokens")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
     assert (part.items, part.documents) == (10**8, 10**7)

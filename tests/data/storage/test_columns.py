@@ -10,7 +10,7 @@ def test_items_are_read_as_they_were_written(column):
     found = column(([[1, 2], [3], [4, 5, 6]], [0, 2]))
     (part,) = found.parts
     assert part.offsets.tolist() == [0, 2, 3, 6]
-    assert part.document_items.tolist() == [0, 2]
+    assert part.document_starts.tolist() == [0, 2]
     assert take(found, 2, 6) == [3, 4, 5, 6]
 
 

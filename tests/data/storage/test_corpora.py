@@ -30,29 +30,29 @@ def joined(folders, *arguments):
 def test_epochs_take_the_shards_in_turn(folders):
     corpora = Corpora.open(*joined(folders, "a:b:c"))
     assert corpora.cycle == 3
-    assert [items(corpora.of_epoch(epoch)) for epoch in range(1, 8)] == [1, 2, 3, 1, 2, 3, 1]
+    assert [items(corpora.for_epoch(epoch)) for epoch in range(1, 8)] == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_corpora_side_by_side_take_their_own_turns(folders):
     corpora = Corpora.open(*joined(folders, "a:b", "c"))
-    assert [items(corpora.of_epoch(epoch)) for epoch in (1, 2, 3)] == [1 + 3, 2 + 3, 1 + 3]
+    assert [items(corpora.for_epoch(epoch)) for epoch in (1, 2, 3)] == [1 + 3, 2 + 3, 1 + 3]
     three = Corpora.open(*joined(folders, "a:b", "c", "c:a"))
-    assert [items(folder) for folder in three.growing(2)] == [2, 2 + 3]
+    assert [items(folder) for folder in three.prefixes(2)] == [2, 2 + 3]
     assert Corpora.open(*joined(folders, "a:b", "a:b:c")).cycle == 6
 
 
 def test_validation_is_on_the_first_shard_that_has_it(folders):
-    assert items(Corpora.open(*joined(folders, "a:c:b")).having("valid"), "valid") == 3
-    assert items(Corpora.open(*joined(folders, "a:b", "c")).having("valid"), "valid") == 2 + 3
+    assert items(Corpora.open(*joined(folders, "a:c:b")).with_split("valid"), "valid") == 3
+    assert items(Corpora.open(*joined(folders, "a:b", "c")).with_split("valid"), "valid") == 2 + 3
     with pytest.raises(ToolkitError, match=r"is called 'test'. Known: train, valid."):
-        Corpora.open(*joined(folders, "a:b")).having("test").split("test")
+        Corpora.open(*joined(folders, "a:b")).with_split("test").split("test")
 
 
 def test_a_shard_without_anything_to_learn_from_is_refused_at_once(folders):
     corpora = Corpora.open(*joined(folders, "b:a:c"))
-    corpora.require("train")
+    corpora.check_split("train")
     with pytest.raises(ToolkitError, match=r"must have a split 'valid', but \S+/a has none"):
-        corpora.require("valid")
+        corpora.check_split("valid")
 
 
 def test_shards_must_have_one_vocabulary(folders, tmp_path):

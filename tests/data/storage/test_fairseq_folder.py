@@ -36,7 +36,7 @@ def test_a_folder_of_fairseq_opens_as_it_is(folder):
     assert (column.items, column.documents, column.elements) == (3, 2, 9)
     assert len(found.vocabulary) == 4 + 5 + 1
     (part,) = column.parts
-    assert found.codec.decode(part.values[:3].tolist()) == "the cat sat"
+    assert found.tokenizer.decode(part.values[:3].tolist()) == "the cat sat"
 
 
 def test_further_files_of_training_are_one_split_in_order_of_number(folder):
@@ -83,10 +83,10 @@ def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
     found = []
     for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
         column = folder.split("train").column("tokens")
-        read = TextSamples(column, folder.vocabulary, samples=samples, tokens_per_sample=16)
-        sentences = read.sentences(np.arange(len(read.lengths)))
+        read = TextSamples(column, folder.vocabulary, sample_mode=samples, tokens_per_sample=16)
+        sentences = read.read_batch(np.arange(len(read.lengths)))
         found.append([part.tolist() for part in sentences[:3]])
-        found[-1].append(column.parts[0].document_items.tolist())
+        found[-1].append(column.parts[0].document_starts.tolist())
     assert found[0] == found[1]
 
 
@@ -97,7 +97,7 @@ def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path,
     run = str(tmp_path / "run")
     sizes = ["--arch.layers", "1", "--arch.width", "16", "--arch.heads", "2"]
     words = [folder, "--arch", "bert_tiny", *sizes, "--task", "mlm", "--save-dir", run]
-    words += ["--num-workers", "0", "--max-epoch", "3", "--task.samples", "documents"]
+    words += ["--num-workers", "0", "--max-epoch", "3", "--task.sample-mode", "documents"]
     assert train.main(words) == 0
     found = json.loads((tmp_path / "run" / "result.json").read_text())
     documents = len([text for text in "\n".join(lines[:20]).split("\n\n") if text.strip()])

@@ -6,7 +6,7 @@ import pytest
 from tests.helpers.fairseq_files import write_items
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.columns import Column
-from toolkit.data.storage.fairseq import FairseqPart
+from toolkit.data.storage.fairseq import FairseqColumnPart
 
 EOS = 2
 
@@ -15,7 +15,7 @@ EOS = 2
 def part(tmp_path):
     def open_part(*items, dtype="u2"):
         write_items(tmp_path / "train", items, dtype)
-        return FairseqPart(tmp_path / "train", "train", symbols=20, sep=EOS)
+        return FairseqColumnPart(tmp_path / "train", "train", symbols=20, sep=EOS)
 
     return open_part
 
@@ -30,14 +30,14 @@ def sentences(part):
 def test_sentences_come_without_what_ends_them_and_blank_lines_end_documents(part):
     found = part([7, 8, EOS], [9, EOS], [EOS], [EOS], [10, 11, 12, EOS], [EOS])
     assert sentences(found) == [[7, 8], [9], [10, 11, 12]]
-    assert found.document_items.tolist() == [0, 2]
+    assert found.document_starts.tolist() == [0, 2]
     assert (found.items, found.elements, found.documents) == (3, 6, 2)
 
 
 def test_a_folder_without_ends_of_sentences_is_read_as_it_is(part):
     found = part([7, 8], [9], [], [10])
     assert sentences(found) == [[7, 8], [9], [10]]
-    assert found.document_items.tolist() == [0, 2]
+    assert found.document_starts.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "u8"])

@@ -5,7 +5,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import digest
+from toolkit.data.storage.meta import digest_of_meta
 
 TEXT = "the old house.\nthe river\nunder the red house\n"
 
@@ -23,7 +23,7 @@ def refusal(*paths):
 
 def rewrite(folder, **changes):
     meta = {**json.loads((folder / "meta.json").read_text()), **changes}
-    (folder / "meta.json").write_text(json.dumps({**meta, "digest": digest(meta)}))
+    (folder / "meta.json").write_text(json.dumps({**meta, "digest": digest_of_meta(meta)}))
 
 
 def test_a_missing_folder_and_one_without_meta_are_told_apart(tmp_path):
@@ -60,8 +60,8 @@ def test_a_later_format_is_told(folder):
     assert "was written by format 2, this toolkit reads 1" in refusal(folder)
 
 
-@pytest.mark.parametrize("name", ["dict.txt", "codec.json", "sentencepiece.model"])
-def test_a_damaged_or_missing_codec_file_is_named(folder, name):
+@pytest.mark.parametrize("name", ["dict.txt", "tokenizer_config.json", "sentencepiece.model"])
+def test_a_damaged_or_missing_tokenizer_file_is_named(folder, name):
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)

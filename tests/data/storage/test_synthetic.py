@@ -3,27 +3,27 @@ import pytest
 
 from toolkit.data.samples.electra_segments import SegmentedSamples
 from toolkit.data.samples.text_samples import TextSamples
-from toolkit.data.storage.synthetic import StandIn, vocabulary_of
+from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 
 
 def test_a_vocabulary_of_any_size_has_special_symbols_and_words():
-    words = vocabulary_of(9)
+    words = synthetic_vocabulary(9)
     assert len(words) == len(set(words.symbols)) == 9
     assert words.starts_word.sum() == 4
 
 
 @pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
 def test_its_sentences_are_full(samples):
-    folder = StandIn(vocabulary_of(20), items=6)
+    folder = SyntheticFolder(synthetic_vocabulary(20), items=6)
     column = folder.split("train").column("tokens")
-    found = TextSamples(column, folder.vocabulary, samples=samples, tokens_per_sample=512)
+    found = TextSamples(column, folder.vocabulary, sample_mode=samples, tokens_per_sample=512)
     assert (found.lengths == 512).mean() > 0.99
-    tokens = found.sentences(np.arange(2)).tokens
+    tokens = found.read_batch(np.arange(2)).tokens
     assert set(tokens[:, 2:-1].flat) <= set(range(5, 20)) | {folder.vocabulary.sep}
 
 
 def test_most_of_electras_sentences_are_full():
-    folder = StandIn(vocabulary_of(20), items=200)
+    folder = SyntheticFolder(synthetic_vocabulary(20), items=200)
     column = folder.split("train").column("tokens")
     found = SegmentedSamples(column, folder.vocabulary, tokens_per_sample=512)
     assert (found.lengths == 512).mean() > 0.8

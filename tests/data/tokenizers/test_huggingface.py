@@ -3,11 +3,11 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
 
-from toolkit.data.tokenizers.huggingface import GivenTokenizer  # noqa: E402
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer  # noqa: E402
 
 PIECES = [
     "[PAD]",
@@ -34,32 +34,32 @@ def description(pieces=PIECES):
 
 
 @pytest.fixture
-def codec():
-    return GivenTokenizer(description(), ROLES)
+def tokenizer():
+    return HuggingFaceTokenizer(description(), ROLES)
 
 
-def test_text_becomes_the_ids_that_the_description_gives(codec):
-    ids, lengths = codec.encode_lines(["the a", "", "the"])
+def test_text_becomes_the_ids_that_the_description_gives(tokenizer):
+    ids, lengths = tokenizer.encode_lines(["the a", "", "the"])
     assert ids.tolist() == [5, 9, 5] and lengths.tolist() == [2, 0, 1]
-    assert codec.decode([2, 5, 9, 3]) == "[CLS] the a [SEP]"
+    assert tokenizer.decode([2, 5, 9, 3]) == "[CLS] the a [SEP]"
 
 
-def test_text_never_pads_masks_or_ends_a_sentence(codec):
+def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
     for name in ("[PAD]", "[MASK]", "[SEP]", "[CLS]"):
-        assert not set(codec.encode(f"the {name} the{name}")) & {0, 2, 3, 4}
-    assert codec.encode_marked("the [MASK] a") == [5, 4, 9]
+        assert not set(tokenizer.encode(f"the {name} the{name}")) & {0, 2, 3, 4}
+    assert tokenizer.encode_parsing_special("the [MASK] a") == [5, 4, 9]
 
 
-def test_a_word_that_goes_on_has_no_mark_at_its_first_piece(codec):
-    assert codec.continue_word("the") == [8] and codec.continue_word("s") == [7]
-    assert codec.continue_word("a") == [9]  # there is no piece a without a mark
-    assert codec.continue_word("") == []
+def test_a_word_that_goes_on_has_no_mark_at_its_first_piece(tokenizer):
+    assert tokenizer.encode_continuation("the") == [8] and tokenizer.encode_continuation("s") == [7]
+    assert tokenizer.encode_continuation("a") == [9]  # there is no piece a without a mark
+    assert tokenizer.encode_continuation("") == []
 
 
 def test_ids_above_the_model_s_rows_are_unknown_and_rows_without_symbol_have_a_name():
-    fewer = GivenTokenizer(description(), ROLES, rows=9)
+    fewer = HuggingFaceTokenizer(description(), ROLES, rows=9)
     assert fewer.encode("the a") == [5, 1] and len(fewer.vocabulary) == 9
-    more = GivenTokenizer(description(), ROLES, rows=12)
+    more = HuggingFaceTokenizer(description(), ROLES, rows=12)
     assert more.vocabulary.symbols[10:] == ["[no symbol 10]", "[no symbol 11]"]
     assert more.encode("the a") == [5, 9]
 
@@ -74,38 +74,38 @@ def test_ids_above_the_model_s_rows_are_unknown_and_rows_without_symbol_have_a_n
     ],
 )
 def test_where_words_begin_is_seen_from_the_marks(pieces, starts, shown):
-    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == starts
-    assert [vocabulary.readable(symbol) for symbol in pieces] == shown
+    assert [vocabulary.display_symbol(symbol) for symbol in pieces] == shown
 
 
 def test_a_mark_that_one_piece_of_many_begins_with_is_a_letter():
     pieces = ["\u2581\u2582", *(f"{mark}{n}" for mark in ("a", "##") for n in range(10))]
-    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
 
 
 @pytest.mark.parametrize("letter", ["\u2581", "\u0120"])
 def test_a_letter_that_is_another_kind_s_mark_changes_nothing(letter):
     pieces = [letter, "a", "b", "##a", "##b"]
-    vocabulary = GivenTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
+    vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == [True] * 3 + [False] * 2
 
 
-def test_it_is_saved_and_loaded_as_it_was(codec, tmp_path):
-    codec.save(tmp_path)
-    back = Codec.load(tmp_path)
-    assert back.kind == "tokenizer" and back.vocabulary.symbols == codec.vocabulary.symbols
-    assert back.encode("the a s") == codec.encode("the a s")
+def test_it_is_saved_and_loaded_as_it_was(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    back = Tokenizer.load(tmp_path)
+    assert back.kind == "tokenizer" and back.vocabulary.symbols == tokenizer.vocabulary.symbols
+    assert back.encode("the a s") == tokenizer.encode("the a s")
 
 
-def test_files_that_do_not_belong_together_are_refused(codec, tmp_path):
-    codec.save(tmp_path)
+def test_files_that_do_not_belong_together_are_refused(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
     (tmp_path / "tokenizer.json").write_text(description([*PIECES[:-1], "\u2581b"]), "utf-8")
     with pytest.raises(ToolkitError, match=r"must list the symbols of tokenizer.json beside it"):
-        Codec.load(tmp_path)
+        Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": 3}))
     with pytest.raises(
         ToolkitError, match=r"must describe a tokenizer, but the package tokenizers"
     ):
-        Codec.load(tmp_path)
+        Tokenizer.load(tmp_path)

@@ -7,22 +7,22 @@ import pytest
 from toolkit.data.tokenizers.sentencepiece import characters, fields, pieces_of, varint
 
 
-def test_pieces_are_read_from_what_the_library_serializes(codec):
+def test_pieces_are_read_from_what_the_library_serializes(tokenizer):
     text = "the house was, indeed"
-    message = codec._pieces.encode(text, out_type="serialized_proto")
+    message = tokenizer._pieces.encode(text, out_type="serialized_proto")
     found = pieces_of(message)
-    assert [i for i, _, _ in found] == codec._pieces.encode(text)
+    assert [i for i, _, _ in found] == tokenizer._pieces.encode(text)
     assert found[0][1] == 0 and found[-1][2] == len(text)
     assert all(a[2] == b[1] for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 1 << 40])
 def test_numbers_come_in_groups_of_seven_bits(number):
-    rest, spelt = number, []
+    rest, spelled = number, []
     while rest > 127:
-        spelt.append(rest % 128 + 128)
+        spelled.append(rest % 128 + 128)
         rest //= 128
-    message = bytes([9, *spelt, rest, 7])
+    message = bytes([9, *spelled, rest, 7])
     assert varint(message, 1) == (number, len(message) - 1)
 
 

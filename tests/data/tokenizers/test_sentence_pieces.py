@@ -6,8 +6,8 @@ import pytest
 import sentencepiece
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 TEXTS = [
     "the Café was, indeed: old.",
@@ -27,20 +27,20 @@ def trained(text, **options):
     return model.getvalue()
 
 
-def whole(codec, text):
-    return sentencepiece.SentencePieceProcessor(model_proto=codec.model).encode(text)
+def whole(tokenizer, text):
+    return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model).encode(text)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(codec, text):
-    assert codec._word_by_word
-    assert codec.encode(text) == whole(codec, text)
+def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(tokenizer, text):
+    assert tokenizer._word_by_word
+    assert tokenizer.encode(text) == whole(tokenizer, text)
 
 
-def test_many_texts_have_the_pieces_that_few_have(codec):
+def test_many_texts_have_the_pieces_that_few_have(tokenizer):
     many = [f"{text} {n}" for text in TEXTS for n in range(9)]
-    assert codec._segment(many) == [whole(codec, codec.plain(text)) for text in many]
-    assert codec._segment(many[:3]) == codec._segment(many)[:3]
+    assert tokenizer._segment(many) == [whole(tokenizer, tokenizer.plain(text)) for text in many]
+    assert tokenizer._segment(many[:3]) == tokenizer._segment(many)[:3]
 
 
 @pytest.mark.parametrize(
@@ -50,35 +50,35 @@ def test_many_texts_have_the_pieces_that_few_have(codec):
 )  # fmt: skip
 def test_a_model_of_another_kind_is_read_as_sentencepiece_reads_it(options):
     lines = ["the cat sat on the mat", "on the mat the cat sat", "the dog  sat"] * 9
-    other = SentencePieces(trained(lines, vocab_size=40, **options), lowercase=False)
+    other = SentencePieceTokenizer(trained(lines, vocab_size=40, **options), lowercase=False)
     assert other._word_by_word == (options == {"model_type": "bpe"})
     for line in [*lines[:3], " on  the mat "]:
         assert other.encode(line) == whole(other, line)
 
 
-def test_lines_come_back_to_back_with_their_lengths(codec):
-    ids, lengths = codec.encode_lines(TEXTS)
+def test_lines_come_back_to_back_with_their_lengths(tokenizer):
+    ids, lengths = tokenizer.encode_lines(TEXTS)
     parts = np.split(ids, np.cumsum(lengths)[:-1])
-    assert [part.tolist() for part in parts] == [codec.encode(text) for text in TEXTS]
-    assert codec.encode_lines([])[0].tolist() == []
+    assert [part.tolist() for part in parts] == [tokenizer.encode(text) for text in TEXTS]
+    assert tokenizer.encode_lines([])[0].tolist() == []
 
 
-def test_a_full_cache_starts_anew(codec, monkeypatch):
+def test_a_full_cache_starts_anew(tokenizer, monkeypatch):
     monkeypatch.setattr("toolkit.data.tokenizers.word_cache.CACHED_WORDS", 3)
-    small = SentencePieces(codec.model, lowercase=False)
-    assert [small.encode(text) for text in TEXTS * 2] == [codec.encode(t) for t in TEXTS * 2]
+    small = SentencePieceTokenizer(tokenizer.model, lowercase=False)
+    assert [small.encode(text) for text in TEXTS * 2] == [tokenizer.encode(t) for t in TEXTS * 2]
 
 
-def test_lower_case_drops_accents_as_albert_does(codec):
-    lower = SentencePieces(codec.model, lowercase=True)
-    assert lower.encode("Café RIVER ﬁve Ǻ") == codec.encode("cafe river five a")
+def test_lower_case_drops_accents_as_albert_does(tokenizer):
+    lower = SentencePieceTokenizer(tokenizer.model, lowercase=True)
+    assert lower.encode("Café RIVER ﬁve Ǻ") == tokenizer.encode("cafe river five a")
 
 
 def test_commas_behind_digits_are_cut_off_as_albert_does():
     lines = ["it is 1999, he said", "9, 99, 1999,", "in 1999, or 9, ok"] * 30
     model = trained(lines, vocab_size=45)
     plain, split = (
-        SentencePieces(model, lowercase=False, split_digit_commas=s) for s in (False, True)
+        SentencePieceTokenizer(model, lowercase=False, split_digit_commas=s) for s in (False, True)
     )
     symbols = plain.vocabulary.symbols
     assert any(s[-1] == "," and s[-2:-1].isdigit() for s in symbols)
@@ -88,53 +88,53 @@ def test_commas_behind_digits_are_cut_off_as_albert_does():
         assert split.decode(split.encode(text)) == plain.decode(plain.encode(text)) == text
 
 
-def test_text_survives_encoding_and_decoding(codec):
+def test_text_survives_encoding_and_decoding(tokenizer):
     text = "the small house was under 1,234 Café."
-    assert codec.decode(codec.encode(text)) == text
+    assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_special_symbols_are_read_and_shown_by_name_only_where_asked(codec):
-    ids = codec.encode_marked("the [MASK] house[SEP]")
-    words = codec.vocabulary
-    the, house = codec.encode("the"), codec.encode("house")
+def test_special_symbols_are_read_and_shown_by_name_only_where_asked(tokenizer):
+    ids = tokenizer.encode_parsing_special("the [MASK] house[SEP]")
+    words = tokenizer.vocabulary
+    the, house = tokenizer.encode("the"), tokenizer.encode("house")
     assert ids == [*the, words.mask, *house, words.sep]
-    assert codec.decode(ids) == "the [MASK] house [SEP]"
-    assert words.mask not in codec.encode("the [MASK] house")
+    assert tokenizer.decode(ids) == "the [MASK] house [SEP]"
+    assert words.mask not in tokenizer.encode("the [MASK] house")
 
 
-def test_a_saved_codec_loads_equal(codec, tmp_path):
-    codec.save(tmp_path)
-    again = Codec.load(tmp_path)
-    assert again.vocabulary.fingerprint == codec.vocabulary.fingerprint
-    assert again.encode(TEXTS[0]) == codec.encode(TEXTS[0])
+def test_a_saved_tokenizer_loads_equal(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    again = Tokenizer.load(tmp_path)
+    assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
+    assert again.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
 
 
-def test_symbols_that_are_not_those_of_the_model_are_refused(codec, tmp_path):
-    codec.save(tmp_path)
+def test_symbols_that_are_not_those_of_the_model_are_refused(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
     symbols = tmp_path / "dict.txt"
     symbols.write_text(symbols.read_text().replace("[MASK]", "[MUSK]"))
     with pytest.raises(
         ToolkitError, match=r"must list the pieces of sentencepiece.model beside it"
     ):
-        Codec.load(tmp_path)
+        Tokenizer.load(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"lowercase": True})])
-def test_unreadable_settings_are_refused(codec, tmp_path, content):
-    codec.save(tmp_path)
-    (tmp_path / "codec.json").write_text(content)
-    with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, codec.json"):
-        Codec.load(tmp_path)
+def test_unreadable_settings_are_refused(tokenizer, tmp_path, content):
+    tokenizer.save(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):
+        Tokenizer.load(tmp_path)
 
 
 def test_a_damaged_model_is_refused():
     with pytest.raises(ToolkitError, match="must be readable by sentencepiece, but is not"):
-        SentencePieces(b"not a model", lowercase=False)
+        SentencePieceTokenizer(b"not a model", lowercase=False)
 
 
-def test_text_that_goes_on_with_a_word_begins_none(codec):
-    symbols = codec.vocabulary.symbols
+def test_text_that_goes_on_with_a_word_begins_none(tokenizer):
+    symbols = tokenizer.vocabulary.symbols
     for text in ("s the", ".", "er", "", "the"):
-        ids = codec.continue_word(text)
+        ids = tokenizer.encode_continuation(text)
         assert not ids or not symbols[ids[0]].startswith("▁") or symbols[ids[0]][1:] not in symbols
-        assert codec.decode([*codec.encode("a"), *ids]) in ("a" + text, "a " + text)
+        assert tokenizer.decode([*tokenizer.encode("a"), *ids]) in ("a" + text, "a " + text)

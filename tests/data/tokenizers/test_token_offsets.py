@@ -3,15 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.classification.tokenizer import LabelledCodec, Labels
-from toolkit.data.preprocessing.train_tokenizer import train
-from toolkit.data.tokenizers.huggingface import GivenTokenizer
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.data.tokenizers.token_offsets import Origins, tidied
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.word_level import Dictionary
-from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieces
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.token_offsets import OriginalSpans, trim_span
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer
 
 LINES = [
     "The small  Caf\u00e9 was, indeed: 1,234 times \u201cold\u201d near it.",
@@ -29,7 +29,7 @@ def byte_level():
     trained.add_special_tokens(["<unk>", "<mask>"])
     roles = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
     ids = {role: trained.token_to_id(name) for role, name in roles.items()}
-    return GivenTokenizer(trained.to_str(), ids)
+    return HuggingFaceTokenizer(trained.to_str(), ids)
 
 
 def crossing():
@@ -47,38 +47,43 @@ def crossing():
         hard_vocab_limit=False,
         minloglevel=2,
     )
-    return SentencePieces(model.getvalue(), lowercase=True)
+    return SentencePieceTokenizer(model.getvalue(), lowercase=True)
 
 
 @pytest.fixture(
     params=["pieces", "lower", "cut", "words", "lower words", "wordpiece", "cased", "bytes", "over"]
 )
-def any_codec(request, codec):
-    labels = Labels(task="tsv", classes=["a", "b"], figures=["accuracy"], pairs=False, bounds=[])
+def any_tokenizer(request, tokenizer):
+    labels = Labels(task="tsv", classes=["a", "b"], metrics=["accuracy"], pairs=False, bounds=[])
     made = {
-        "pieces": lambda: LabelledCodec(codec, labels),
-        "lower": lambda: SentencePieces(codec.model, lowercase=True),
-        "cut": lambda: SentencePieces(codec.model, lowercase=False, split_digit_commas=True),
-        "words": lambda: Dictionary.build({"The": 2, "old": 1}, size=9),
-        "lower words": lambda: Dictionary.build({"the": 2}, size=9, lowercase=True),
-        "wordpiece": lambda: WordPieces.of(PIECES, lowercase=True),
-        "cased": lambda: WordPieces.of(PIECES, lowercase=False),
+        "pieces": lambda: ClassificationTokenizer(tokenizer, labels),
+        "lower": lambda: SentencePieceTokenizer(tokenizer.model, lowercase=True),
+        "cut": lambda: SentencePieceTokenizer(
+            tokenizer.model, lowercase=False, split_digit_commas=True
+        ),
+        "words": lambda: WordLevelTokenizer.from_counts({"The": 2, "old": 1}, size=9),
+        "lower words": lambda: WordLevelTokenizer.from_counts({"the": 2}, size=9, lowercase=True),
+        "wordpiece": lambda: WordPieceTokenizer.from_symbols(PIECES, lowercase=True),
+        "cased": lambda: WordPieceTokenizer.from_symbols(PIECES, lowercase=False),
         "bytes": byte_level,
         "over": crossing,
     }
     return made[request.param]()
 
 
-def test_located_tokens_are_those_of_encoding(any_codec: Codec):
-    found, (ids, lengths) = any_codec.locate_lines(LINES), any_codec.encode_lines(LINES)
+def test_located_tokens_are_those_of_encoding(any_tokenizer: Tokenizer):
+    found, (ids, lengths) = (
+        any_tokenizer.encode_with_offsets(LINES),
+        any_tokenizer.encode_lines(LINES),
+    )
     assert np.array_equal(found.ids, ids) and np.array_equal(found.lengths, lengths)
 
 
-def test_tokens_cover_every_letter_of_their_line_in_order(any_codec: Codec):
-    found = any_codec.locate_lines(LINES)
+def test_tokens_cover_every_letter_of_their_line_in_order(any_tokenizer: Tokenizer):
+    found = any_tokenizer.encode_with_offsets(LINES)
     ends = np.cumsum(found.lengths)
     for line, begin, end in zip(LINES, ends - found.lengths, ends, strict=True):
-        begins, stops = found.begins[begin:end], found.ends[begin:end]
+        begins, stops = found.starts[begin:end], found.ends[begin:end]
         assert (begins <= stops).all() and (np.diff(begins) >= 0).all()
         covered = {p for b, e in zip(begins, stops, strict=True) for p in range(b, e)}
         assert covered >= {p for p, c in enumerate(line) if c.isalnum()}
@@ -86,18 +91,18 @@ def test_tokens_cover_every_letter_of_their_line_in_order(any_codec: Codec):
         assert not any(line[edge].isspace() for edge in edges)
 
 
-def test_lines_do_not_change_each_others_places(any_codec: Codec):
-    together = any_codec.locate_lines(LINES)
-    alone = [any_codec.locate_lines([line]) for line in LINES]
-    assert np.array_equal(together.begins, np.concatenate([a.begins for a in alone]))
-    assert len(any_codec.locate_lines([]).ids) == 0
+def test_lines_do_not_change_each_others_places(any_tokenizer: Tokenizer):
+    together = any_tokenizer.encode_with_offsets(LINES)
+    alone = [any_tokenizer.encode_with_offsets([line]) for line in LINES]
+    assert np.array_equal(together.starts, np.concatenate([a.starts for a in alone]))
+    assert len(any_tokenizer.encode_with_offsets([]).ids) == 0
 
 
-def test_words_are_found_in_the_text_as_it_was_given(codec):
-    lower = WordPieces.of(PIECES, lowercase=True)
+def test_words_are_found_in_the_text_as_it_was_given(tokenizer):
+    lower = WordPieceTokenizer.from_symbols(PIECES, lowercase=True)
     line = "THE Caf\u00e9, cafe\u0301 was"
-    found = lower.locate_lines([line])
-    words = [line[b:e] for b, e in zip(found.begins, found.ends, strict=True)]
+    found = lower.encode_with_offsets([line])
+    words = [line[b:e] for b, e in zip(found.starts, found.ends, strict=True)]
     assert words == ["THE", "Caf\u00e9", ",", "cafe\u0301", "wa", "s"]
 
 
@@ -106,16 +111,18 @@ def test_pieces_cut_at_a_comma_share_its_place():
 
     text = ["7, 8, 9, and 7,"] * 60
     config = PreprocessConfig(trainpref="x", vocab_size=20, character_coverage=1.0)
-    codec = SentencePieces(train(text, config), lowercase=False, split_digit_commas=True)
-    assert codec._apart, "the model has such pieces"
-    found = codec.locate_lines(["and 9, 7,"])
-    words = ["and 9, 7,"[b:e] for b, e in zip(found.begins, found.ends, strict=True) if e > b]
+    tokenizer = SentencePieceTokenizer(
+        train_sentencepiece(text, config), lowercase=False, split_digit_commas=True
+    )
+    assert tokenizer._apart, "the model has such pieces"
+    found = tokenizer.encode_with_offsets(["and 9, 7,"])
+    words = ["and 9, 7,"[b:e] for b, e in zip(found.starts, found.ends, strict=True) if e > b]
     assert "".join(words) == "and9,7," and "9" in words and "," in words
 
 
 def test_letters_are_traced_back_through_lower_casing():
     text = "\u00bd\u0130 e\u0301\ufb01\ud55c"
-    plain, back = lower_without_accents(text), Origins(text)
+    plain, back = lower_without_accents(text), OriginalSpans(text)
     assert [text[slice(*back((i, i + 1)))] for i in range(3)] == ["\u00bd"] * 3
     place = plain.index("e")
     assert text[slice(*back((place, place + 1)))] == "e\u0301"
@@ -124,5 +131,5 @@ def test_letters_are_traced_back_through_lower_casing():
 
 
 def test_spaces_at_the_edges_are_no_part_of_a_token():
-    assert tidied(" ab ", (0, 4)) == (1, 3) and tidied("  ", (0, 2)) == (2, 2)
-    assert tidied("e\u0301x", (0, 1)) == (0, 2)
+    assert trim_span(" ab ", (0, 4)) == (1, 3) and trim_span("  ", (0, 2)) == (2, 2)
+    assert trim_span("e\u0301x", (0, 1)) == (0, 2)

@@ -4,10 +4,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.vocabulary import (
     Vocabulary,
     append_special,
-    first_marked,
     read_symbols,
-    rest_marked,
-    whole_words,
+    starts_sentencepiece_word,
+    starts_whole_word,
+    starts_wordpiece_word,
     write_symbols,
 )
 
@@ -62,13 +62,13 @@ def test_any_symbol_survives_the_symbols_file(symbol):
 @pytest.mark.parametrize(
     ("begins", "symbols", "shown"),
     [
-        (first_marked, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
-        (rest_marked, ["cat", "##s", "."], ["cat", "-s", "."]),
-        (whole_words, ["cat", "##s", "."], ["cat", "##s", "."]),
+        (starts_sentencepiece_word, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
+        (starts_wordpiece_word, ["cat", "##s", "."], ["cat", "-s", "."]),
+        (starts_whole_word, ["cat", "##s", "."], ["cat", "##s", "."]),
     ],
 )
 def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation(
     begins, symbols, shown
 ):
-    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, begins=begins)
-    assert [vocabulary.readable(symbol) for symbol in symbols] == shown
+    vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, is_word_start=begins)
+    assert [vocabulary.display_symbol(symbol) for symbol in symbols] == shown

@@ -2,27 +2,29 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 
 @pytest.fixture
 def words():
-    return Dictionary.build({"the": 9, "cat": 5, "sat": 5, "mat": 1, "<pad>": 7}, size=3)
+    return WordLevelTokenizer.from_counts(
+        {"the": 9, "cat": 5, "sat": 5, "mat": 1, "<pad>": 7}, size=3
+    )
 
 
 def read(text_file, content):
-    return Dictionary.read(text_file(content, "dict.txt"))
+    return WordLevelTokenizer.from_file(text_file(content, "dict.txt"))
 
 
 def test_ids_are_those_that_fairseq_gives_to_the_lines_of_its_file(text_file):
-    codec = read(text_file, "the 12\n, 9\na b 3\nnaïve 1\n")
-    vocabulary = codec.vocabulary
+    tokenizer = read(text_file, "the 12\n, 9\na b 3\nnaïve 1\n")
+    vocabulary = tokenizer.vocabulary
     first, rest = vocabulary.symbols[:4], vocabulary.symbols[4:]
     assert first == ["<s>", "<pad>", "</s>", "<unk>"]
     assert rest == ["the", ",", "a b", "naïve", "<mask>"]
     assert vocabulary.roles == {"pad": 1, "cls": 0, "sep": 2, "mask": 8, "unk": 3}
-    assert codec.encode("the ,  naïve\tother") == [4, 5, 7, 3]
+    assert tokenizer.encode("the ,  naïve\tother") == [4, 5, 7, 3]
 
 
 def test_a_mask_in_the_file_keeps_its_place(text_file):
@@ -30,15 +32,15 @@ def test_a_mask_in_the_file_keeps_its_place(text_file):
 
 
 def test_a_repeated_symbol_with_the_flag_wins_and_roles_stay(text_file):
-    codec = read(text_file, "a 1\nb 1\na 2 #fairseq:overwrite\n<unk> 1 #fairseq:overwrite\n")
-    assert codec.vocabulary.symbols[4:] == ["a", "b", "a", "<unk>", "<mask>"]
-    assert codec.encode("a b c <unk>") == [6, 5, 3, 7]
+    tokenizer = read(text_file, "a 1\nb 1\na 2 #fairseq:overwrite\n<unk> 1 #fairseq:overwrite\n")
+    assert tokenizer.vocabulary.symbols[4:] == ["a", "b", "a", "<unk>", "<mask>"]
+    assert tokenizer.encode("a b c <unk>") == [6, 5, 3, 7]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_ends_of_every_system_and_a_byte_order_mark_are_taken(text_file, end):
-    codec = read(text_file, "\ufeff" + end.join(["the 2", "\u2028 1", "\u00a0 1", " 1"]))
-    assert codec.vocabulary.symbols[4:] == ["the", "\u2028", "\u00a0", "", "<mask>"]
+    tokenizer = read(text_file, "\ufeff" + end.join(["the 2", "\u2028 1", "\u00a0 1", " 1"]))
+    assert tokenizer.vocabulary.symbols[4:] == ["the", "\u2028", "\u00a0", "", "<mask>"]
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,10 @@ def test_line_ends_of_every_system_and_a_byte_order_mark_are_taken(text_file, en
         ("the two\n", "dict.txt:1 must be a symbol, .* but is 'the two'"),
         ("5 \n", "dict.txt:1 must be a symbol"),
         ("5 #fairseq:overwrite\n", "dict.txt:1 must be a symbol"),
-        ("<s>\n<pad>\n", "that folder with --codec-from"),
+        ("<s>\n<pad>\n", "that folder with --tokenizer-from"),
         ("the 2\ncat 1\nthe 1\n", "dict.txt:3 must name a symbol of its own, but 'the' is already "
          "on line 1"),
-        ("<pad> 2\n", "but '<pad>' is already among <s> <pad> </s> <unk>"),
+        ("<pad> 2\n", "but '<pad>' is already kind <s> <pad> </s> <unk>"),
         (b"the 2\ncaf\xe9 1\n", "dict.txt:2 must be UTF-8 text, but has byte 0xe9 at column 4"),
         (b"the 2\nca\0t 1\n", "dict.txt:2 must be text, but has a NUL byte"),
         (b"", "dict.txt must hold text, but is empty"),
@@ -65,12 +67,12 @@ def test_a_line_that_is_none_of_fairseqs_is_named(text_file, content, message):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ToolkitError, match="nowhere must be readable, but is not: No such file"):
-        Dictionary.read(tmp_path / "nowhere")
+        WordLevelTokenizer.from_file(tmp_path / "nowhere")
 
 
 def test_the_most_frequent_words_are_kept_ties_in_order(words):
     assert words.vocabulary.symbols[4:] == ["the", "cat", "sat", "<mask>"]
-    rare = Dictionary.build({"the": 9, "cat": 1}, size=9, min_count=2)
+    rare = WordLevelTokenizer.from_counts({"the": 9, "cat": 1}, size=9, min_count=2)
     assert rare.vocabulary.symbols[4:] == ["the", "<mask>"]
 
 
@@ -85,11 +87,11 @@ def test_lines_come_back_to_back_with_their_lengths(words):
 
 
 def test_marks_and_text_survive(words):
-    ids = words.encode_marked("the [MASK] sat <mask>")
+    ids = words.encode_parsing_special("the [MASK] sat <mask>")
     mask = words.vocabulary.mask
     assert ids == [4, mask, 6, mask]
     assert words.decode([0, *ids, 2]) == "<s> the <mask> sat <mask> </s>"
-    assert words.continue_word("sat the") == [6, 4]
+    assert words.encode_continuation("sat the") == [6, 4]
 
 
 def test_every_word_begins_one_unless_the_words_are_pieces(words, text_file):
@@ -106,10 +108,10 @@ def test_a_few_words_with_the_mark_of_pieces_are_no_pieces(text_file):
 
 
 def test_a_saved_dictionary_loads_equal(tmp_path, text_file):
-    codec = read(text_file, "caf\\e 3\na 1\na 1 #fairseq:overwrite\n")
-    lower = Dictionary(codec.vocabulary, lowercase=True)
+    tokenizer = read(text_file, "caf\\e 3\na 1\na 1 #fairseq:overwrite\n")
+    lower = WordLevelTokenizer(tokenizer.vocabulary, lowercase=True)
     lower.save(tmp_path)
-    again = Codec.load(tmp_path)
-    assert isinstance(again, Dictionary)
-    assert again.vocabulary.fingerprint == codec.vocabulary.fingerprint
+    again = Tokenizer.load(tmp_path)
+    assert isinstance(again, WordLevelTokenizer)
+    assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
     assert again.encode("CAF\\É A z") == lower.encode("caf\\e a z") == [4, 6, 3]

@@ -4,8 +4,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wordpiece import WordPieces, train_word_pieces
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pieces
 
 pytest.importorskip("tokenizers")
 UNUSED = [f"[unused{i}]" for i in range(99)]
@@ -30,20 +30,20 @@ def trained(request, random_prose):
         trainpref="x", vocab_size=250, lowercase=request.param, character_coverage=1.0
     )
     symbols = train_word_pieces([*TEXTS * 3, *random_prose(200).split("\n")], config)
-    return WordPieces.of(symbols, lowercase=request.param)
+    return WordPieceTokenizer.from_symbols(symbols, lowercase=request.param)
 
 
-def hf(codec, folder):
+def hf(tokenizer, folder):
     transformers = pytest.importorskip("transformers")
     path = folder / "vocab.txt"
-    path.write_text("".join(f"{symbol}\n" for symbol in codec.vocabulary.symbols))
+    path.write_text("".join(f"{symbol}\n" for symbol in tokenizer.vocabulary.symbols))
     # Before version 5 another, slower one has this name, which composes accents of cased text.
     kind = getattr(transformers, "BertTokenizerFast", transformers.BertTokenizer)
-    return kind(str(path), do_lower_case=codec.lowercase)
+    return kind(str(path), do_lower_case=tokenizer.lowercase)
 
 
 def test_roles_are_where_the_file_has_them(vocab_file):
-    roles = WordPieces.read(vocab_file, lowercase=True).vocabulary.roles
+    roles = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary.roles
     assert roles == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
 
 
@@ -66,34 +66,34 @@ def test_ids_of_real_text_are_those_of_transformers(trained, tmp_path, real_data
 
 
 def test_the_longest_piece_that_fits_comes_first(vocab_file):
-    codec = WordPieces.read(vocab_file, lowercase=True)
-    symbols = codec.vocabulary.symbols
-    found = [symbols[i] for i in codec.encode("The RIVERS café. 中中 zebra")]
+    tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
+    symbols = tokenizer.vocabulary.symbols
+    found = [symbols[i] for i in tokenizer.encode("The RIVERS café. 中中 zebra")]
     assert found == ["the", "river", "##s", "caf", "##e", ".", "中", "中", "[UNK]"]
-    assert codec.decode(codec.encode("the rivers cafe .")) == "the rivers cafe."
+    assert tokenizer.decode(tokenizer.encode("the rivers cafe .")) == "the rivers cafe."
 
 
 def test_words_begin_where_no_mark_is(vocab_file):
-    vocabulary = WordPieces.read(vocab_file, lowercase=True).vocabulary
+    vocabulary = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary
     starts = dict(zip(vocabulary.symbols, vocabulary.starts_word.tolist(), strict=True))
     assert starts["the"] and starts["."] and starts["[UNK]"]
     assert not (starts["##s"] or starts["[MASK]"] or starts["[PAD]"])
 
 
 def test_special_symbols_stand_for_themselves_only_where_asked(vocab_file):
-    codec = WordPieces.read(vocab_file, lowercase=True)
-    the = codec.encode("the")
-    assert codec.encode_marked("the [MASK] the[SEP]") == [*the, 103, *the, 102]
-    assert 103 not in codec.encode("the [MASK]")
-    assert codec.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
+    tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
+    the = tokenizer.encode("the")
+    assert tokenizer.encode_parsing_special("the [MASK] the[SEP]") == [*the, 103, *the, 102]
+    assert 103 not in tokenizer.encode("the [MASK]")
+    assert tokenizer.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
 
 
 def test_text_that_goes_on_with_a_word_has_the_marks(vocab_file):
-    codec = WordPieces.read(vocab_file, lowercase=True)
-    symbols = codec.vocabulary.symbols
+    tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
+    symbols = tokenizer.vocabulary.symbols
 
     def continued(text):
-        return [symbols[i] for i in codec.continue_word(text)]
+        return [symbols[i] for i in tokenizer.encode_continuation(text)]
 
     assert continued("s the") == ["##s", "the"]
     assert continued("ings.") == ["##ing", "##s", "."]
@@ -105,8 +105,8 @@ def test_text_that_goes_on_with_a_word_has_the_marks(vocab_file):
 
 def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
     trained.save(tmp_path)
-    again = Codec.load(tmp_path)
-    assert isinstance(again, WordPieces)
+    again = Tokenizer.load(tmp_path)
+    assert isinstance(again, WordPieceTokenizer)
     assert again.vocabulary.fingerprint == trained.vocabulary.fingerprint
     assert [again.encode(text) for text in TEXTS] == [trained.encode(text) for text in TEXTS]
     assert again.vocabulary.starts_word.tolist() == trained.vocabulary.starts_word.tolist()
@@ -122,10 +122,10 @@ def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
 )
 def test_a_file_that_is_no_vocabulary_is_refused(text_file, lines, message):
     with pytest.raises(ToolkitError, match=message):
-        WordPieces.read(text_file("\r\n".join(lines), "vocab.txt"), lowercase=False)
+        WordPieceTokenizer.from_file(text_file("\r\n".join(lines), "vocab.txt"), lowercase=False)
 
 
 def test_without_the_package_the_line_says_how_to_install_it(vocab_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ToolkitError, match=r"pip install 'toolkit-seq\[wordpiece\]'"):
-        WordPieces.read(vocab_file, lowercase=False)
+        WordPieceTokenizer.from_file(vocab_file, lowercase=False)

@@ -1,7 +1,13 @@
 import pytest
 import torch
 
-from toolkit.nn.attention import KernelMap, NormalisedKernel, Offsets, Places, Projected
+from toolkit.nn.attention import (
+    AttentionInputs,
+    KernelMap,
+    NormalizedKernel,
+    Offsets,
+    SequenceContext,
+)
 
 HEADS, SIZE = 2, 5
 
@@ -9,11 +15,11 @@ HEADS, SIZE = 2, 5
 def projected(length=8):
     v = torch.randn(3, HEADS, length, 4)
     x = v.transpose(1, 2).flatten(2)
-    return Projected(v, v, v, x, Places(Offsets(None, length, v.device)))
+    return AttentionInputs(v, v, v, x, SequenceContext(Offsets(None, length, v.device)))
 
 
 def lightweight(**options):
-    return KernelMap(NormalisedKernel(HEADS, SIZE), SIZE, **options)
+    return KernelMap(NormalizedKernel(HEADS, SIZE), SIZE, **options)
 
 
 def test_a_kernel_at_every_place_is_a_depthwise_convolution():
@@ -42,7 +48,7 @@ def test_what_is_kept_stands_in_for_the_places_before(steps):
     kept, got = map_.keeps(), []
     for step in steps:
         new = p.v[:, :, begin : begin + step]
-        k, v = kept.extended(new, new)
+        k, v = kept.append(new, new)
         got.append(map_.average(p._replace(q=new, k=k, v=v)))
         begin += step
     torch.testing.assert_close(torch.cat(got, 2), map_.average(p))

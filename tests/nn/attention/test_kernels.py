@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from toolkit.nn.attention import (
+    AttentionInputs,
     FixedKernel,
     KeyKernel,
     Offsets,
-    Places,
-    Projected,
     QueryKernel,
+    SequenceContext,
     SpanKernel,
     TokenKernel,
 )
-from toolkit.nn.attention.kernels import directions
+from toolkit.nn.attention.kernels import init_directions
 
 B, H, S, K, RADIUS = 2, 3, 5, 4, 2
 
@@ -24,7 +24,9 @@ B, H, S, K, RADIUS = 2, 3, 5, 4, 2
 def p():
     torch.manual_seed(0)
     q, k, v = torch.randn(3, B, H, S, K)
-    return Projected(q, k, v, torch.randn(B, S, H * K), Places(Offsets(None, S, q.device)))
+    return AttentionInputs(
+        q, k, v, torch.randn(B, S, H * K), SequenceContext(Offsets(None, S, q.device))
+    )
 
 
 def test_a_fixed_kernel_starts_without_preference(p):
@@ -53,7 +55,7 @@ def test_all_heads_share_the_vectors_of_a_dynamic_kernel():
 
 def test_the_first_vectors_are_uniform_over_plus_minus_one_over_the_root_of_their_number():
     torch.manual_seed(0)
-    table = directions(2000, 4)
+    table = init_directions(2000, 4)
     assert table.shape == (2000, 9) and table.abs().max() <= 1 / 3
     assert table.std().item() == pytest.approx(1 / 3 / math.sqrt(3), rel=0.02)
 
@@ -76,7 +78,7 @@ def test_a_kernel_within_the_sentence_gives_no_weight_to_its_ends_or_to_padding(
     assert not weights[:, :, 2, RADIUS + 2 :].any() and weights[:, :, 2, RADIUS + 1].all()
 
 
-def test_a_span_kernel_knows_its_neighbours_and_a_token_kernel_does_not(p):
+def test_a_span_kernel_knows_its_neighbors_and_a_token_kernel_does_not(p):
     moved = p._replace(x=p.x.clone())
     moved.x[:, 3] += 1.0
     for kernel, near in ((spanning(), [1, 2, 3, 4]), (TokenKernel(H, K, RADIUS), [])):

@@ -3,13 +3,13 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.nn.attention import (
+    AttentionInputs,
     Content,
     FixedKernel,
     Offsets,
     PairConvolution,
-    Places,
-    Projected,
     Relative,
+    SequenceContext,
     SmoothedMap,
     SoftmaxMap,
 )
@@ -17,8 +17,10 @@ from toolkit.nn.attention import (
 
 def projected(queries=6, keys=6, causal=True):
     q, k, v = (torch.randn(2, 3, n, 4) for n in (queries, keys, keys))
-    offsets = Offsets(None, keys, q.device, first=keys - queries)
-    return Projected(q, k, v, torch.randn(2, queries, 12), Places(offsets, causal=causal))
+    offsets = Offsets(None, keys, q.device, query_start=keys - queries)
+    return AttentionInputs(
+        q, k, v, torch.randn(2, queries, 12), SequenceContext(offsets, causal=causal)
+    )
 
 
 def relative(left_only=False):
@@ -49,4 +51,4 @@ def test_a_kernel_to_the_left_reads_what_one_to_both_sides_would_on_the_left():
 def test_a_map_that_sees_places_on_the_right_is_refused_in_decoders():
     map_ = SmoothedMap(Content(4), [], PairConvolution(3))
     with pytest.raises(ToolkitError, match=r"must look to the left alone .* SmoothedMap does not"):
-        map_.keeps()
+        map_.init_cache()

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.attention import ConvolvedProjections, LinearProjections, Offsets, Places
-from toolkit.nn.attention.projections import by_head
+from toolkit.nn.attention import ConvolvedProjections, LinearProjections, Offsets, SequenceContext
+from toolkit.nn.attention.projections import split_heads
 
 B, S, D, H = 2, 6, 8, 4
 K = D // H
@@ -18,11 +18,11 @@ def x():
 
 
 def places(padding=None):
-    return Places(Offsets(None, S, torch.device("cpu")), padding)
+    return SequenceContext(Offsets(None, S, torch.device("cpu")), padding)
 
 
 def test_heads_are_consecutive_slices_of_the_width(x):
-    torch.testing.assert_close(by_head(x, H)[1, 2, 3], x[1, 3, 2 * K : 3 * K])
+    torch.testing.assert_close(split_heads(x, H)[1, 2, 3], x[1, 3, 2 * K : 3 * K])
 
 
 def test_one_product_gives_queries_keys_and_values(x):
@@ -30,13 +30,15 @@ def test_one_product_gives_queries_keys_and_values(x):
     p = project(x, places())
     for place, part in enumerate((p.q, p.k, p.v)):
         rows = slice(place * D, (place + 1) * D)
-        weight, bias = project.together.weight[rows], project.together.bias[rows]
-        torch.testing.assert_close(part, by_head(torch.nn.functional.linear(x, weight, bias), H))
+        weight, bias = project.qkv.weight[rows], project.qkv.bias[rows]
+        torch.testing.assert_close(
+            part, split_heads(torch.nn.functional.linear(x, weight, bias), H)
+        )
     assert p.x is x
 
 
 @pytest.mark.parametrize("part", ["query", "key", "value"])
-def test_a_named_part_sees_its_neighbours_in_the_first_half_of_its_heads_alone(part, x):
+def test_a_named_part_sees_its_neighbors_in_the_first_half_of_its_heads_alone(part, x):
     torch.manual_seed(1)
     project = ConvolvedProjections(D, H, 1, [part])
     moved = x.clone()

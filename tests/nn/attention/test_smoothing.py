@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.attention import Content, Offsets, Places, Projected
+from toolkit.nn.attention import AttentionInputs, Content, Offsets, SequenceContext
 from toolkit.nn.attention.smoothing import PairConvolution, QueryConvolution, SmoothedMap
 
 B, H, T = 3, 2, 7
@@ -53,7 +53,7 @@ def test_smoothing_has_the_derivative_of_what_it_computes(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_smoothed_map_applies_what_it_shows(kind):
     q, k, v = torch.randn(3, B, H, T, 4, dtype=torch.float64)
-    p = Projected(q, k, v, q[:, 0], Places(Offsets(None, T, q.device)))
+    p = AttentionInputs(q, k, v, q[:, 0], SequenceContext(Offsets(None, T, q.device)))
     map_ = SmoothedMap(Content(4), [], smoothing(kind))
     torch.testing.assert_close(map_.average(p), map_(p) @ v)
     plain = (q @ k.mT / 2).softmax(-1)

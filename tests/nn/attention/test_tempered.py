@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from toolkit.nn.attention import Offsets, Places
+from toolkit.nn.attention import Offsets, SequenceContext
 from toolkit.nn.attention.projections import TemperedProjections
 
-PLACES = Places(Offsets(None, 3, torch.device("cpu")))
+PLACES = SequenceContext(Offsets(None, 3, torch.device("cpu")))
 
 
 def test_each_head_has_its_own_temperature_for_queries_keys_and_values():
@@ -23,7 +23,7 @@ def test_each_head_has_its_own_temperature_for_queries_keys_and_values():
 
 
 def test_every_head_begins_with_the_variance_of_a_matrix_of_its_own():
-    weight = TemperedProjections(364, 4, temperature=False).together.weight
+    weight = TemperedProjections(364, 4, temperature=False).qkv.weight
     deviation = (2 / (364 + 91)) ** 0.5
     for head in weight.split(91):
         assert abs(head.std().item() - deviation) < 0.02 * deviation

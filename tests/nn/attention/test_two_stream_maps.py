@@ -1,22 +1,29 @@
 import pytest
 import torch
 
-from toolkit.nn.attention import Content, MixedMaps, Offsets, Places, Projected, SummedMaps
+from toolkit.nn.attention import (
+    AttentionInputs,
+    Content,
+    MixedMaps,
+    Offsets,
+    SequenceContext,
+    SummedMaps,
+)
 
 BATCH, LENGTH, WIDTH, WORDS, POSITIONS = 2, 5, 4, 3, 2
 
 
 def projected(heads, padding=None):
     q, k, v = (torch.randn(BATCH, heads, LENGTH, WIDTH) for _ in range(3))
-    places = Places(Offsets(None, LENGTH, q.device), padding)
-    return Projected(q, k, v, q.transpose(1, 2).flatten(2), places)
+    places = SequenceContext(Offsets(None, LENGTH, q.device), padding)
+    return AttentionInputs(q, k, v, q.transpose(1, 2).flatten(2), places)
 
 
 def mixed(**options):
     torch.manual_seed(0)
     heads = {"word_heads": WORDS, "position_heads": POSITIONS}
     terms = [Content(WIDTH)], [Content(WIDTH)]
-    return MixedMaps(*terms, 0.0, **heads, below=True, **options)
+    return MixedMaps(*terms, 0.0, **heads, uses_previous_scores=True, **options)
 
 
 def test_channels_are_words_then_positions_then_the_maps_below():

@@ -3,7 +3,14 @@
 import pytest
 import torch
 
-from toolkit.nn.attention import Content, MixedValues, Offsets, Places, Projected, SoftmaxMap
+from toolkit.nn.attention import (
+    AttentionInputs,
+    Content,
+    MixedValues,
+    Offsets,
+    SequenceContext,
+    SoftmaxMap,
+)
 from toolkit.nn.attention.kernel_convolution import Convolution
 
 B, H, S, K = 2, 3, 5, 4
@@ -20,8 +27,8 @@ class Seen(Convolution):
 def projected(*, nearby=False, padding=None):
     torch.manual_seed(0)
     q, k, v, own = torch.randn(4, B, H, S, K)
-    places = Places(Offsets(None, S, q.device), padding)
-    return Projected(q, k, v, torch.randn(B, S, H * K), places, own if nearby else None)
+    places = SequenceContext(Offsets(None, S, q.device), padding)
+    return AttentionInputs(q, k, v, torch.randn(B, S, H * K), places, own if nearby else None)
 
 
 @pytest.mark.parametrize("nearby", [False, True])
@@ -29,7 +36,7 @@ def test_heads_of_self_attention_come_first_and_the_others_have_their_own_values
     map_, p = SoftmaxMap(Content(K)), projected(nearby=nearby)
     both = MixedValues(Seen())(map_, p)
     torch.testing.assert_close(both[:, :H], map_.average(p))
-    torch.testing.assert_close(both[:, H:], p.nearby if nearby else p.v)
+    torch.testing.assert_close(both[:, H:], p.convolution_values if nearby else p.v)
 
 
 @pytest.mark.parametrize("sees", [False, True])
@@ -39,4 +46,4 @@ def test_the_convolution_sees_padding_only_where_it_is_told_to(sees):
     values(SoftmaxMap(Content(K)), p)
     seen = values.convolution.given
     assert bool(seen.x[:, 3:].any()) is bool(seen.v[:, :, 3:].any()) is sees
-    assert (seen.places.padding is None) is sees and seen.x[:, :3].equal(p.x[:, :3])
+    assert (seen.sequence.padding is None) is sees and seen.x[:, :3].equal(p.x[:, :3])

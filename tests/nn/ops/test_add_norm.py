@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from toolkit.nn.ops.add_norm import add_norm
-from toolkit.nn.ops.dropout import keep, rounded
+from toolkit.nn.ops.dropout import draw_keep_mask, round_rate
 
 EPS = 1e-12
 
@@ -18,7 +18,7 @@ def parts(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
 
 def plain(x, y, weight, bias, rate):
     if rate:
-        y = y * (keep(y.shape, rate) != 0) / (1 - rounded(rate))
+        y = y * (draw_keep_mask(y.shape, rate) != 0) / (1 - round_rate(rate))
     return F.layer_norm(x + y, weight.shape, weight, bias, EPS)
 
 

@@ -6,8 +6,13 @@ import pytest
 import torch
 
 from toolkit.nn.ops import attention
-from toolkit.nn.ops.attention import attend, batched_products, hide_keys, products_are_faster
-from toolkit.nn.ops.dropout import keep, masked, rounded
+from toolkit.nn.ops.attention import (
+    attend,
+    batched_products,
+    mask_padding_keys,
+    products_are_faster,
+)
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
 B, H, S, K = 2, 3, 5, 4
 SCALE, RATE = 0.5, 0.4
@@ -21,10 +26,10 @@ def inputs(dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
 
 def plain(q, k, v, bias, padding, rate):
     """The mechanism's own operations, one after another."""
-    weights = hide_keys(SCALE * (q @ k.mT) + bias, padding).softmax(-1)
+    weights = mask_padding_keys(SCALE * (q @ k.mT) + bias, padding).softmax(-1)
     if rate:
-        kept = keep(weights.shape, rate) != 0
-        weights = weights * kept / (1 - rounded(rate))
+        kept = draw_keep_mask(weights.shape, rate) != 0
+        weights = weights * kept / (1 - round_rate(rate))
     return weights @ v
 
 
@@ -101,4 +106,4 @@ def test_only_inference_without_a_bias_in_single_precision_leaves_the_products()
 def test_masked_keeps_numbers_and_drops_infinities():
     x = torch.tensor([1.5, float("inf"), -2.0])
     kept = torch.tensor([-1, 0, -1], dtype=torch.int16)
-    assert masked(x, kept).tolist() == [1.5, 0.0, -2.0]
+    assert apply_keep_mask(x, kept).tolist() == [1.5, 0.0, -2.0]

@@ -11,7 +11,7 @@ import os
 import pytest
 import torch
 
-from toolkit.nn.ops.banded_convolution import _Narrow
+from toolkit.nn.ops.banded_convolution import _BandedConvolution
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -23,13 +23,13 @@ SHAPES = [(1, 1, 4), (5, 9, 6), (33, 9, 64), (70, 17, 54)]
 @pytest.mark.parametrize(("length", "taps", "width"), SHAPES)
 def test_triton_kernels_equal_the_plain_products_forwards_and_backwards(length, taps, width):
     pytest.importorskip("triton")
-    from toolkit.nn.ops.banded_convolution_triton import narrow_on_gpu
+    from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
 
     torch.manual_seed(0)
     kernels = torch.randn(2, 3, length, taps, device=DEVICE, requires_grad=True)
     v = torch.randn(2, 3, length, width, device=DEVICE, requires_grad=True)
     gradient = torch.randn_like(v)
-    got, want = narrow_on_gpu(kernels, v), _Narrow.apply(kernels, v)
+    got, want = triton_dynamic_convolution(kernels, v), _BandedConvolution.apply(kernels, v)
     torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
     one = torch.autograd.grad(got, (kernels, v), gradient)
     other = torch.autograd.grad(want, (kernels, v), gradient)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.ops.channel_mixing import mixed
+from toolkit.nn.ops.channel_mixing import mix_maps
 
 BATCH, HEADS, LENGTH, CHANNELS = 2, 3, 5, (3, 2, 3)
 
@@ -21,7 +21,7 @@ def by_torch(weight, bias, slope, *maps):
 
 
 def by_sentences(weight, bias, slope, *maps):
-    return mixed(maps, weight, bias, slope)
+    return mix_maps(maps, weight, bias, slope)
 
 
 @pytest.mark.parametrize(("dtype", "near"), [(torch.float64, 1e-12), (torch.bfloat16, 0.05)])

@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from toolkit.nn.ops.depthwise import DepthwiseConvolution, SeparableConvolution, convolved, hide
+from toolkit.nn.ops.depthwise import (
+    DepthwiseConvolution,
+    SeparableConvolution,
+    depthwise_conv1d,
+    mask_padding,
+)
 
 
 def given(bias, radius=2, length=6):
@@ -54,13 +59,13 @@ def test_a_separable_convolution_mixes_the_channels_of_a_depthwise_one():
 
 def test_what_is_hidden_is_zero():
     x, padding = torch.ones(1, 3, 2), torch.tensor([[False, False, True]])
-    assert hide(x, padding)[0, :, 0].tolist() == [1, 1, 0] and hide(x, None) is x
+    assert mask_padding(x, padding)[0, :, 0].tolist() == [1, 1, 0] and mask_padding(x, None) is x
 
 
 def test_few_channels_and_many_taps_end_in_bf16_where_torchs_kernel_spins():
     x, weight, bias = torch.randn(3, 33, 8), torch.randn(8, 1, 17), torch.randn(8)
-    half = convolved(x.bfloat16(), weight.bfloat16(), bias.bfloat16())
-    want = convolved(x, weight, bias)
+    half = depthwise_conv1d(x.bfloat16(), weight.bfloat16(), bias.bfloat16())
+    want = depthwise_conv1d(x, weight, bias)
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), want, atol=0.1, rtol=0.05)
 

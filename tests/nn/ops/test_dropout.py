@@ -5,7 +5,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from toolkit.nn.ops import dropout
-from toolkit.nn.ops.dropout import LEVELS, Dropout, drawn, keep, rounded
+from toolkit.nn.ops.dropout import LEVELS, Dropout, draw_keep_mask, fill_random_blocks, round_rate
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -14,13 +14,13 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(rate):
     y = Dropout(rate)(torch.ones(1_000_001))
     kept = y != 0
     deviation = (rate * (1 - rate) / len(y)) ** 0.5
-    assert abs(kept.float().mean() - (1 - rounded(rate))) < 4 * deviation
-    assert y[kept].unique().tolist() == pytest.approx([1 / (1 - rounded(rate))])
+    assert abs(kept.float().mean() - (1 - round_rate(rate))) < 4 * deviation
+    assert y[kept].unique().tolist() == pytest.approx([1 / (1 - round_rate(rate))])
 
 
 def test_a_rate_is_rounded_to_what_15_bits_can_draw():
-    assert rounded(0.1) == 3277 / LEVELS
-    assert abs(rounded(0.1) - 0.1) < 0.5 / LEVELS
+    assert round_rate(0.1) == 3277 / LEVELS
+    assert abs(round_rate(0.1) - 0.1) < 0.5 / LEVELS
 
 
 def test_a_rate_next_to_one_keeps_few_numbers_and_stays_finite():
@@ -31,7 +31,7 @@ def test_a_rate_next_to_one_keeps_few_numbers_and_stays_finite():
 
 def test_the_15_bits_of_every_number_are_uniform():
     torch.manual_seed(0)
-    words = torch.cat(list(drawn(torch.empty(400_000, dtype=torch.int64))))
+    words = torch.cat(list(fill_random_blocks(torch.empty(400_000, dtype=torch.int64))))
     lanes = words.view(torch.int16).view(-1, 4).T.long()
     for lane in [*(lanes & 0xFF), *((lanes >> 7) & 0xFF)]:
         counts = lane.bincount(minlength=256).double()
@@ -42,12 +42,12 @@ def test_the_15_bits_of_every_number_are_uniform():
 
 def test_every_word_is_splitmix_of_its_number_whatever_the_blocks_are(monkeypatch):
     monkeypatch.setattr(dropout, "BLOCK", 4)
-    dropout.counter.cache_clear()
+    dropout.counter_block.cache_clear()
     torch.manual_seed(0)
     seed, mask = int(torch.empty((), dtype=torch.int64).random_(-(2**63), None)), 2**64 - 1
     torch.manual_seed(0)
-    words = torch.cat(list(drawn(torch.empty(11, dtype=torch.int64)))).tolist()
-    dropout.counter.cache_clear()
+    words = torch.cat(list(fill_random_blocks(torch.empty(11, dtype=torch.int64)))).tolist()
+    dropout.counter_block.cache_clear()
     for i, word in enumerate(words):
         z = (seed + (i + 1) * 0x9E3779B97F4A7C15) & mask
         z = (z ^ shifted(z, 30)) * 0xBF58476D1CE4E5B9 & mask
@@ -60,9 +60,9 @@ def shifted(word, places):
     return ((word - 2**64 if word >> 63 else word) >> places) & (2**64 - 1)
 
 
-def test_neighbours_and_successive_masks_are_independent():
+def test_neighbors_and_successive_masks_are_independent():
     torch.manual_seed(0)
-    one, other = (keep(torch.Size([500_000]), 0.5) == 0 for _ in range(2))
+    one, other = (draw_keep_mask(torch.Size([500_000]), 0.5) == 0 for _ in range(2))
     for a, b in ((one[1:], one[:-1]), (one[4:], one[:-4]), (one, other)):
         assert abs((a & b).float().mean() - 0.25) < 4 * (0.25 * 0.75 / len(a)) ** 0.5
 

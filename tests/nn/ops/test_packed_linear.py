@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.nn.ops.packed_linear import PackedLinear, pack, packed, supported
+from toolkit.nn.ops.packed_linear import (
+    PackedLinear,
+    pack_linear,
+    pack_linear_layers,
+    supports_packing,
+)
 
 DTYPES = [torch.float32, torch.bfloat16]
 NEAR = {torch.float32: 1e-6, torch.bfloat16: 2e-2}
@@ -15,7 +20,7 @@ NEAR = {torch.float32: 1e-6, torch.bfloat16: 2e-2}
 def linear(dtype, bias=True):
     torch.manual_seed(0)
     found = nn.Linear(33, 17, bias=bias).to(dtype).requires_grad_(False)
-    if not supported(found.weight):
+    if not supports_packing(found.weight):
         pytest.skip(f"this processor or this torch has no packed products of {dtype}")
     return found
 
@@ -26,7 +31,7 @@ def linear(dtype, bias=True):
 def test_it_multiplies_rows_of_any_number(dtype, bias, shape):
     plain = linear(dtype, bias)
     x = torch.randn(shape, dtype=dtype)
-    got = packed(plain.weight, plain.bias)(x)
+    got = pack_linear(plain.weight, plain.bias)(x)
     assert got.dtype == dtype
     torch.testing.assert_close(got, plain(x), atol=NEAR[dtype], rtol=NEAR[dtype])
 
@@ -35,21 +40,21 @@ def test_it_multiplies_rows_of_any_number(dtype, bias, shape):
 def test_it_multiplies_what_is_not_in_one_piece(dtype):
     plain = linear(dtype)
     for x in (torch.randn(6, 66, dtype=dtype)[:, ::2], torch.randn(33, 6, dtype=dtype).T):
-        got = packed(plain.weight, plain.bias)(x)
+        got = pack_linear(plain.weight, plain.bias)(x)
         torch.testing.assert_close(got, plain(x), atol=NEAR[dtype], rtol=NEAR[dtype])
 
 
 def test_what_it_cannot_multiply_stays_as_it_is():
     model = nn.Sequential(nn.Linear(4, 4).double(), nn.LayerNorm(4))
-    pack(model)
+    pack_linear_layers(model)
     assert type(model[0]) is nn.Linear
-    assert packed(torch.zeros(3, 4, dtype=torch.float16)) is None
-    assert packed(torch.zeros(3, 4, device="meta")) is None
+    assert pack_linear(torch.zeros(3, 4, dtype=torch.float16)) is None
+    assert pack_linear(torch.zeros(3, 4, device="meta")) is None
 
 
 def test_without_onednn_nothing_is_packed(monkeypatch):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert packed(torch.zeros(3, 4)) is None
+    assert pack_linear(torch.zeros(3, 4)) is None
 
 
 def test_a_map_used_twice_is_packed_once_and_subclasses_are_left_alone():
@@ -64,7 +69,7 @@ def test_a_map_used_twice_is_packed_once_and_subclasses_are_left_alone():
     x = torch.randn(3, 4)
     with torch.no_grad():
         before = [part(x) for part in model]
-        pack(model)
+        pack_linear_layers(model)
         assert model[0][0] is model[1][0] and isinstance(model[0][0], PackedLinear)
         assert isinstance(model[2], Scaled)
         for part, want in zip(model, before, strict=True):

@@ -6,19 +6,19 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.tasks.glue.config import GlueConfig, suited
+from toolkit.tasks.glue.config import GlueConfig, resolve_length
 
 
 @pytest.mark.parametrize(("arch", "usual"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
 def test_a_text_has_128_tokens_unless_more_are_asked_for(arch, usual):
-    assert suited(GlueConfig(), ARCHITECTURES[arch].config).tokens_per_sample == usual
+    assert resolve_length(GlueConfig(), ARCHITECTURES[arch].config).tokens_per_sample == usual
 
 
 def test_without_a_table_of_positions_texts_may_be_of_any_length():
     c, arch = GlueConfig(tokens_per_sample=9999), ARCHITECTURES["composite_bert"].config
-    assert suited(c, arch) == c
+    assert resolve_length(c, arch) == c
     with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 999"):
-        suited(c, replace(arch, absolute_positions=True))
+        resolve_length(c, replace(arch, absolute_positions=True))
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ def test_without_a_table_of_positions_texts_may_be_of_any_length():
 )
 def test_the_usual_length_of_a_task_holds_where_there_is_no_table(task, usual):
     config, arch = TASKS[task].config, ARCHITECTURES["composite_bert_small"].config
-    assert TASKS[task].build.suited(config, arch).tokens_per_sample == usual
+    assert TASKS[task].factory.resolve_for(config, arch).tokens_per_sample == usual
 
 
 def test_longer_texts_are_read_where_the_architecture_takes_them():
     c = GlueConfig(tokens_per_sample=512)
-    assert suited(c, ARCHITECTURES["taco"].config) == c
+    assert resolve_length(c, ARCHITECTURES["taco"].config) == c
     with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 512"):
-        suited(c, ARCHITECTURES["bert"].config)
+        resolve_length(c, ARCHITECTURES["bert"].config)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.tasks.glue.config import GlueConfig
-from toolkit.tasks.glue.examples import LabelledExamples
+from toolkit.tasks.glue.examples import GlueExamples
 
 
 def examples(folder, split="train", most=20, training=False):
     c = GlueConfig(tokens_per_sample=most)
-    return LabelledExamples(c, LabelledSplit(folder, split), training=training)
+    return GlueExamples(c, ClassificationSplit(folder, split), training=training)
 
 
 def test_a_row_is_read_as_a_pair_with_its_answer(glue):
@@ -21,11 +21,11 @@ def test_a_row_is_read_as_a_pair_with_its_answer(glue):
     batch = examples(folder, "valid").collate(np.arange(2), None)
     words, rows = folder.vocabulary, batch.inputs.tokens
     for row, texts in zip(rows.tolist(), [("cats run", "a cat"), ("dogs", "cats")], strict=True):
-        a, b = (folder.codec.encode(text) for text in texts)
+        a, b = (folder.tokenizer.encode(text) for text in texts)
         want = [words.cls, *a, words.sep, *b, words.sep]
         assert row == want + [words.pad] * (rows.shape[1] - len(want))
     assert batch.targets.tolist() == [0, 1] and batch.weights == {"label": 2.0}
-    assert torch.equal(rows.flatten()[batch.places], torch.full((2,), words.cls))
+    assert torch.equal(rows.flatten()[batch.selected], torch.full((2,), words.cls))
     assert batch.tokens == int((~batch.inputs.padding).sum())
 
 
@@ -41,19 +41,19 @@ def test_copies_of_an_example_are_that_example(glue):
         found.collate(np.array([2]), 1),
         found.collate(np.array([2 + len(found.lengths)]), 1),
     )
-    assert torch.equal(one.inputs.tokens, copy.inputs.tokens) and copy.rows.tolist() == [2]
+    assert torch.equal(one.inputs.tokens, copy.inputs.tokens) and copy.row_ids.tolist() == [2]
 
 
 @pytest.mark.parametrize("task", ["RTE", "STS-B"])
 def test_an_idle_rank_and_rows_without_answers_weigh_nothing(glue, task):
     folder = glue(task)
     idle = examples(folder).collate(np.zeros(0, np.int64), None)
-    assert idle.weights == {"label": 0.0} and idle.rows.tolist() == [-1] and not idle.tokens
+    assert idle.weights == {"label": 0.0} and idle.row_ids.tolist() == [-1] and not idle.tokens
     unknown = idle.targets.isnan() if task == "STS-B" else idle.targets == IGNORED
     assert unknown.all()
 
 
-def test_nothing_is_learnt_from_rows_without_answers(glue):
+def test_nothing_is_learned_from_rows_without_answers(glue):
     with pytest.raises(ToolkitError, match=r"rows to train on must have answers, but split 'test'"):
         examples(glue(), "test", training=True)
     batch = examples(glue(), "test").collate(np.arange(2), None)

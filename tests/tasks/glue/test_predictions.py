@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from toolkit.criteria import Classes, Values
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.distributed import World
 from toolkit.tasks.glue.config import GlueConfig
-from toolkit.tasks.glue.examples import LabelledExamples
-from toolkit.tasks.glue.predictions import GlueAnswers
+from toolkit.tasks.glue.examples import GlueExamples
+from toolkit.tasks.glue.predictions import GlueCollector
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def answered(glue):
     """Answers to a split of a task, given batch by batch in another order."""
 
     def call(task, given, split="train"):
-        rows = LabelledSplit(glue(task), split)
-        examples = LabelledExamples(GlueConfig(tokens_per_sample=20), rows, training=False)
-        answers, scores = GlueAnswers(rows), torch.tensor(given, dtype=torch.float32)
-        kind = Values if rows.number else Classes
+        rows = ClassificationSplit(glue(task), split)
+        examples = GlueExamples(GlueConfig(tokens_per_sample=20), rows, training=False)
+        answers, scores = GlueCollector(rows), torch.tensor(given, dtype=torch.float32)
+        kind = Values if rows.is_regression else Classes
         for ids in (np.array([3, 0]), np.setdiff1d(np.arange(len(rows)), [3, 0]), np.zeros(0, int)):
             batch = examples.collate(ids, None)
             found = scores[ids] if len(ids) else scores[:1]
-            answers.hear(batch, {"label": kind(found, batch.targets)})
-        answers.gather(World())
+            answers.update(batch, {"label": kind(found, batch.targets)})
+        answers.sync(World())
         return answers
 
     return call
@@ -74,7 +74,7 @@ def test_numbers_have_neither_tables_nor_events(answered):
 
 def test_rows_without_known_answers_do_not_count(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
-    answers.split.known[-2:] = False
+    answers.split.labelled[-2:] = False
     assert answers.figures()["accuracy"] == 1.0
     assert answers.confusion.tolist() == [[3, 0], [0, 3]]
 
@@ -83,10 +83,10 @@ def test_rows_without_known_answers_do_not_count(answered):
 def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
     given = [1, 0, 0, 1, 1, 0, 1, 1] if task == "RTE" else [3.2, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
-    monkeypatch.setattr(World, "gather", lambda world, text: said)
-    found = GlueAnswers(LabelledSplit(glue(task), "train"))
-    found.gather(World())
-    assert found.given.tolist() == given
+    monkeypatch.setattr(World, "all_gather", lambda world, text: said)
+    found = GlueCollector(ClassificationSplit(glue(task), "train"))
+    found.sync(World())
+    assert found.predicted.tolist() == given
 
 
 def test_three_classes_have_no_f1_of_their_own(answered):

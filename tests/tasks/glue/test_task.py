@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from toolkit import build_model, load_checkpoint
-from toolkit.commands.validate import evaluate
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.config.run import Chosen
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.config.run import ComponentConfig
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.models.interface import Sizes
-from toolkit.optim.parameter_groups import OptimizerConfig, groups
+from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.glue.config import GlueConfig
-from toolkit.tasks.glue.examples import LabelledExamples
+from toolkit.tasks.glue.examples import GlueExamples
 from toolkit.training.run import run
 
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
@@ -28,7 +28,7 @@ ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
 
 def examples(folder, split="train"):
     c = GlueConfig(tokens_per_sample=20)
-    return LabelledExamples(c, LabelledSplit(folder, split), training=False)
+    return GlueExamples(c, ClassificationSplit(folder, split), training=False)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -59,9 +59,9 @@ def test_the_pooled_head_has_the_weights_that_converted_models_bring():
 def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
     folder = glue()
     sizes, found = Sizes(tokens=len(folder.vocabulary), labels=2), examples(folder)
-    arch = Chosen("taco_tiny", ARCHITECTURES["taco_tiny"].config)
-    learner = build_learner(arch, Chosen("glue", GlueConfig(head=head)), sizes).eval()
-    batch, columns = found.collate(np.arange(3), None), learner.encoder.columns
+    arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
+    learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
+    batch, columns = found.collate(np.arange(3), None), learner.encoder.head_columns
     states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
     x = torch.cat([states[:, columns.words], states[:, columns.positions]], -1)
     assert x.shape[1] == arch.config.word_width + arch.config.position_width
@@ -74,8 +74,12 @@ def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
 @pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
 def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
     learner = build_model(arch, vocabulary_size=40, labels=2, task="glue", layers=3)
-    c = OptimizerConfig(lr=1.0, layer_rate_decay=0.5)
-    rates = {n: g["lr"] for g in groups(learner.named_parameters(), c) for n, _ in g["params"]}
+    c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
+    rates = {
+        n: g["lr"]
+        for g in build_parameter_groups(learner.named_parameters(), c)
+        for n, _ in g["params"]
+    }
     for name, rate in rates.items():
         layer = re.search(r"^encoder\.layers\.(\d)", name)
         inside = 0.5 ** (3 - int(layer[1])) if layer else 0.5**4
@@ -90,7 +94,7 @@ def test_data_without_classes_is_refused():
 def options(folder, target, **changes):
     small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "glue"}
     recipe = {"lr": 3e-3, "batch_size": 2, "num_workers": 0, "max_epoch": 6, "best_metric": "score"}
-    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
     return compose({**small, **recipe, **where, **changes})
 
 
@@ -100,9 +104,9 @@ def test_a_run_learns_classes_and_writes_its_answers(glue, tmp_path):
     result = run(options(folder, tmp_path / "run", **changes))
     assert result.best["metric"] == "score" and result.valid["train"]["loss"] < math.log(2)
     assert set(result.valid["valid"]) > {"accuracy", "f1", "matthews", "score", "loss"}
-    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
     files = {"predictions": str(tmp_path / "x.tsv"), "json": str(tmp_path / "told")}
-    found = evaluate(ValidateConfig(**given, valid_subset="test", **files))
+    found = evaluate_checkpoints(ValidateConfig(**given, valid_subset="test", **files))
     assert found[str(tmp_path / "run")]["test"] == {"examples": 2}
     assert (tmp_path / "x.tsv").read_text().startswith("index\tprediction\n0\t")
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1])["examples"] == 2
@@ -112,23 +116,23 @@ def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, cap
     first = glue()
     run(options(first, tmp_path / "first", max_epoch=1))
     capfd.readouterr()
-    second = glue("STS-B", codec_from=str(first.path))
+    second = glue("STS-B", tokenizer_from=str(first.path))
     more = {"finetune_from": str(tmp_path / "first"), "data.valid_subset": "train"}
     result = run(options(second, tmp_path / "second", **more, max_epoch=3))
     assert {"pearson", "spearman", "score"} < set(result.valid["train"])
     assert not {"ppl", "accuracy"} & {*result.valid["train"], *result.train}
     told = capfd.readouterr().err
     assert "of another shape in the checkpoint: task.head.output.weight (2, 128) for (1, 1" in told
-    assert load_checkpoint(tmp_path / "second").codec.labels.task == "STS-B"
+    assert load_checkpoint(tmp_path / "second").tokenizer.labels.task == "STS-B"
 
 
 def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
     folder = glue()
     run(options(folder, tmp_path / "run", max_epoch=1))
-    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
     files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "told")}
     with pytest.raises(ToolkitError, match=r"predictions must go where files can be written"):
-        evaluate(ValidateConfig(**given, **files))
+        evaluate_checkpoints(ValidateConfig(**given, **files))
     assert "matthews" in capfd.readouterr().out.splitlines()[-2]
     assert "matthews" in json.loads((tmp_path / "told").read_text().splitlines()[-1])
 
@@ -136,11 +140,13 @@ def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
 def test_tables_of_classes_say_whose_they_are_where_there_are_several(glue, tmp_path, capfd):
     folder, path = glue(), str(tmp_path / "run")
     run(options(folder, path, max_epoch=1))
-    given = {"folders": [str(folder.path)], "path": [path], "num_workers": 0}
+    given = {"dirs": [str(folder.path)], "path": [path], "num_workers": 0}
     files = {"predictions": str(tmp_path / "x.tsv")}
     for subsets, wanted in (("train,valid", [f"{path} train", f"{path} valid"]), ("valid", [])):
         capfd.readouterr()
-        evaluate(ValidateConfig(**given, valid_subset=subsets, **({} if wanted else files)))
+        evaluate_checkpoints(
+            ValidateConfig(**given, valid_subset=subsets, **({} if wanted else files))
+        )
         lines = capfd.readouterr().out.splitlines()
         heads = [number for number, line in enumerate(lines) if line.startswith("class ")]
         assert [lines[it - 1] for it in heads if it] == wanted and heads

@@ -8,7 +8,7 @@ from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.huggingface import GivenTokenizer
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.tasks.language_modeling.examples import BlockExamples
 
 
@@ -50,15 +50,15 @@ def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
     )
     bytewise.train_from_iterator(lines, learning)
     roles = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
-    (tmp_path / "codec").mkdir()
-    GivenTokenizer(bytewise.to_str(), roles).save(tmp_path / "codec")
+    (tmp_path / "tokenizer").mkdir()
+    HuggingFaceTokenizer(bytewise.to_str(), roles).save(tmp_path / "tokenizer")
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    text, codec, place = (str(tmp_path / name) for name in ("text", "codec", "bin"))
-    preprocess(PreprocessConfig(trainpref=text, codec_from=codec, destdir=place, workers=1))
+    text, tokenizer, place = (str(tmp_path / name) for name in ("text", "tokenizer", "bin"))
+    preprocess(PreprocessConfig(trainpref=text, tokenizer_from=tokenizer, destdir=place, workers=1))
     options = {"samples": "items", "ends": "items", "tokens_per_sample": 64}
     found = BlockExamples(DataFolder.open(place), "train", fixed_shapes=False, **options)
     batch = found.collate(np.arange(len(found.lengths)), None)
-    assert batch.words == sum(len(line.split()) + 1 for line in lines)
+    assert batch.word_count == sum(len(line.split()) + 1 for line in lines)
 
 
 def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
@@ -79,7 +79,12 @@ CHANGES = ({}, {"samples": "items"}, {"ends": "documents"}, {"tokens_per_sample"
 def test_the_vocabulary_is_left_as_it_is(examples, data):
     folder = DataFolder.open(data)
     BlockExamples(
-        folder, "valid", samples="blocks", ends="items", tokens_per_sample=20, fixed_shapes=False
+        folder,
+        "valid",
+        sample_mode="blocks",
+        eos_after="items",
+        tokens_per_sample=20,
+        fixed_shapes=False,
     )
     assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
 

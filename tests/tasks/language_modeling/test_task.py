@@ -13,7 +13,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.transformer_lm import TransformerLMConfig
 from toolkit.optim.precision import Precision
 from toolkit.tasks.language_modeling.task import LanguageModeling, LanguageModelingConfig
-from toolkit.training.evaluation import figures, ratios
+from toolkit.training.evaluation import batch_statistics, compute_metrics
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def learner(data):
 def test_each_symbol_is_told_from_those_before_it(learner, examples):
     batch = examples.collate(np.arange(3), None)
     logits, targets = learner(batch)["lm"]
-    assert logits.shape == (len(targets), learner.encoder.words.num_embeddings)
+    assert logits.shape == (len(targets), learner.encoder.token_embedding.num_embeddings)
     tokens = batch.inputs.tokens.clone()
     tokens[:, 5:] = 7
     changed = learner(batch._replace(inputs=batch.inputs._replace(tokens=tokens)))["lm"].logits
-    early = batch.places % tokens.shape[1] < 5
+    early = batch.selected % tokens.shape[1] < 5
     torch.testing.assert_close(changed[early], logits[early])
 
 
@@ -51,10 +51,12 @@ def test_perplexities_are_of_tokens_and_of_words(learner, examples):
     sums = {}
     for batch in batches:
         with torch.no_grad():
-            found = figures(learner, criterion, batch, Precision("fp32", torch.device("cpu")))
+            found = batch_statistics(
+                learner, criterion, batch, Precision("fp32", torch.device("cpu"))
+            )
         for name, value in found.items():
             sums[name] = np.asarray(sums.get(name, 0.0) + float(value))
-    told = ratios(sums, learner.task.coefficients, perplexity=True)
+    told = compute_metrics(sums, learner.task.coefficients, perplexity=True)
     with torch.no_grad():
         log_p = [learner(batch)["lm"] for batch in batches]
     total = sum(torch.nn.functional.cross_entropy(*p, reduction="sum").item() for p in log_p)
@@ -73,19 +75,22 @@ def test_only_a_decoder_alone_is_a_language_model():
 def test_samples_are_as_long_as_asked_usual_or_possible():
     def suited(asked=0, **arch):
         config = LanguageModelingConfig(tokens_per_sample=asked)
-        return LanguageModeling.suited(config, TransformerLMConfig(**arch)).tokens_per_sample
+        return LanguageModeling.resolve_for(config, TransformerLMConfig(**arch)).tokens_per_sample
 
-    learnt = {"positions": "learnt", "max_positions": 50}
-    assert (suited(), suited(2000), suited(**learnt), suited(20, **learnt)) == (512, 2000, 50, 20)
+    learned = {"positions": "learned", "max_positions": 50}
+    assert (suited(), suited(2000), suited(**learned), suited(20, **learned)) == (512, 2000, 50, 20)
     with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
-        suited(60, **learnt)
+        suited(60, **learned)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": "pairs"}, r"task.samples must be one of blocks, documents, items, but"),
-        ({"samples": "items", "ends": "documents"}, r"task.ends must be items where samples are"),
+        ({"samples": "pairs"}, r"task.sample_mode must be one of blocks, documents, items, but"),
+        (
+            {"samples": "items", "ends": "documents"},
+            r"task.eos_after must be items where samples are",
+        ),
         ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
     ],
 )

@@ -8,34 +8,37 @@ from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
-from toolkit.tasks.multiple_choice.examples import ChoiceExamples
+from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
 
 
 def examples(folder, split="train", most=30, training=False):
     c = MultipleChoiceConfig(tokens_per_sample=most)
-    return ChoiceExamples(c, ChoiceSplit(folder, split), training=training)
+    return MultipleChoiceExamples(c, ChoiceSplit(folder, split), training=training)
 
 
 def test_every_option_is_read_beside_its_passage(questions):
     folder = questions("race")
     batch = examples(folder).collate(np.array([1]), None)
-    words, codec = folder.vocabulary, folder.codec
-    passage = codec.encode("the cat sat on a mat and saw dogs")
+    words, tokenizer = folder.vocabulary, folder.tokenizer
+    passage = tokenizer.encode("the cat sat on a mat and saw dogs")
     wanted = [
-        [words.cls, *passage, words.sep, *codec.encode(f"the cat saw {option}"), words.sep]
+        [words.cls, *passage, words.sep, *tokenizer.encode(f"the cat saw {option}"), words.sep]
         for option in ("dogs", "cats")
     ]
     assert batch.inputs.tokens.tolist() == wanted and batch.targets.tolist() == [0]
-    assert batch.rows.tolist() == [[0, 1]] and batch.sentences == 1
+    assert batch.option_rows.tolist() == [[0, 1]] and batch.sentences == 1
     assert batch.tokens == sum(map(len, wanted))
 
 
 def test_questions_may_have_different_numbers_of_options(questions):
     first = questions("swag")
-    second = questions("race", tokenizer=None, codec_from=str(first.path))
+    second = questions("race", tokenizer=None, tokenizer_from=str(first.path))
     found = examples(DataFolder.open(first.path, second.path))
     batch = found.collate(np.array([1, 9]), None)
-    assert batch.rows.tolist() == [[0, 1, 2], [3, 4, -1]] and batch.targets.tolist() == [2, 0]
+    assert batch.option_rows.tolist() == [[0, 1, 2], [3, 4, -1]] and batch.targets.tolist() == [
+        2,
+        0,
+    ]
     places = batch.inputs.tokens.numel()
     assert places <= found.lengths[[1, 9]].max() * 2, "the bound on tokens holds"
 
@@ -49,7 +52,9 @@ def test_long_passages_are_cut_and_that_is_told(questions):
 def test_an_idle_rank_and_unknown_answers_weigh_nothing(questions, tmp_path):
     folder = questions("swag")
     idle = examples(folder).collate(np.zeros(0, np.int64), None)
-    assert idle.weights == {"choice": 0.0} and idle.questions.tolist() == [-1] and not idle.tokens
+    assert (
+        idle.weights == {"choice": 0.0} and idle.question_ids.tolist() == [-1] and not idle.tokens
+    )
     path = tmp_path / "test.csv"
     path.write_text("sent1,sent2,ending0,ending1\nthe cat,it,sat,ran\n")
     folder = questions("swag", testpref=str(path))

@@ -11,8 +11,8 @@ from toolkit.criteria import Classes
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.distributed import World
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
-from toolkit.tasks.multiple_choice.examples import ChoiceExamples
-from toolkit.tasks.multiple_choice.predictions import ChoiceAnswers
+from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
+from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
 
 
 @pytest.fixture
@@ -21,16 +21,18 @@ def answered(questions):
 
     def call(form, given):
         split = ChoiceSplit(questions(form), "valid")
-        examples = ChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), split, training=False)
-        answers = ChoiceAnswers(split)
+        examples = MultipleChoiceExamples(
+            MultipleChoiceConfig(tokens_per_sample=30), split, training=False
+        )
+        answers = MultipleChoiceCollector(split)
         everything = np.arange(len(split))
         for ids in (everything[2:], everything[:2], everything[:0]):
             batch = examples.collate(ids, None)
-            scores = torch.zeros(batch.rows.shape)
+            scores = torch.zeros(batch.option_rows.shape)
             for row, question in enumerate(ids.tolist()):
                 scores[row, given[question]] = 1.0
-            answers.hear(batch, {"choice": Classes(scores, batch.targets)})
-        answers.gather(World())
+            answers.update(batch, {"choice": Classes(scores, batch.targets)})
+        answers.sync(World())
         return answers
 
     return call
@@ -86,7 +88,7 @@ def test_ranks_have_the_answers_of_all(answered, monkeypatch):
     given = [1, 2, 0, 2, 0, 0, 1, 0]
     whole = answered("swag", given)
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
-    monkeypatch.setattr(World, "gather", lambda world, text: said)
-    found = ChoiceAnswers(whole.split)
-    found.gather(World())
-    assert found.given.tolist() == given and found.figures() == whole.figures()
+    monkeypatch.setattr(World, "all_gather", lambda world, text: said)
+    found = MultipleChoiceCollector(whole.split)
+    found.sync(World())
+    assert found.predicted.tolist() == given and found.compute() == whole.figures()

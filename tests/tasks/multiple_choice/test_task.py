@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.commands.validate import evaluate
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
-from toolkit.tasks.multiple_choice.examples import ChoiceExamples
+from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
 from toolkit.training.run import run
 
 
@@ -22,11 +22,11 @@ from toolkit.training.run import run
 def test_scores_do_not_depend_on_the_questions_beside(questions, arch):
     torch.manual_seed(0)
     first = questions("swag")
-    second = questions("race", tokenizer=None, codec_from=str(first.path))
+    second = questions("race", tokenizer=None, tokenizer_from=str(first.path))
     folder = DataFolder.open(first.path, second.path)
     sizes = {"vocabulary_size": len(folder.vocabulary)}
     learner = build_model(arch, task="multiple_choice", **sizes).eval()
-    found = ChoiceExamples(
+    found = MultipleChoiceExamples(
         MultipleChoiceConfig(tokens_per_sample=20), ChoiceSplit(folder, "train"), training=False
     )
     together = learner(found.collate(np.array([0, 8]), None))["choice"].logits
@@ -39,7 +39,7 @@ def test_scores_do_not_depend_on_the_questions_beside(questions, arch):
 def options(folder, target, **changes):
     small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0}
     recipe = {"lr": 3e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 8}
-    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
     task = {"task": "multiple_choice", "best_metric": "accuracy", "training.precision": "fp32"}
     return compose({**small, **recipe, **where, **task, **changes})
 
@@ -48,8 +48,10 @@ def test_a_run_learns_to_choose_and_writes_what_it_chose(questions, tmp_path):
     folder = questions("swag")
     result = run(options(folder, tmp_path / "run"))
     assert result.best["value"] == 1.0 and result.valid["valid"]["loss"] < math.log(3)
-    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
-    evaluate(ValidateConfig(**given, predictions=str(tmp_path / "x.csv"), precision="fp32"))
+    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    evaluate_checkpoints(
+        ValidateConfig(**given, predictions=str(tmp_path / "x.csv"), precision="fp32")
+    )
     assert (tmp_path / "x.csv").read_text() == "row,label\n" + "".join(
         f"{row},{label}\n" for row, label in enumerate([1, 2] * 4)
     )

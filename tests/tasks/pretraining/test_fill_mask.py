@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.vocabulary import WORD_START, Vocabulary
 from toolkit.models.interface import Inputs, Sizes
-from toolkit.tasks.pretraining.fill_mask import encode
+from toolkit.tasks.pretraining.fill_mask import encode_masked
 
 WORDS = ["cat", "mat", "sat", "the"]
 SYMBOLS = [
@@ -20,7 +20,7 @@ SYMBOLS = [
 
 
 class Words:
-    """A codec small enough to see through: one piece a word, punctuation apart."""
+    """A tokenizer small enough to see through: one piece a word, punctuation apart."""
 
     vocabulary = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
 
@@ -41,14 +41,14 @@ def learned(name: str = "composite_bert_tiny"):
     entry, task = ARCHITECTURES[name], TASKS["mlm"]
     shape = {"width": 16, "layers": 1, "embedding_width": 8, "max_positions": 6}
     sizes = Sizes(tokens=len(SYMBOLS))
-    encoder = entry.build(dataclasses.replace(entry.config, **shape), sizes).eval()
+    encoder = entry.factory(dataclasses.replace(entry.config, **shape), sizes).eval()
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    return encoder, task.build(task.config, encoder, sizes, None)
+    return encoder, task.factory(task.config, encoder, sizes, None)
 
 
 def tokens(text: str) -> list[str]:
-    return [SYMBOLS[i] for i in encode(Words(), text, None)]
+    return [SYMBOLS[i] for i in encode_masked(Words(), text, None)]
 
 
 def test_a_literal_mask_is_the_mask_and_what_touches_it_continues_its_word():
@@ -58,7 +58,7 @@ def test_a_literal_mask_is_the_mask_and_what_touches_it_continues_its_word():
 
 
 def test_the_space_before_a_mask_is_no_token_of_its_own(byte_level):
-    ids = encode(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
+    ids = encode_masked(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
     named = "<s> a <mask> Ġb <mask> . <mask> <mask> Ġc </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
 
@@ -69,7 +69,7 @@ def test_every_gap_gets_its_most_probable_tokens_with_their_softmax_shares():
     ids = torch.tensor([[0, 3, SYMBOLS.index("▁cat"), 3, 1]])
     states = encoder(Inputs(tokens=ids)).states[0]
     for gap, place in zip(gaps, (1, 3), strict=True):
-        shares = task.head(states[place : place + 1], encoder.words.weight)[0].softmax(-1)
+        shares = task.head(states[place : place + 1], encoder.token_embedding.weight)[0].softmax(-1)
         best = shares.topk(3)
         assert [token for token, _ in gap] == [SYMBOLS[i] for i in best.indices.tolist()]
         assert [share for _, share in gap] == pytest.approx(best.values.tolist(), rel=1e-4)

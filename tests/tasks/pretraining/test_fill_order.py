@@ -7,19 +7,19 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Encoded, Sizes
-from toolkit.tasks.pretraining.fill_order import coded, fill_order, refuse
+from toolkit.tasks.pretraining.fill_order import check_orderable, encode_hidden_words, order_words
 from toolkit.tasks.task import Learner
 
 WORDS = "bob once asked alice to borrow a book"
 
 
 @pytest.fixture
-def codec(tmp_path):
+def tokenizer(tmp_path):
     path = tmp_path / "dict.txt"
     path.write_text("".join(f"{word} 1\n" for word in WORDS.split()))
-    return Dictionary.read(path)
+    return WordLevelTokenizer.from_file(path)
 
 
 class Reader(torch.nn.Module):
@@ -38,38 +38,38 @@ class Reader(torch.nn.Module):
 class Knowing(torch.nn.Module):
     """A head that knows where each word belongs; positions count from 1."""
 
-    def __init__(self, codec, told):
+    def __init__(self, tokenizer, told):
         super().__init__()
-        self.symbols, self.told = codec.vocabulary.symbols, told
+        self.symbols, self.told = tokenizer.vocabulary.symbols, told
 
     def forward(self, states, table):
         own = torch.tensor([self.told[self.symbols[int(i)]] for i in states.flatten()])
         return 5.0 * torch.nn.functional.one_hot(own, len(table)).float()
 
 
-def encoder(codec):
+def encoder(tokenizer):
     entry = ARCHITECTURES["taco_tiny"]
-    return entry.build(entry.config, Sizes(tokens=len(codec.vocabulary)))
+    return entry.factory(entry.config, Sizes(tokens=len(tokenizer.vocabulary)))
 
 
-def test_words_in_braces_go_where_the_model_has_them(codec):
+def test_words_in_braces_go_where_the_model_has_them(tokenizer):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "bob once {borrow} alice to {asked} a book"
-    text, gaps = fill_order(Knowing(codec, told), Reader(), codec, given, 2)
+    text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 2)
     assert text == WORDS
     assert [gap[0][0] for gap in gaps] == ["borrow 6", "asked 3"] and len(gaps[0]) == 2
     assert sum(share for _, share in gaps[0]) == pytest.approx(1.0)
 
 
-def test_without_braces_all_words_are_ordered(codec):
+def test_without_braces_all_words_are_ordered(tokenizer):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "alice once asked bob"
-    text, gaps = fill_order(Knowing(codec, told), Reader(), codec, given, 1)
+    text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 1)
     assert text == "bob once asked alice" and len(gaps) == 4
 
 
 def test_words_of_bytes_keep_the_space_before_them(byte_level):
-    ids, hidden = coded(byte_level, "b {c} {ab} b")
+    ids, hidden = encode_hidden_words(byte_level, "b {c} {ab} b")
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
     assert hidden == [False, False, True, True, True, True, False, False]
@@ -82,33 +82,35 @@ def test_words_of_bytes_keep_the_space_before_them(byte_level):
         ("a " * 9, "at most 8 tokens for this model, but this has 11: .* Shorten it"),
     ],
 )
-def test_what_cannot_be_ordered_is_told(codec, sentence, complaint):
+def test_what_cannot_be_ordered_is_told(tokenizer, sentence, complaint):
     with pytest.raises(ToolkitError, match=complaint):
-        refuse(sentence, *coded(codec, sentence), 8)
+        check_orderable(sentence, *encode_hidden_words(tokenizer, sentence), 8)
 
 
 @pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])
-def test_a_brace_that_belongs_to_no_word_is_told(codec, word):
+def test_a_brace_that_belongs_to_no_word_is_told(tokenizer, word):
     with pytest.raises(ToolkitError, match=f"stand around single words, but one in '{word}' does "):
-        coded(codec, f"bob {{once}} {word} asked {{alice}}")
+        encode_hidden_words(tokenizer, f"bob {{once}} {word} asked {{alice}}")
 
 
-def test_a_learner_orders_in_evaluation_and_goes_back_to_training(codec):
+def test_a_learner_orders_in_evaluation_and_goes_back_to_training(tokenizer):
     torch.manual_seed(0)
-    net, task = encoder(codec), TASKS["mpm"]
-    learner = Learner(net, task.build(task.config, net, Sizes(tokens=len(codec.vocabulary)), None))
-    learner.codec = codec
-    first, second = (learner.train().fill_order("bob once asked") for _ in range(2))
+    net, task = encoder(tokenizer), TASKS["mpm"]
+    learner = Learner(
+        net, task.factory(task.config, net, Sizes(tokens=len(tokenizer.vocabulary)), None)
+    )
+    learner.tokenizer = tokenizer
+    first, second = (learner.train().order_words("bob once asked") for _ in range(2))
     assert first == second and learner.training
     assert sorted(first[0].split()) == ["asked", "bob", "once"]
 
 
-def test_a_task_that_learnt_no_order_is_refused(codec):
-    net = encoder(codec)
+def test_a_task_that_learned_no_order_is_refused(tokenizer):
+    net = encoder(tokenizer)
     for name, config in (("mlm", {}), ("mpm", {"objectives": "mlm"})):
         task = TASKS[name]
         c = dataclasses.replace(task.config, **config)
-        learner = Learner(net, task.build(c, net, Sizes(tokens=len(codec.vocabulary)), None))
-        learner.codec = codec
+        learner = Learner(net, task.factory(c, net, Sizes(tokens=len(tokenizer.vocabulary)), None))
+        learner.tokenizer = tokenizer
         with pytest.raises(ToolkitError, match="ordering words needs a"):
-            learner.fill_order("bob once asked")
+            learner.order_words("bob once asked")

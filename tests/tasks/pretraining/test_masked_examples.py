@@ -7,7 +7,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
@@ -40,8 +40,8 @@ def test_targets_put_back_into_the_batch_give_the_text(folder):
     found = examples(folder)
     batch = found.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
-    tokens[batch.places] = batch.targets
-    first = folder.codec.decode(tokens[: found.lengths[0]].tolist())
+    tokens[batch.selected] = batch.targets
+    first = folder.tokenizer.decode(tokens[: found.lengths[0]].tolist())
     text = (folder.path.parent / "text").read_text().split("\n")
     assert first == f"[CLS] {text[0]} [SEP] {text[1]} [SEP]"
 
@@ -73,7 +73,7 @@ def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
 
 
 def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
-    config = MaskedPositionConfig(pairs="electra", tokens_per_sample=32)
+    config = MaskedPositionConfig(pair_mode="electra", tokens_per_sample=32)
     found = MaskedPositionExamples(
         config, folder, "train", seed=1, training=True, fixed_shapes=False
     )
@@ -96,7 +96,7 @@ def test_without_padding_there_is_no_padding_mask(folder):
 def test_fixed_shapes_fill_the_places_to_a_multiple_of_64_and_drop_none(folder):
     exact = examples(folder).collate(np.arange(40), 1)
     fixed = examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
-    count = len(exact.places)
+    count = len(exact.selected)
     assert (count % 64 != 0, len(fixed.places)) == (True, -(-count // 64) * 64)
     assert (fixed.places[:count] == exact.places).all()
     assert fixed.places[count:].unique().tolist() == [0]
@@ -109,7 +109,7 @@ def test_a_batch_in_which_nothing_was_selected_has_one_row_to_ignore(folder, fix
     batch = examples(folder, mask_rate=1e-9, fixed_shapes=fixed_shapes).collate(np.arange(3), 1)
     assert batch.weights == {"mlm": 0.0}
     assert batch.targets.unique().tolist() == [IGNORED]
-    assert len(batch.places) == (64 if fixed_shapes else 1)
+    assert len(batch.selected) == (64 if fixed_shapes else 1)
 
 
 def test_an_idle_rank_gets_a_batch_without_weight(folder):
@@ -122,7 +122,7 @@ def test_an_idle_rank_gets_a_batch_without_weight(folder):
 def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
     ids = np.arange(30)
     training, evaluation = examples(folder), examples(folder, training=False)
-    assert not torch.equal(training.collate(ids, 1).places, training.collate(ids, 2).places)
+    assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
     assert torch.equal(evaluation.collate(ids, 1).places, evaluation.collate(ids, None).places)
 
 
@@ -136,7 +136,7 @@ def test_a_sentence_is_masked_alike_in_every_batch(folder):
 def test_electra_has_its_own_rates_unless_others_are_given(folder):
     def shown_as_mask(**options):
         batch = examples(folder, masking="electra", **options).collate(np.arange(200), 1)
-        shown = batch.inputs.tokens.flatten()[batch.places]
+        shown = batch.inputs.tokens.flatten()[batch.selected]
         return (shown == folder.vocabulary.mask).float().mean().item()
 
     assert shown_as_mask() == pytest.approx(0.86, abs=0.05)
@@ -151,11 +151,11 @@ def test_the_fingerprint_tells_data_split_and_options_apart(folder):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, workers):
-    loader = Loader(examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers)
+    loader = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers)
     batches = [batch for (batch,) in loader.updates(1)]
     assert sum(batch.sentences for batch in batches) == 200
-    total = sum(int((batch.inputs.tokens.flatten()[batch.places]).sum()) for batch in batches)
-    alone = Loader(examples(folder), max_tokens=500, batch_size=None, seed=1)
+    total = sum(int((batch.inputs.tokens.flatten()[batch.selected]).sum()) for batch in batches)
+    alone = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1)
     again = [batch for (batch,) in alone.updates(1)]
     assert total == sum(int(b.inputs.tokens.flatten()[b.places].sum()) for b in again)
     loader.close()
@@ -165,10 +165,16 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
     "options, message",
     [
         ({"tokens_per_sample": 3}, "task.tokens_per_sample must be at least 4, but is 3"),
-        ({"samples": "words"}, "task.samples must be one of pairs, blocks, documents, but is 'wor"),
+        (
+            {"samples": "words"},
+            "task.sample_mode must be one of pairs, blocks, documents, but is 'wor",
+        ),
         ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
-        ({"pairs": "bert"}, "task.pairs must be one of chang, electra, but is 'bert'"),
-        ({"pairs": "electra", "samples": "blocks"}, "must come with task.samples pairs, but that"),
+        ({"pairs": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
+        (
+            {"pairs": "electra", "samples": "blocks"},
+            "must come with task.sample_mode pairs, but that",
+        ),
         ({"mask_rate": 1.5}, "task.mask_rate must lie between 0 and 1, but is 1.5"),
         ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
         ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),

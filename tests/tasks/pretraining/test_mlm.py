@@ -17,8 +17,8 @@ def built():
     torch.manual_seed(0)
     entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
     config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
-    encoder = entry.build(config, SIZES).eval()
-    return encoder, task.build(task.config, encoder, SIZES, None)
+    encoder = entry.factory(config, SIZES).eval()
+    return encoder, task.factory(task.config, encoder, SIZES, None)
 
 
 def batch(places: list[int], targets: list[int]) -> MaskedBatch:
@@ -35,13 +35,13 @@ def test_the_head_reads_the_selected_places_and_the_word_table_itself():
     head, states = task.head, encoder(b.inputs).states
     for row, state in enumerate((states[1, 2], states[0, 0])):
         inner = head.norm(torch.nn.functional.gelu(head.transform(state)))
-        torch.testing.assert_close(logits[row], encoder.words.weight @ inner + head.bias)
+        torch.testing.assert_close(logits[row], encoder.token_embedding.weight @ inner + head.bias)
     assert targets.tolist() == [3, 4]
 
 
 def test_the_word_table_is_tied_by_use_and_not_owned_twice():
     encoder, task = built()
-    table = encoder.words.weight
+    table = encoder.token_embedding.weight
     assert not any(parameter is table for parameter in task.parameters())
     task.predict(encoder, batch([7], [3]))["mlm"].logits.sum().backward()
     unseen = [i for i in range(12) if i not in batch([7], [3]).inputs.tokens]
@@ -62,5 +62,5 @@ def test_a_place_that_only_fills_up_changes_no_gradient():
     for b in (batch([7, 2], [3, 4]), batch([7, 2, 0, 0], [3, 4, IGNORED, IGNORED])):
         encoder.zero_grad()
         cross_entropy(task.predict(encoder, b))["mlm"].backward()
-        gradients.append(encoder.words.weight.grad.clone())
+        gradients.append(encoder.token_embedding.weight.grad.clone())
     torch.testing.assert_close(*gradients)

@@ -18,9 +18,9 @@ SIZES = Sizes(tokens=12)
 def built(name="taco_tiny", objectives="mlm,mpm", **changes):
     torch.manual_seed(0)
     entry, task = ARCHITECTURES[name], TASKS["mpm"]
-    encoder = entry.build(dataclasses.replace(entry.config, **changes), SIZES).eval()
+    encoder = entry.factory(dataclasses.replace(entry.config, **changes), SIZES).eval()
     config = dataclasses.replace(task.config, objectives=objectives)
-    return encoder, task.build(config, encoder, SIZES, None)
+    return encoder, task.factory(config, encoder, SIZES, None)
 
 
 def batch() -> MaskedPositionsBatch:
@@ -37,22 +37,22 @@ def test_words_are_predicted_from_one_half_and_positions_from_the_other():
     found, states = task.predict(encoder, batch()), encoder(batch().inputs).states
     words, order = task.head, task.position_head
     inner = words.norm(torch.nn.functional.gelu(words.transform(states[0, 3, :108])))
-    expected = encoder.words.weight @ inner + words.bias
+    expected = encoder.token_embedding.weight @ inner + words.bias
     torch.testing.assert_close(found["mlm"].logits[0], expected)
     inner = order.norm(torch.nn.functional.gelu(order.transform(states[1, 2, 108:])))
-    expected = encoder.positions.weight[:512] @ inner + order.bias
+    expected = encoder.position_embedding.weight[:512] @ inner + order.bias
     torch.testing.assert_close(found["mpm"].logits[1], expected)
     assert found["mpm"].logits.shape == (2, 512)
 
 
 def test_both_heads_see_both_streams_if_asked():
-    encoder, task = built(head_input="concat")
+    encoder, task = built(head_features="concat")
     assert task.head.transform.in_features == task.position_head.transform.in_features == 128
     assert set(task.predict(encoder, batch())) == {"mlm", "mpm"}
 
 
 def test_bert_with_a_row_for_hidden_positions_learns_it_too():
-    encoder, task = built("bert_tiny", hidden_position=True)
+    encoder, task = built("bert_tiny", hidden_position_embedding=True)
     assert task.predict(encoder, batch())["mpm"].logits.shape == (2, 128)
 
 
@@ -87,7 +87,7 @@ def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
         built(name)
 
 
-def test_a_convolution_sees_neighbours_whatever_their_ids_and_is_refused():
+def test_a_convolution_sees_neighbors_whatever_their_ids_and_is_refused():
     with pytest.raises(ToolkitError, match="knows positions by their ids alone"):
         built("composite_bert_tiny", depthwise=True)
 
@@ -100,8 +100,8 @@ def test_positions_drawn_from_the_table_must_be_in_it():
 
 
 def test_a_row_for_hidden_positions_needs_a_table():
-    with pytest.raises(ToolkitError, match=r"arch\.hidden_position must go with a table"):
-        build_model("composite_bert_tiny", vocabulary_size=12, hidden_position=True)
+    with pytest.raises(ToolkitError, match=r"arch\.hidden_position_embedding must go with a table"):
+        build_model("composite_bert_tiny", vocabulary_size=12, hidden_position_embedding=True)
 
 
 def test_a_model_without_a_head_for_words_fills_no_masks():

@@ -4,7 +4,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
-from toolkit.data.loading.loader import Loader
+from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.pretraining.position_examples import MaskedPositionConfig, MaskedPositionExamples
 
@@ -34,7 +34,7 @@ def test_hidden_tokens_stand_at_true_positions_and_true_tokens_at_hidden_ones(fo
     words = batch.weights["mlm"]
     assert words == len(batch.token_targets) and batch.weights["mpm"] == len(batch.position_targets)
     assert (in_order == torch.arange(in_order.shape[1])).all()
-    first, second = batch.places.split([len(batch.token_targets), len(batch.position_targets)])
+    first, second = batch.selected.split([len(batch.token_targets), len(batch.position_targets)])
     restored = shown.flatten().clone()
     restored[first] = batch.token_targets
     assert torch.equal(restored, true.flatten())
@@ -107,7 +107,7 @@ def test_evaluation_hides_the_same_every_time_and_training_anew(folder):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_workers_hide_the_same_positions(folder, workers):
-    loader = Loader(
+    loader = BatchLoader(
         examples(folder), max_tokens=None, batch_size=8, seed=1, workers=workers, shuffle=True
     )
     try:
@@ -116,7 +116,7 @@ def test_workers_hide_the_same_positions(folder, workers):
         loader.close()
     alone = [
         batch.inputs.positions.sum().item()
-        for [batch] in Loader(
+        for [batch] in BatchLoader(
             examples(folder), max_tokens=None, batch_size=8, seed=1, shuffle=True
         ).updates(1)
     ]

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.run import Chosen
+from toolkit.config.run import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
-from toolkit.metrics.auc import area
+from toolkit.metrics.auc import roc_auc
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.pretraining.rtd_examples import ReplacedTokensBatch
@@ -25,8 +25,8 @@ SMALL = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
 
 def made(name="bert_tiny", *, options=None, symbols=12, **changes):
     arch, task = ARCHITECTURES[name].config, TASKS["rtd"].config
-    arch = Chosen(name, dataclasses.replace(arch, **changes))
-    task = Chosen("rtd", dataclasses.replace(task, **(options or {})))
+    arch = ComponentConfig(name, dataclasses.replace(arch, **changes))
+    task = ComponentConfig("rtd", dataclasses.replace(task, **(options or {})))
     return build_learner(arch, task, Sizes(tokens=symbols))
 
 
@@ -98,7 +98,7 @@ def test_finding_weighs_fifty_times_filling_in_and_each_has_its_mean():
 def test_tables_and_norms_are_one_set_and_registered_once(name):
     model = learner(name)
     lender, borrower = model.encoder, model.task.generator.encoder
-    assert borrower.words is lender.words
+    assert borrower.token_embedding is lender.token_embedding
     names = [n for n in model.state_dict() if "generator.encoder.embeddings" in n]
     maps = ["fit_words", "fit_positions"] if name == "taco_tiny" else ["widen"]
     assert names == [
@@ -116,7 +116,9 @@ def test_both_nets_move_the_tables_and_finding_moves_nothing_of_the_generators(n
     found = torch.autograd.grad(totals["rtd"], generator, retain_graph=True, allow_unused=True)
     assert not any(gradient is not None for gradient in found)
     for total in totals.values():
-        (gradient,) = torch.autograd.grad(total, [model.encoder.words.weight], retain_graph=True)
+        (gradient,) = torch.autograd.grad(
+            total, [model.encoder.token_embedding.weight], retain_graph=True
+        )
         assert gradient.abs().sum() > 0
 
 
@@ -189,7 +191,7 @@ def test_figures_are_those_by_hand():
         "generator_accuracy": 0.5, "discriminator_accuracy": 0.5, "precision": 0.5,
         "recall": 0.5, "replaced": 0.5,
     }  # fmt: skip
-    assert area(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
+    assert roc_auc(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
 
 
 def test_figures_equal_scikit_learns():
@@ -207,7 +209,7 @@ def test_figures_equal_scikit_learns():
     }.items():
         ratio = figures[name]
         assert float(ratio.total / ratio.weight) == pytest.approx(score(answers, said))
-    got = area(auc.positives.numpy(), auc.negatives.numpy())
+    got = roc_auc(auc.positives.numpy(), auc.negatives.numpy())
     assert got == pytest.approx(metrics.roc_auc_score(answers, logits), abs=1e-3)
 
 
@@ -220,12 +222,12 @@ class Deaf(nn.Module):
 def test_an_encoder_that_shares_nothing_is_refused():
     entry = TASKS["rtd"]
     with pytest.raises(ToolkitError, match=r"but Deaf has no method borrow_embeddings"):
-        entry.build(entry.config, Deaf(), Sizes(tokens=12), None)
+        entry.factory(entry.config, Deaf(), Sizes(tokens=12), None)
 
 
 def test_the_generator_alone_predicts_the_hidden_tokens():
     model, b = learner(), batch()
-    states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.places]
-    head, table = model.task.generator.head, model.encoder.words.weight
+    states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.selected]
+    head, table = model.task.generator.head, model.encoder.token_embedding.weight
     expected = F.linear(head.norm(F.gelu(head.transform(states))), table, head.bias)
     torch.testing.assert_close(model(b)["mlm"].logits, expected)

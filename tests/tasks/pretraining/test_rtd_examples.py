@@ -15,8 +15,8 @@ from toolkit.tasks.pretraining.rtd_examples import (
     ReplacedTokenConfig,
     ReplacedTokenExamples,
     ReplacedTokensBatch,
-    refuse_without_mask,
-    sampled,
+    check_mask_token,
+    sample_tokens,
 )
 
 
@@ -55,7 +55,7 @@ def test_an_idle_rank_is_asked_nothing():
 def test_tokens_come_as_often_as_the_generator_thinks_them_likely():
     torch.manual_seed(0)
     logits, n = torch.tensor([1.0, -30.0, 0.2, 2.0, -1.0]), 40_000
-    found = Counter(sampled(logits.expand(n, -1), torch.rand(n)).tolist())
+    found = Counter(sample_tokens(logits.expand(n, -1), torch.rand(n)).tolist())
     expected = n * logits.softmax(-1)
     squares = sum((found[v] - float(e)) ** 2 / float(e) for v, e in enumerate(expected) if v != 1)
     assert found[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
@@ -64,23 +64,23 @@ def test_tokens_come_as_often_as_the_generator_thinks_them_likely():
 def test_the_number_drawn_falls_into_the_tokens_share():
     logits = torch.tensor([0.2, 0.5, 0.3]).log().expand(6, -1)
     draws = torch.tensor([0.0, 0.19, 0.21, 0.69, 0.71, 1.0])
-    assert sampled(logits, draws).tolist() == [0, 0, 1, 1, 2, 2]
+    assert sample_tokens(logits, draws).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_token_without_any_share_is_never_drawn():
     logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, -1)
-    assert sampled(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
+    assert sample_tokens(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
 def test_numbers_that_are_not_finite_give_a_token_that_there_is(wrong):
     logits = torch.tensor([[0.0, wrong, 0.0]]).expand(2, -1)
-    assert sampled(logits, torch.tensor([0.0, 1.0])).max() < 3
+    assert sample_tokens(logits, torch.tensor([0.0, 1.0])).max() < 3
 
 
 def test_no_gradient_passes_what_is_drawn():
     logits = torch.randn(2, 5, requires_grad=True)
-    assert not sampled(logits, torch.rand(2)).requires_grad
+    assert not sample_tokens(logits, torch.rand(2)).requires_grad
 
 
 @pytest.fixture
@@ -99,14 +99,14 @@ def test_all_real_tokens_count_for_finding_and_selected_places_for_filling(examp
     b = found.collate(np.arange(6), 1)
     assert b.weights == {"mlm": len(b.targets), "rtd": found.lengths[:6].sum()}
     assert b.tokens == found.lengths[:6].sum() and b.sentences == 6
-    hidden = b.inputs.tokens.flatten()[b.places] == found._masking.vocabulary.mask
+    hidden = b.inputs.tokens.flatten()[b.selected] == found._masking.vocabulary.mask
     assert hidden.any() and 0.5 < b.targets.numel() / hidden.sum() < 2
 
 
 def test_what_chance_has_for_a_sentence_depends_on_nothing_around_it(examples):
     found = examples()
     whole, half = found.collate(np.arange(8), 2), found.collate(np.arange(4, 8), 2)
-    rows = whole.places // whole.inputs.tokens.shape[1]
+    rows = whole.selected // whole.inputs.tokens.shape[1]
     assert torch.equal(whole.draws[rows >= 4], half.draws)
     assert not torch.equal(half.draws, found.collate(np.arange(4, 8), 3).draws)
 
@@ -119,7 +119,7 @@ def test_evaluation_draws_the_same_in_every_epoch(examples):
 def test_a_place_that_is_drawn_twice_gets_one_token(examples):
     b = examples(mask_rate=0.9).collate(np.arange(20), 1)
     draws = {}
-    for place, draw in zip(b.places.tolist(), b.draws.tolist(), strict=True):
+    for place, draw in zip(b.selected.tolist(), b.draws.tolist(), strict=True):
         draws.setdefault(place, set()).add(draw)
     assert len(draws) < len(b.places) and all(len(found) == 1 for found in draws.values())
 
@@ -133,7 +133,7 @@ def test_a_rank_without_sentences_has_a_batch_of_weight_zero(examples):
 def test_a_vocabulary_without_a_mask_is_refused():
     words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
     with pytest.raises(ToolkitError, match=r"symbol of its own for \[MASK\], but in that"):
-        refuse_without_mask(words, "novels")
+        check_mask_token(words, "novels")
 
 
 @pytest.mark.parametrize(

@@ -4,39 +4,38 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.qa.answer_spans import characters_of
+from toolkit.data.formats.qa.answer_spans import character_span
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import WindowExamples
-
-from .conftest import ASKED, NOTHING, TOWN
+from toolkit.tasks.squad.examples import SquadExamples
 
 
 def examples(folder, split="train", training=False, **options):
     c = SquadConfig(**{"tokens_per_sample": 16, "stride": 4, **options})
-    return WindowExamples(c, SquadSplit(folder, split), training=training)
+    return SquadExamples(c, SquadSplit(folder, split), training=training)
 
 
 def read_back(found, batch, row):
     """The text at a window's targets."""
-    window = int(batch.windows[row])
+    window = int(batch.window_ids[row])
     skipped = int(found.windows.begins[window] - batch.firsts[row])
     first, last = (int(it[row]) + skipped for it in (batch.begins, batch.ends))
     read = found.split.read(int(found.windows.questions[window]))
-    return read.text[slice(*characters_of(read.begins, read.ends, first, last))]
+    return read.text[slice(*character_span(read.begins, read.ends, first, last))]
 
 
 def test_a_window_is_read_behind_its_question(questions):
     folder = questions()
     found = examples(folder)
     batch = found.collate(np.arange(len(found.lengths)), None)
-    words, codec = folder.vocabulary, folder.codec
-    question, passage = codec.encode("Who built the mill?"), codec.encode(TOWN)
+    words, tokenizer = folder.vocabulary, folder.tokenizer
+    question, passage = tokenizer.encode("Who built the mill?"), tokenizer.encode(TOWN)
     room = 16 - 3 - len(question)
     first = [words.cls, *question, words.sep, *passage[:room], words.sep]
     second = [words.cls, *question, words.sep, *passage[4 : 4 + room], words.sep]
@@ -50,8 +49,8 @@ def test_an_answer_is_where_a_window_has_all_of_it(questions):
     found = examples(questions())
     batch = found.collate(np.arange(len(found.lengths)), None)
     answers = {0: "Anna Bell.", 1: "1905", 2: "Jose,"}
-    for row, question in enumerate(found.windows.questions.tolist()):
-        inside = batch.begins[row] > 0
+    for row, question in enumerate(found.windows.question_ids.tolist()):
+        inside = batch.starts[row] > 0
         assert not inside or read_back(found, batch, row) == answers[question]
     told = batch.begins > 0
     assert [told[found.windows.questions == q].any() for q in range(3)] == [True] * 3
@@ -63,9 +62,9 @@ def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
     bare = [{"id": "x", "question": "Who?", "answers": []}]
     folder = questions(asked=[*ASKED, *NOTHING], bare=bare)
     found = examples(folder, tokens_per_sample=60)
-    assert found.collate(np.array([3]), None).begins.tolist() == [0]
+    assert found.collate(np.array([3]), None).starts.tolist() == [0]
     unknown = examples(folder, "test").collate(np.arange(2), None)
-    assert unknown.begins.tolist() == [IGNORED] * 2 and unknown.weights["end"] == 0
+    assert unknown.starts.tolist() == [IGNORED] * 2 and unknown.weights["end"] == 0
     with pytest.raises(ToolkitError, match=r"questions to train on must have answers, but split"):
         examples(folder, "test", training=True)
 
@@ -73,22 +72,22 @@ def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
 def test_a_long_question_is_shortened_and_that_is_told(questions):
     found = examples(questions(), question_tokens=2)
     assert "windows of 3 questions, 2 of them shortened" in found.remark or found.remark
-    assert found.collate(np.array([0]), None).firsts.tolist() == [4]
+    assert found.collate(np.array([0]), None).passage_starts.tolist() == [4]
 
 
 def test_an_idle_rank_weighs_nothing(questions):
     idle = examples(questions()).collate(np.zeros(0, np.int64), None)
     assert idle.weights == {"begin": 0.0, "end": 0.0} and not idle.tokens
-    assert idle.begins.tolist() == [IGNORED] and idle.windows.tolist() == [-1]
+    assert idle.starts.tolist() == [IGNORED] and idle.window_ids.tolist() == [-1]
 
 
 def test_a_blank_context_has_one_window_without_a_token(questions):
     blank = [{"id": "x", "question": "Who?", "answers": [{"text": "Bo", "answer_start": 0}]}]
     folder = questions(trainpref="", asked=blank, context=" ", tokenizer=None, srcdict=None,
-                       codec_from=str(questions().path))  # fmt: skip
+                       tokenizer_from=str(questions().path))  # fmt: skip
     batch = examples(folder, "valid").collate(np.arange(1), None)
     assert batch.inputs.tokens.shape[1] == len(["Who?"]) + 3
-    assert batch.allowed.sum() == 1 and batch.begins.tolist() == [IGNORED]
+    assert batch.allowed.sum() == 1 and batch.starts.tolist() == [IGNORED]
 
 
 def test_copies_of_an_example_are_that_example_and_options_change_it(questions):

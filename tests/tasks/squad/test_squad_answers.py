@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.criteria import Classes
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.distributed import World
 from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import WindowExamples
-from toolkit.tasks.squad.predictions import SquadAnswers
-
-from .conftest import ASKED, NOTHING, TOWN
+from toolkit.tasks.squad.examples import SquadExamples
+from toolkit.tasks.squad.predictions import SquadCollector
 
 C = SquadConfig(tokens_per_sample=14, stride=3, nbest=4)
 
@@ -24,23 +23,23 @@ def answered(questions):
     """Answers by scores that a function of (question, token of the passage) gives."""
 
     def call(begin, end, none=lambda question: 0.0, split="valid", order=1, **options):
-        examples = WindowExamples(C, SquadSplit(questions(**options), split), training=False)
-        answers = SquadAnswers(examples, torch.zeros(()))
+        examples = SquadExamples(C, SquadSplit(questions(**options), split), training=False)
+        answers = SquadCollector(examples, torch.zeros(()))
         windows = examples.windows
         for ids in np.array_split(np.arange(len(examples.lengths))[::order], 3):
             batch = examples.collate(ids, None)
             shape = batch.allowed.shape
             scores = torch.full((2, *shape), -1e4)
             for row, number in enumerate(ids.tolist()):
-                question, first = int(windows.questions[number]), int(windows.begins[number])
+                question, first = int(windows.question_ids[number]), int(windows.starts[number])
                 scores[:, row, 0] = none(question) / 2
                 for token in range(int(windows.lengths[number])):
-                    place = int(batch.firsts[row]) + token
+                    place = int(batch.passage_starts[row]) + token
                     scores[0, row, place] = begin(question, first + token)
                     scores[1, row, place] = end(question, first + token)
-            found = zip(("begin", "end"), scores, (batch.begins, batch.ends), strict=True)
-            answers.hear(batch, {name: Classes(s, t) for name, s, t in found})
-        answers.gather(World())
+            found = zip(("begin", "end"), scores, (batch.starts, batch.ends), strict=True)
+            answers.update(batch, {name: Classes(s, t) for name, s, t in found})
+        answers.sync(World())
         return answers
 
     return call
@@ -57,20 +56,20 @@ def at(which):
 def test_the_right_places_are_the_right_answers(answered):
     for order in (1, -1):
         answers = answered(at(0), at(1), order=order)
-        texts = [it.text(None) for it in answers.given]
+        texts = [it.text(None) for it in answers.predicted]
         assert texts == ["Anna Bell.", "1905", "Jose,"]
         assert answers.figures() == {"exact_match": 1.0, "f1": 1.0}
 
 
 def test_answers_in_part_have_a_part_of_f1(answered):
     first = answered(at(0), at(0)).figures()
-    assert first["exact_match"] == 1.0  # Anna is among the answers
+    assert first["exact_match"] == 1.0  # Anna is kind the answers
     late = answered(at(1), at(1)).figures()
     assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
 
 
 def test_several_answers_are_kept_the_best_first(answered):
-    given = answered(at(0), at(1)).given[0]
+    given = answered(at(0), at(1)).predicted[0]
     assert len(given.texts) == len(set(given.texts)) == 4 and given.texts[0] == "Anna Bell."
     assert given.scores == sorted(given.scores, reverse=True)
 
@@ -82,19 +81,19 @@ def test_an_answer_found_in_two_places_is_as_good_as_in_the_better_one(answered)
         return {2: 4.0, 20: 5.0}.get(token, -9.0)
 
     answers = answered(mills, mills, context=context)
-    text = answers.split.read(0)
+    text = answers.split.read_passage(0)
     words = [text.text[b:e] for b, e in zip(text.begins, text.ends, strict=True)]
     assert [place for place, word in enumerate(words) if word == "mill"] == [2, 20]
-    given = answers.given[0]
+    given = answers.predicted[0]
     assert (given.texts[0], given.scores[0]) == ("mill", 10.0) and given.scores[1] < 8.0
 
 
 def test_the_window_that_doubts_least_tells_how_doubtful_an_answer_is(answered):
     answers = answered(at(0), at(1))
-    first, end = answers.examples.windows.firsts[:2]
-    answers.none[first:end] = np.arange(end - first) + 3.0
+    first, end = answers.examples.windows.first_windows[:2]
+    answers.null_scores[first:end] = np.arange(end - first) + 3.0
     assert end - first > 1
-    assert answers.given[0].doubt == pytest.approx(3.0 - answers.given[0].scores[0])
+    assert answers.predicted[0].null_odds == pytest.approx(3.0 - answers.predicted[0].scores[0])
 
 
 def doubtful(question):
@@ -106,7 +105,7 @@ def test_the_threshold_that_is_best_is_found_and_kept(answered):
     answers = answered(at(0), at(1), doubtful, **options)
     found = answers.figures()
     assert found["exact_match"] == found["best_exact_match"] == found["best_f1"] == 1.0
-    doubts = [it.doubt for it in answers.given]
+    doubts = [it.null_odds for it in answers.given]
     assert max(doubts[:3]) == found["null_threshold"] < doubts[3]
     assert found["unanswerable_f1"] == found["answerable_f1"] == 1.0
     assert [it.text(answers.threshold) for it in answers.given][3] == ""
@@ -120,7 +119,7 @@ def test_exact_match_and_f1_have_a_best_of_their_own(answered):
 
 def test_a_short_passage_has_no_more_answers_than_spans(answered):
     options = {"asked": [{**it, "answers": []} for it in NOTHING], "version": "v2.0"}
-    given = answered(lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options).given[0]
+    given = answered(lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options).predicted[0]
     assert set(given.texts) == {"Jose cooks", "cooks", "Jose"} and given.scores == [2.0, 2.0, 1.0]
 
 
@@ -143,7 +142,7 @@ def test_files_are_those_of_the_benchmark(answered, tmp_path):
     read = {p.name: json.loads(p.read_text()) for p in (tmp_path / "all").iterdir()}
     assert read["predictions.json"] == wanted and len(read["nbest_predictions.json"]["q1"]) == 4
     assert sum(it["probability"] for it in read["nbest_predictions.json"]["q1"]) == pytest.approx(1)
-    assert read["null_odds.json"]["q4"] == pytest.approx(answers.given[3].doubt)
+    assert read["null_odds.json"]["q4"] == pytest.approx(answers.given[3].null_odds)
 
 
 def test_questions_without_known_answers_have_no_figures(answered):
@@ -159,21 +158,21 @@ class Together(World):
 
     said: ClassVar[list[str]] = []
 
-    def gather(self, text):
+    def all_gather(self, text):
         self.said.append(text)
         return self.said
 
 
 def test_ranks_have_the_answers_of_all(answered):
     whole = answered(at(0), at(1))
-    halves = [SquadAnswers(whole.examples, torch.zeros(())) for _ in range(2)]
-    count = len(whole.heard)
+    halves = [SquadCollector(whole.examples, torch.zeros(())) for _ in range(2)]
+    count = len(whole.seen)
     for half, own in zip(halves, (slice(0, count, 2), slice(1, count, 2)), strict=True):
         for name in ("scores", "tokens", "none", "heard"):
             getattr(half, name)[own] = getattr(whole, name)[own]
     first, second = halves
     with pytest.raises(AssertionError, match="every window is in one batch"):
-        first.gather(Together(size=2))
-    second.gather(Together(size=2))
-    assert [it.texts for it in second.given] == [it.texts for it in whole.given]
-    assert second.figures() == whole.figures()
+        first.sync(Together(size=2))
+    second.sync(Together(size=2))
+    assert [it.texts for it in second.predicted] == [it.texts for it in whole.given]
+    assert second.compute() == whole.figures()

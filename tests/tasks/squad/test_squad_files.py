@@ -6,10 +6,13 @@ import math
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.tasks.squad.predictions import Given, nbest, write_answers
+from toolkit.tasks.squad.predictions import QuestionPrediction, format_nbest, write_answers
 
-SURE, DOUBTFUL = Given(["Bell", "Anna"], [2.0, 1.0], -3.0), Given(["1905"], [0.5], 2.5)
-NOTHING = Given([], [], math.inf)
+SURE, DOUBTFUL = (
+    QuestionPrediction(["Bell", "Anna"], [2.0, 1.0], -3.0),
+    QuestionPrediction(["1905"], [0.5], 2.5),
+)
+NOTHING = QuestionPrediction([], [], math.inf)
 
 
 def test_no_answer_is_given_above_the_threshold_or_without_a_token():
@@ -19,10 +22,10 @@ def test_no_answer_is_given_above_the_threshold_or_without_a_token():
 
 
 def test_shares_of_probability_are_a_softmax_over_the_scores():
-    first, second = nbest(SURE)
+    first, second = format_nbest(SURE)
     assert first["probability"] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-12)
     assert second == {"text": "Anna", "probability": 1 - first["probability"], "score": 1.0}
-    assert nbest(NOTHING) == []
+    assert format_nbest(NOTHING) == []
 
 
 def test_without_a_threshold_there_are_no_doubts(tmp_path):

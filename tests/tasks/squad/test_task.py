@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tasks.conftest import ASKED, NOTHING
 from toolkit import build_model, load_checkpoint
-from toolkit.commands.validate import evaluate
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.tasks.squad.config import SquadConfig
-from toolkit.tasks.squad.examples import WindowExamples
+from toolkit.tasks.squad.examples import SquadExamples
 from toolkit.training.run import run
-
-from .conftest import ASKED, NOTHING
 
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
 
@@ -27,7 +26,7 @@ def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
     folder = questions()
     learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
     c = SquadConfig(tokens_per_sample=16, stride=9)
-    found = WindowExamples(c, SquadSplit(folder, "train"), training=False)
+    found = SquadExamples(c, SquadSplit(folder, "train"), training=False)
     ids = np.arange(len(found.lengths))
     together = learner(found.collate(ids, None))
     for row in ids.tolist():
@@ -42,7 +41,7 @@ def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
 def test_scores_are_fp32_where_states_are_not(questions):
     folder = questions()
     learner = build_model("bert_tiny", task="squad", vocabulary_size=len(folder.vocabulary))
-    found = WindowExamples(
+    found = SquadExamples(
         SquadConfig(tokens_per_sample=30), SquadSplit(folder, "train"), training=False
     )
     with torch.autocast("cpu", torch.bfloat16):
@@ -53,7 +52,7 @@ def test_scores_are_fp32_where_states_are_not(questions):
 def options(folder, target, **changes):
     small = {"arch": "bert_tiny", "arch.layers": 1, "arch.dropout": 0.0, "task": "squad"}
     recipe = {"lr": 5e-3, "batch_size": 4, "num_workers": 0, "max_epoch": 12, "best_metric": "f1"}
-    where = {"data.folders": [str(folder.path)], "save_dir": str(target)}
+    where = {"data.dirs": [str(folder.path)], "save_dir": str(target)}
     return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
 
 
@@ -62,12 +61,12 @@ def test_a_run_learns_answers_and_writes_them(questions, tmp_path):
     changes = {"task.tokens_per_sample": 20, "task.stride": 8}
     result = run(options(folder, tmp_path / "run", **changes))
     assert result.best["metric"] == "f1" and result.best["value"] == 1.0
-    given = {"folders": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
     files = {"predictions": str(tmp_path / "x.json"), "precision": "fp32"}
-    evaluate(ValidateConfig(**given, valid_subset="test", **files))
+    evaluate_checkpoints(ValidateConfig(**given, valid_subset="test", **files))
     assert json.loads((tmp_path / "x.json").read_text()) == {"q1": "Anna Bell."}
     threshold = load_checkpoint(tmp_path / "run").task.null_threshold
-    found = evaluate(ValidateConfig(**given, valid_subset="train", precision="fp32"))
+    found = evaluate_checkpoints(ValidateConfig(**given, valid_subset="train", precision="fp32"))
     [figures] = found.values()
     assert figures["train"]["null_threshold"] == float(threshold) != 0
     assert figures["train"]["f1"] == 1.0

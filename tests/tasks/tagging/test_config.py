@@ -5,14 +5,14 @@ from toolkit.models.bert import BertConfig
 from toolkit.models.composite_bert import CompositeBertConfig, composite_bert
 from toolkit.models.conv_san import ConvSanConfig
 from toolkit.models.interface import Sizes
-from toolkit.tasks.tagging.config import PosTaggingConfig, suited
+from toolkit.tasks.tagging.config import PosTaggingConfig, resolve_tagging
 
 
 @pytest.mark.parametrize(
     ("arch", "tokens", "fixed"), [(BertConfig(), 128, 0), (ConvSanConfig(), 60, 60)]
 )
 def test_chunks_are_as_long_as_the_architecture_reads_at_once(arch, tokens, fixed):
-    found = suited(PosTaggingConfig(pooling="mean"), arch)
+    found = resolve_tagging(PosTaggingConfig(pooling="mean"), arch)
     assert (found.tokens_per_sample, found.fixed_length, found.pooling) == (tokens, fixed, "mean")
 
 
@@ -21,13 +21,15 @@ def test_a_config_and_its_encoder_allow_the_same_length(absolute, tokens):
     arch = CompositeBertConfig(layers=1, width=8, heads=2, absolute_positions=absolute)
     encoder = composite_bert(arch, Sizes(tokens=9))
     for told in (arch, encoder):
-        assert suited(PosTaggingConfig(), told).tokens_per_sample == tokens
+        assert resolve_tagging(PosTaggingConfig(), told).tokens_per_sample == tokens
 
 
 def test_shorter_chunks_may_be_asked_for_and_longer_ones_are_refused():
-    assert suited(PosTaggingConfig(tokens_per_sample=9), BertConfig()).tokens_per_sample == 9
+    assert (
+        resolve_tagging(PosTaggingConfig(tokens_per_sample=9), BertConfig()).tokens_per_sample == 9
+    )
     with pytest.raises(ToolkitError, match=r"must be at most .* at once, 128, but is 200"):
-        suited(PosTaggingConfig(tokens_per_sample=200), BertConfig())
+        resolve_tagging(PosTaggingConfig(tokens_per_sample=200), BertConfig())
 
 
 @pytest.mark.parametrize(

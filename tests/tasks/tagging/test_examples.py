@@ -4,15 +4,15 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.split import TaggedSplit
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.tasks.tagging.config import SuitedTagging
-from toolkit.tasks.tagging.examples import TaggedExamples
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.tasks.tagging.config import ResolvedTaggingConfig
+from toolkit.tasks.tagging.examples import TaggingExamples
 
-WORDS = SuitedTagging(tokens_per_sample=4, fixed_length=4)
+WORDS = ResolvedTaggingConfig(tokens_per_sample=4, fixed_length=4)
 
 
 def examples(folder, config=WORDS, split="valid", fixed_shapes=False):
-    return TaggedExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
+    return TaggingExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
 
 
 def collated(found):
@@ -21,39 +21,39 @@ def collated(found):
 
 @pytest.fixture
 def pieces(tagged, tmp_path):
-    """The same words, in pieces of a model learnt from letters."""
+    """The same words, in pieces of a model learned from letters."""
     from toolkit.config.commands.preprocess import PreprocessConfig
-    from toolkit.data.preprocessing.train_tokenizer import train
+    from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 
     config = PreprocessConfig(trainpref="x", vocab_size=30, character_coverage=1.0)
     text = ["the dog barks loudly . I bark at the cat", "dogs bark at cats loudly , I think"] * 20
-    SentencePieces(train(text, config), lowercase=False).save(tmp_path)
-    return tagged(codec_from=str(tmp_path))
+    SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False).save(tmp_path)
+    return tagged(tokenizer_from=str(tmp_path))
 
 
 def test_words_are_filled_up_and_long_sentences_cut(tagged):
     batch = collated(examples(tagged()))  # I bark . | the cat barks loudly + . | dog
     assert batch.inputs.tokens.shape == (4, 4)
     assert batch.inputs.padding.sum(1).tolist() == [1, 0, 3, 3]
-    assert batch.words.tolist() == list(range(9)) and batch.tokens == 9
+    assert batch.word_ids.tolist() == list(range(9)) and batch.tokens == 9
     assert batch.ambiguous.nonzero().flatten().tolist() == [1]  # bark
     assert batch.oov.tolist() == [False] * 4 + [True, False, True, False, False]  # cat, loudly
 
 
-def test_each_distinct_word_is_spelt_once_and_padding_first(tagged):
+def test_each_distinct_word_is_spelled_once_and_padding_first(tagged):
     found = examples(tagged())
-    batch, codec = collated(found), found.split.codec
-    spelt = batch.inputs.spellings[batch.inputs.spelled]
+    batch, tokenizer = collated(found), found.split.tokenizer
+    spelled = batch.inputs.char_ids[batch.inputs.word_index]
     words = ["I", "bark", ".", "<PAD>"], ["the", "cat", "barks", "loudly"], [".", *["<PAD>"] * 3]
     for row, some in enumerate(words):
-        assert torch.equal(spelt[row], torch.from_numpy(codec.spell(some)))
-    assert len(batch.inputs.spellings) == 1 + 8  # . comes twice
+        assert torch.equal(spelled[row], torch.from_numpy(tokenizer.char_ids(some)))
+    assert len(batch.inputs.char_ids) == 1 + 8  # . comes twice
 
 
 def test_a_tag_that_training_does_not_have_is_no_target_but_a_word(tagged):
     batch = collated(examples(tagged()))
     assert batch.targets.tolist()[6] == -100  # loudly/ADV
-    assert batch.weights == {"tag": 8.0} and batch.words[6] == 6
+    assert batch.weights == {"tag": 8.0} and batch.word_ids[6] == 6
 
 
 def test_all_examples_of_a_fixed_length_are_equally_long(tagged):
@@ -61,49 +61,49 @@ def test_all_examples_of_a_fixed_length_are_equally_long(tagged):
 
 
 def test_pieces_stand_between_marks_and_each_word_is_found_at_its_first(pieces):
-    found = examples(pieces, SuitedTagging(tokens_per_sample=64))
-    batch, codec = collated(found), found.split.codec
+    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64))
+    batch, tokenizer = collated(found), found.split.tokenizer
     tokens = batch.inputs.tokens
     for row, text in enumerate(["I bark .", "the cat barks loudly .", "dog"]):
-        ids = [i for word in text.split() for i in codec.encode(word)]
-        words = codec.vocabulary
+        ids = [i for word in text.split() for i in tokenizer.encode(word)]
+        words = tokenizer.vocabulary
         assert tokens[row, : len(ids) + 2].tolist() == [words.cls, *ids, words.sep]
-    first = tokens.flatten()[batch.places].tolist()
-    assert first == [codec.encode(found.split.words[t])[0] for t in found.split.types]
-    assert batch.inputs.spellings is None and batch.owners is None
+    first = tokens.flatten()[batch.selected].tolist()
+    assert first == [tokenizer.encode(found.split.words[t])[0] for t in found.split.types]
+    assert batch.inputs.char_ids is None and batch.word_index is None
 
 
 def test_with_the_mean_every_piece_belongs_to_its_word(pieces):
-    found = examples(pieces, SuitedTagging(tokens_per_sample=64, pooling="mean"))
-    batch, codec = collated(found), found.split.codec
-    counts = [len(codec.encode(found.split.words[t])) for t in found.split.types]
-    assert torch.bincount(batch.owners).tolist() == counts
+    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64, pooling="mean"))
+    batch, tokenizer = collated(found), found.split.tokenizer
+    counts = [len(tokenizer.encode(found.split.words[t])) for t in found.split.types]
+    assert torch.bincount(batch.word_index).tolist() == counts
     assert max(counts) > 1
 
 
 def test_long_sentences_of_pieces_are_cut_between_words_and_long_words_lose_their_tail(pieces):
-    found = examples(pieces, SuitedTagging(tokens_per_sample=5))
+    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=5))
     batch = collated(found)
     assert found.lengths.max() <= 5
-    assert sorted(batch.words.tolist()) == list(range(9))
+    assert sorted(batch.word_ids.tolist()) == list(range(9))
 
 
 def test_stable_shapes_fill_up_with_rows_that_count_for_nothing(pieces):
     for pooling in ("first", "mean"):
-        config = SuitedTagging(tokens_per_sample=64, pooling=pooling)
+        config = ResolvedTaggingConfig(tokens_per_sample=64, pooling=pooling)
         batch = collated(examples(pieces, config, fixed_shapes=True))
-        assert len(batch.targets) == len(batch.words) == 64 and len(batch.places) % 64 == 0
-        assert (batch.words[9:] == -1).all() and (batch.targets[9:] == -100).all()
+        assert len(batch.targets) == len(batch.word_ids) == 64 and len(batch.selected) % 64 == 0
+        assert (batch.word_ids[9:] == -1).all() and (batch.targets[9:] == -100).all()
         assert batch.scored.sum() == 9
-        if batch.owners is not None:
-            bare = collated(examples(pieces, config)).owners
-            assert batch.owners.bincount()[:9].equal(bare.bincount())
+        if batch.word_index is not None:
+            bare = collated(examples(pieces, config)).word_index
+            assert batch.word_index.bincount()[:9].equal(bare.bincount())
 
 
 def test_an_idle_rank_gets_a_batch_of_weight_zero(tagged):
     batch = examples(tagged()).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"tag": 0.0} and batch.sentences == batch.tokens == 0
-    assert (batch.targets == -100).all() and (batch.words == -1).all()
+    assert (batch.targets == -100).all() and (batch.word_ids == -1).all()
 
 
 def test_whole_words_cannot_be_read_from_pieces(pieces):

@@ -5,32 +5,34 @@ import torch
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.distributed import World
-from toolkit.tasks.tagging.config import SuitedTagging
-from toolkit.tasks.tagging.examples import TaggedExamples
-from toolkit.tasks.tagging.predictions import TaggingAnswers
+from toolkit.tasks.tagging.config import ResolvedTaggingConfig
+from toolkit.tasks.tagging.examples import TaggingExamples
+from toolkit.tasks.tagging.predictions import TaggingCollector
 
 
 @pytest.fixture
 def answers(tagged):
     """Those of a model that calls everything a noun but in the batch of the first sentence."""
-    found = TaggedExamples(
-        SuitedTagging(tokens_per_sample=60), TaggedSplit(tagged(), "valid"), fixed_shapes=True
+    found = TaggingExamples(
+        ResolvedTaggingConfig(tokens_per_sample=60),
+        TaggedSplit(tagged(), "valid"),
+        fixed_shapes=True,
     )
-    heard = TaggingAnswers(found.split)
+    heard = TaggingCollector(found.split)
     tags = heard.tags
     for place in range(3):
         batch = found.collate(np.array([place]), None)
-        logits = torch.zeros(len(batch.words), len(tags))
+        logits = torch.zeros(len(batch.word_ids), len(tags))
         logits[:, tags.index("NOUN")] = 1
         if place == 0:
             logits[torch.arange(3), batch.targets[:3]] = 2
-        heard.hear(batch, {"tag": Classes(logits, batch.targets)})
-    heard.gather(World())
+        heard.update(batch, {"tag": Classes(logits, batch.targets)})
+    heard.sync(World())
     return heard
 
 
 def test_every_word_has_the_tag_it_was_given(answers):
-    assert [answers.tags[t] for t in answers.given] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
+    assert [answers.tags[t] for t in answers.predicted] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
 
 
 def test_figures_and_tables_are_of_each_tag(answers):

@@ -11,9 +11,9 @@ from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.models.interface import Encoded, Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.tagging.config import PosTaggingConfig, SuitedTagging
-from toolkit.tasks.tagging.examples import TaggedExamples
-from toolkit.tasks.tagging.task import PosTagging, means
+from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig
+from toolkit.tasks.tagging.examples import TaggingExamples
+from toolkit.tasks.tagging.task import PosTagging, mean_per_word
 from toolkit.training.run import run
 
 SIZES = Sizes(tokens=50, characters=30, tags=5)
@@ -35,8 +35,8 @@ class Embedded(torch.nn.Module):
 
 @pytest.fixture
 def batch(tagged):
-    config = SuitedTagging(tokens_per_sample=9, fixed_length=9)
-    return TaggedExamples(config, TaggedSplit(tagged(), "valid"), fixed_shapes=False).collate(
+    config = ResolvedTaggingConfig(tokens_per_sample=9, fixed_length=9)
+    return TaggingExamples(config, TaggedSplit(tagged(), "valid"), fixed_shapes=False).collate(
         np.arange(3), None
     )
 
@@ -46,21 +46,21 @@ def test_every_word_is_predicted_from_its_own_state(batch):
     task = PosTagging(PosTaggingConfig(), encoder, SIZES, None)
     logits, targets = task.predict(encoder, batch)["tag"]
     ids = batch.inputs.tokens[~batch.inputs.padding]
-    torch.testing.assert_close(logits, task.head(encoder.words(ids)))
+    torch.testing.assert_close(logits, task.head(encoder.token_embedding(ids)))
     assert torch.equal(targets, batch.targets)
 
 
 def test_the_mean_of_a_words_pieces_is_taken_over_them_alone():
     states = torch.randn(5, 3)
-    got = means(states, torch.tensor([0, 1, 1, 1, 3]), 4)
+    got = mean_per_word(states, torch.tensor([0, 1, 1, 1, 3]), 4)
     want = torch.stack([states[0], states[1:4].mean(0), torch.zeros(3), states[4]])
     torch.testing.assert_close(got, want)
 
 
 def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
-    logits = torch.randn(len(batch.words), 5)
-    found = task.count({"tag": Classes(logits, batch.targets)}, batch)
+    logits = torch.randn(len(batch.word_ids), 5)
+    found = task.batch_metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
     groups = {
         "accuracy": [True] * 9,
@@ -75,14 +75,14 @@ def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
 def test_rows_that_fill_up_are_not_counted(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
-    found = task.count({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
+    found = task.batch_metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
     assert found["accuracy"].weight == 0
 
 
 def options(folder, tmp_path, **changes):
     return {
         "arch": "conv_san_ud", **{f"arch.{name}": value for name, value in SMALL.items()},
-        "task": "pos_tagging", "data.folders": [str(folder.path)], "num_workers": 0,
+        "task": "pos_tagging", "data.dirs": [str(folder.path)], "num_workers": 0,
         "precision": "fp32", "device": "cpu", "save_dir": str(tmp_path / "run"), "lr": 0.01,
         "best_metric": "accuracy", "log_interval": 100, "max_update": 30, **changes,
     }  # fmt: skip
@@ -105,8 +105,8 @@ def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
     (tmp_path / "a.vec").write_text("1 8\ndog " + " ".join("12345678") + "\n")
     folder = tagged(word_vectors=str(tmp_path / "a.vec"))
     run(compose(options(folder, tmp_path, **{"arch.word_vectors": "frozen", "max_update": 2})))
-    table = load_checkpoint(tmp_path / "run").encoder.words.weight
-    row = folder.codec.tables.index["dog"] + 2
+    table = load_checkpoint(tmp_path / "run").encoder.token_embedding.weight
+    row = folder.tokenizer.tables.word_index["dog"] + 2
     assert table[row].tolist() == [float(n) for n in range(1, 9)]
     np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
 
@@ -124,11 +124,11 @@ def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
     destdir = str(tmp_path / "text")
     preprocess(PreprocessConfig(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
     given = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
-    learnt = {"task": "mlm", "data.folders": [destdir], "valid_subset": "", "max_update": 1}
-    run(compose({**given, **learnt, "save_dir": str(tmp_path / "pre")}))
+    learned = {"task": "mlm", "data.dirs": [destdir], "valid_subset": "", "max_update": 1}
+    run(compose({**given, **learned, "save_dir": str(tmp_path / "pre")}))
     checkpoint = str(tmp_path / "pre" / "checkpoint_last")
-    folder = tagged(codec_from=checkpoint)
-    options = {"task": "pos_tagging", "task.pooling": pooling, "data.folders": [str(folder.path)]}
+    folder = tagged(tokenizer_from=checkpoint)
+    options = {"task": "pos_tagging", "task.pooling": pooling, "data.dirs": [str(folder.path)]}
     options |= {"finetune_from": checkpoint, "max_update": 2, "lr": 1e-9}
     run(compose({**given, **options, "save_dir": str(tmp_path / "run")}))
     before, after = load_checkpoint(checkpoint), load_checkpoint(tmp_path / "run")
@@ -140,7 +140,7 @@ def test_only_a_tagger_tags():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match="tagging words needs a learner that knows its vocab"):
         learner.tag([["a"]])
-    learner.codec = object()
+    learner.tokenizer = object()
     with pytest.raises(ToolkitError, match=r"such as pos_tagging, but this model's is MaskedLang"):
         learner.tag([["a"]])
 
@@ -152,19 +152,21 @@ def test_patience_ends_training_by_the_accuracy(tagged, tmp_path):
 
 
 @pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny", "composite_bert_tiny", "conv_san_ud"])
-def test_padding_and_neighbours_do_not_change_what_a_sentence_is_tagged(tagged, arch):
+def test_padding_and_neighbors_do_not_change_what_a_sentence_is_tagged(tagged, arch):
     from toolkit.common.registry import ARCHITECTURES, TASKS
-    from toolkit.config.run import Chosen
-    from toolkit.tasks.tagging.config import suited
+    from toolkit.config.run import ComponentConfig
+    from toolkit.tasks.tagging.config import resolve_tagging
 
     torch.manual_seed(0)
-    chosen = Chosen(arch, ARCHITECTURES[arch].config)
+    chosen = ComponentConfig(arch, ARCHITECTURES[arch].config)
     folder = tagged()
     learner = build_learner(
-        chosen, Chosen("pos_tagging", TASKS["pos_tagging"].config), Sizes(**folder.codec.counts)
+        chosen,
+        ComponentConfig("pos_tagging", TASKS["pos_tagging"].config),
+        Sizes(**folder.tokenizer.sizes),
     ).eval()
-    config = suited(PosTaggingConfig(), chosen.config)
-    found = TaggedExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
+    config = resolve_tagging(PosTaggingConfig(), chosen.config)
+    found = TaggingExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
     together = learner(found.collate(np.arange(3), None))["tag"].logits
     alone = [learner(found.collate(np.array([i]), None))["tag"].logits for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

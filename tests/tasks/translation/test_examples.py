@@ -8,15 +8,15 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.translation.examples import ParallelExamples
+from toolkit.tasks.translation.examples import TranslationExamples
 
 
 @pytest.fixture
 def examples(parallel):
     def make(split="train", training=True, fixed_shapes=False, **options):
-        options = {"tokens_per_sample": 0, "too_long": "error", **options}
+        options = {"tokens_per_sample": 0, "overlength": "error", **options}
         found = ParallelSplit(DataFolder.open(parallel), split)
-        return ParallelExamples(found, training=training, fixed_shapes=fixed_shapes, **options)
+        return TranslationExamples(found, training=training, fixed_shapes=fixed_shapes, **options)
 
     return make
 
@@ -27,7 +27,7 @@ def sides(examples):
 
 def test_a_target_begins_behind_the_end_symbol_and_ends_with_it(examples):
     found = examples()
-    batch, end = found.collate(np.array([3]), 1), found.split.codec.vocabulary.sep
+    batch, end = found.collate(np.array([3]), 1), found.split.tokenizer.vocabulary.sep
     text = found.split.target.take(np.array([3]), found.split.target.lengths[3:4]).ids
     assert batch.previous.tolist() == [[end, *text]] and batch.targets.tolist() == [*text, end]
     assert batch.inputs.tokens.tolist() == [[*text[::-1], end]] and batch.inputs.padding is None
@@ -40,9 +40,9 @@ def test_pairs_of_unequal_length_are_padded_and_padding_is_not_asked_for(example
     source, target = sides(found)
     assert batch.inputs.padding.sum(1).tolist() == (source.max() - source).tolist()
     assert batch.weights == {"translation": float((target + 1).sum())}
-    assert batch.tokens == (source + target + 2).sum() and batch.rows.tolist() == ids.tolist()
-    grid = batch.previous.flatten()[batch.places]
-    assert (grid != found.split.codec.vocabulary.pad).all() and len(grid) == len(batch.targets)
+    assert batch.tokens == (source + target + 2).sum() and batch.pair_ids.tolist() == ids.tolist()
+    grid = batch.previous.flatten()[batch.selected]
+    assert (grid != found.split.tokenizer.vocabulary.pad).all() and len(grid) == len(batch.targets)
 
 
 def test_a_pair_counts_with_its_longer_side_so_that_both_keep_within_the_budget(examples):
@@ -54,13 +54,14 @@ def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
     with pytest.raises(ToolkitError, match=r"at most 6 tokens, .*pair \d+ of train in .* has 8\."):
         examples(tokens_per_sample=6)
     source, _ = sides(whole := examples())
-    skipped = examples(tokens_per_sample=6, too_long="skip")
+    skipped = examples(tokens_per_sample=6, overlength="skip")
     assert len(skipped.lengths) == (source < 6).sum() < len(whole.lengths)
     assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens left out"
     assert (
-        skipped.collate(np.array([0]), 1).rows.tolist() == np.flatnonzero(source < 6)[:1].tolist()
+        skipped.collate(np.array([0]), 1).pair_ids.tolist()
+        == np.flatnonzero(source < 6)[:1].tolist()
     )
-    cut = examples(tokens_per_sample=6, too_long="truncate")
+    cut = examples(tokens_per_sample=6, overlength="truncate")
     assert cut.lengths.max() == 6 and "cut" in cut.remark
     assert len(cut.lengths) == len(whole.lengths)
 
@@ -68,23 +69,23 @@ def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
 def test_that_all_pairs_are_left_out_is_told_with_what_would_help(examples):
     complaint = r"at most 2 tokens, .* but none of train in .* has so few\. Raise --tokens-per-s"
     with pytest.raises(ToolkitError, match=complaint):
-        examples(tokens_per_sample=2, too_long="skip")
+        examples(tokens_per_sample=2, overlength="skip")
 
 
 def test_no_pair_is_left_out_of_validation(examples):
-    found = examples(tokens_per_sample=4, too_long="skip", training=False)
+    found = examples(tokens_per_sample=4, overlength="skip", training=False)
     assert len(found.lengths) == len(found.split) and found.lengths.max() == 4
 
 
 def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
     batch = examples().collate(np.zeros(0, np.int64), None)
     assert batch.weights == {"translation": 0.0} and batch.sentences == batch.tokens == 0
-    assert (batch.targets == IGNORED).all() and batch.rows.tolist() == [-1]
+    assert (batch.targets == IGNORED).all() and batch.pair_ids.tolist() == [-1]
 
 
 def test_places_may_be_filled_up_for_stable_shapes(examples):
     batch = examples(fixed_shapes=True).collate(np.arange(3), None)
-    assert len(batch.places) % 64 == 0 == len(batch.targets) % 64
+    assert len(batch.selected) % 64 == 0 == len(batch.targets) % 64
     real = batch.targets != IGNORED
-    assert real.sum() == batch.weights["translation"] and not batch.places[~real].any()
+    assert real.sum() == batch.weights["translation"] and not batch.selected[~real].any()
     assert torch.equal(real.sort(descending=True).values, real)

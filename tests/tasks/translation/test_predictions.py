@@ -11,8 +11,8 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.tasks.translation import predictions
-from toolkit.tasks.translation.examples import ParallelExamples
-from toolkit.tasks.translation.predictions import TranslationAnswers
+from toolkit.tasks.translation.examples import TranslationExamples
+from toolkit.tasks.translation.predictions import TranslationCollector
 
 
 class Backwards(torch.nn.Module):
@@ -37,16 +37,18 @@ def asked(split, monkeypatch):
         special = torch.tensor(words.special)
         return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
 
-    monkeypatch.setattr(predictions, "best", best)
-    examples = ParallelExamples(
-        split, tokens_per_sample=0, too_long="error", training=False, fixed_shapes=False
+    monkeypatch.setattr(predictions, "generate_best", best)
+    examples = TranslationExamples(
+        split, tokens_per_sample=0, overlength="error", training=False, fixed_shapes=False
     )
 
     def ask(*batches):
-        answers = TranslationAnswers(split, beam=3)
+        answers = TranslationCollector(split, beam=3)
         for rows in batches:
-            answers.look(Backwards(), examples.collate(np.array(rows, np.int64), None))
-        answers.gather(World())
+            answers.update_from_encoder(
+                Backwards(), examples.collate(np.array(rows, np.int64), None)
+            )
+        answers.sync(World())
         return answers, bounds
 
     return ask
@@ -60,16 +62,16 @@ def test_a_perfect_translation_has_every_point(asked, split):
 
 
 def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypatch):
-    end, pad = split.codec.vocabulary.sep, split.codec.vocabulary.pad
-    word = split.codec.encode("dogs")
-    monkeypatch.setattr(predictions, "best", lambda *_, **options: [word, word])
+    end, pad = split.tokenizer.vocabulary.sep, split.tokenizer.vocabulary.pad
+    word = split.tokenizer.encode("dogs")
+    monkeypatch.setattr(predictions, "generate_best", lambda *_, **options: [word, word])
     tokens = torch.tensor([[*word, end], [end, pad]])
-    options = {"tokens_per_sample": 0, "too_long": "error", "training": False}
-    examples = ParallelExamples(split, **options, fixed_shapes=False)
+    options = {"tokens_per_sample": 0, "overlength": "error", "training": False}
+    examples = TranslationExamples(split, **options, fixed_shapes=False)
     batch = examples.collate(np.array([0, 1]), None)
-    answers = TranslationAnswers(split, beam=1)
-    answers.look(None, batch._replace(inputs=Inputs(tokens, padding=tokens == pad)))
-    assert answers.written == {0: "dogs", 1: ""}
+    answers = TranslationCollector(split, beam=1)
+    answers.update_from_encoder(None, batch._replace(inputs=Inputs(tokens, padding=tokens == pad)))
+    assert answers.translations == {0: "dogs", 1: ""}
 
 
 def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):
@@ -79,8 +81,8 @@ def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):
 
 
 def test_a_translation_is_one_line_of_the_file_whatever_a_model_spells(split, tmp_path):
-    answers = TranslationAnswers(split, beam=1)
-    answers.written = {0: "a\nb", 1: "c"}
+    answers = TranslationCollector(split, beam=1)
+    answers.translations = {0: "a\nb", 1: "c"}
     answers.write(tmp_path / "said")
     assert (tmp_path / "said").read_text() == "a b\nc\n"
 
@@ -96,15 +98,15 @@ def test_the_signature_is_told_to_people_and_programs(asked):
 
 
 def test_a_model_that_could_not_be_asked_has_no_scores(split):
-    answers = TranslationAnswers(split, beam=1)
-    answers.gather(World())
-    assert answers.figures() == {} and answers.tables() == [] == answers.events()
+    answers = TranslationCollector(split, beam=1)
+    answers.sync(World())
+    assert answers.compute() == {} and answers.tables() == [] == answers.events()
 
 
 def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeypatch):
     plain = split.references
     monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
-    monkeypatch.setattr(split.codec.target, "lowercase", True)
+    monkeypatch.setattr(split.tokenizer.target, "lowercase", True)
     answers, _ = asked([0, 1], [2, 3])
     assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     assert "case:lc" in answers.tables()[0].text()
@@ -112,8 +114,8 @@ def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeyp
 
 def test_ranks_have_the_translations_of_all(asked, split, monkeypatch):
     halves = [asked(rows)[0] for rows in ([4, 2, 0, 8], [1, 3, 5, 6, 7])]
-    said = [json.dumps(list(half.written.items())) for half in halves]
-    monkeypatch.setattr(World, "gather", lambda world, text: said)
+    said = [json.dumps(list(half.translations.items())) for half in halves]
+    monkeypatch.setattr(World, "all_gather", lambda world, text: said)
     halves[0].gather(World())
     assert halves[0].scores[0].value == pytest.approx(100.0)
-    assert sorted(halves[0].written) == list(range(9))
+    assert sorted(halves[0].translations) == list(range(9))

@@ -43,7 +43,7 @@ def test_each_symbol_is_told_from_the_source_and_those_before_it(examples, arch)
     later = batch.previous.clone()
     later[:, 2:] = (later[:, 2:] + 1) % 17  # what comes later may be anything
     changed = made(batch._replace(previous=later))["translation"].logits
-    early = batch.places % batch.previous.shape[1] < 2
+    early = batch.selected % batch.previous.shape[1] < 2
     torch.testing.assert_close(changed[early], logits[early])
     assert not torch.allclose(changed[~early], logits[~early])
 
@@ -74,17 +74,17 @@ def test_only_what_writes_from_a_source_translates():
 
 
 def test_sentences_may_be_as_long_as_the_architecture_reads():
-    learnt = TransformerConfig(positions="learnt", max_positions=50)
-    assert Translation.suited(TranslationConfig(), learnt).tokens_per_sample == 50
-    assert Translation.suited(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
+    learned = TransformerConfig(positions="learned", max_positions=50)
+    assert Translation.resolve_for(TranslationConfig(), learned).tokens_per_sample == 50
+    assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
     with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
-        Translation.suited(TranslationConfig(tokens_per_sample=60), learnt)
+        Translation.resolve_for(TranslationConfig(tokens_per_sample=60), learned)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"too_long": "split"}, r"task.too_long must be one of error, skip, truncate, but"),
+        ({"overlength": "split"}, r"task.overlength must be one of error, skip, truncate, but"),
         ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
         ({"validation_beam": -1}, r"task.validation_beam must not be negative, but is -1"),
     ],

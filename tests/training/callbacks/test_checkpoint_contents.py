@@ -3,13 +3,19 @@ import math
 from toolkit.checkpoints.load import read_json
 from toolkit.common import json_files
 from toolkit.distributed import World
-from toolkit.training.run import Run, run
+from toolkit.training.run import TrainingRun, run
 
 
 def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_path):
     run(config(max_update=3, lr=0.01))
     folder = tmp_path / "run" / "checkpoint_last"
-    names = {"codec.json", "config.json", "dict.txt", "manifest.json", "model.safetensors"}
+    names = {
+        "tokenizer_config.json",
+        "config.json",
+        "dict.txt",
+        "manifest.json",
+        "model.safetensors",
+    }
     names |= {"optimizer.safetensors", "sentencepiece.model", "state.json"}
     assert {path.name for path in folder.iterdir()} == names
     saved = json_files.loads((folder / "config.json").read_text())
@@ -18,10 +24,10 @@ def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_pat
 
 
 def test_numbers_that_json_cannot_say_survive(config, tmp_path):
-    first = Run(config(), World())
+    first = TrainingRun(config(), World())
     first.validation.best = {"metric": "loss", "value": math.inf, "update": 0}
-    first.saving.save(0, 1, ["end"])
-    assert Run(config(), World()).validation.best["value"] == math.inf
+    first.checkpointer.save(0, 1, ["end"])
+    assert TrainingRun(config(), World()).validation.best["value"] == math.inf
 
 
 def test_the_manifest_says_why_and_by_which_versions_it_was_saved(config, tmp_path):

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from toolkit.checkpoints.load import AVERAGE, MODEL, load_checkpoint, read_tensors
-from toolkit.commands.validate import evaluate
+from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.distributed import World
-from toolkit.training.callbacks.ema import MovingAverage
-from toolkit.training.run import Run, run
+from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.run import TrainingRun, run
 
 
 @pytest.fixture
@@ -24,28 +24,28 @@ def moved(layer, average, updates):
     for update in range(1, updates + 1):
         for p in layer.parameters():
             p.data += torch.randn(p.shape)
-        average.add(update)
+        average.update(update)
         seen.append([p.detach().double().clone() for p in layer.parameters()])
     return seen
 
 
 @pytest.mark.parametrize("warmup", [True, False])
 def test_the_average_follows_its_formula(layer, warmup):
-    average = MovingAverage(layer, 0.8, warmup=warmup)
+    average = ExponentialMovingAverage(layer, 0.8, warmup=warmup)
     first, *rest = moved(layer, average, 40)
     wanted = first
     for n, weights in enumerate(rest, 1):
         d = min(0.8, (1 + n) / (10 + n)) if warmup else 0.8
         wanted = [d * a + (1 - d) * w for a, w in zip(wanted, weights, strict=True)]
-    for found, right in zip(average.tensors().values(), wanted, strict=True):
+    for found, right in zip(average.state_dict().values(), wanted, strict=True):
         torch.testing.assert_close(found, right.float(), atol=1e-6, rtol=0)
 
 
 def test_the_weights_are_the_average_inside_and_themselves_again_outside(layer):
-    average = MovingAverage(layer, 0.5)
+    average = ExponentialMovingAverage(layer, 0.5)
     moved(layer, average, 3)
-    weights, averages = [p.detach().clone() for p in layer.parameters()], average.tensors()
-    with pytest.raises(KeyboardInterrupt), average.in_place():
+    weights, averages = [p.detach().clone() for p in layer.parameters()], average.state_dict()
+    with pytest.raises(KeyboardInterrupt), average.swapped_in():
         assert torch.equal(layer.weight, averages["weight"])
         assert not torch.equal(layer.weight, weights[0])
         raise KeyboardInterrupt
@@ -55,16 +55,18 @@ def test_the_weights_are_the_average_inside_and_themselves_again_outside(layer):
 
 def test_weights_that_do_not_learn_are_not_averaged_but_kept(layer):
     layer.bias.requires_grad_(False)
-    average = MovingAverage(layer, 0.5)
+    average = ExponentialMovingAverage(layer, 0.5)
     assert list(average.averages) == ["weight"]
-    assert torch.equal(average.tensors()["bias"], layer.bias)
+    assert torch.equal(average.state_dict()["bias"], layer.bias)
 
 
 def figures(data, path):
     """The validation loss of each of a checkpoint's weights."""
-    how = {"folders": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
+    how = {"dirs": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
     return {
-        weights: evaluate(ValidateConfig(weights=weights, **how))[str(path)]["valid"]["loss"]
+        weights: evaluate_checkpoints(ValidateConfig(weights=weights, **how))[str(path)]["valid"][
+            "loss"
+        ]
         for weights in ("auto", "average", "trained")
     }
 
@@ -76,10 +78,10 @@ def test_the_average_is_what_is_validated_saved_and_loaded(config, data, tmp_pat
     assert averaged.keys() == trained.keys()
     name = "encoder.embeddings.words.weight"
     assert not torch.equal(averaged[name], trained[name])
-    assert torch.equal(load_checkpoint(last).encoder.words.weight, averaged[name])
+    assert torch.equal(load_checkpoint(last).encoder.token_embedding.weight, averaged[name])
     for weights, tensors in (("average", averaged), ("trained", trained)):
         learner = load_checkpoint(last, weights=weights)
-        assert torch.equal(learner.encoder.words.weight, tensors[name])
+        assert torch.equal(learner.encoder.token_embedding.weight, tensors[name])
     for weights, losses in figures(data, last).items():
         assert (losses == result.valid["valid"]["loss"]) == (weights != "trained"), weights
     raw = run(config(save_dir=str(tmp_path / "raw"), lr=0.05, max_update=6))
@@ -99,16 +101,16 @@ def test_a_run_with_an_average_ends_as_if_it_had_not_been_cut(config, tmp_path):
 
 def test_an_average_asked_for_later_begins_at_the_weights_of_then(config, tmp_path):
     run(config(max_update=2))
-    again = Run(config(max_update=4, ema_decay=0.5), World())
+    again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
     saved = read_tensors(tmp_path / "run" / "checkpoint_last" / MODEL)
-    found = again.average.tensors()
+    found = again.ema.state_dict()
     again.close()
     assert all(torch.equal(found[name], saved[name]) for name in saved)
 
 
 def test_figures_of_the_average_are_no_measure_for_those_of_the_weights(config):
     run(config(max_update=2, lr=0.05))
-    again = Run(config(max_update=4, ema_decay=0.5), World())
+    again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
     again.close()
     assert again.validation.best is None
 
@@ -121,7 +123,7 @@ def test_an_average_that_was_never_kept_is_refused(config, tmp_path):
 
 def test_weights_of_no_known_kind_are_refused():
     with pytest.raises(ToolkitError, match=r"weights must be one of auto, trained, average, but"):
-        ValidateConfig(folders=["a"], path=["b"], weights="x")
+        ValidateConfig(dirs=["a"], path=["b"], weights="x")
 
 
 def test_a_decay_that_keeps_everything_is_refused(config):
@@ -131,10 +133,12 @@ def test_a_decay_that_keeps_everything_is_refused(config):
 
 def test_fine_tuning_begins_at_the_average(config, tmp_path):
     run(config(ema_decay=0.9, lr=0.05, max_update=3))
-    start = Run(config(finetune_from=str(tmp_path / "run"), save_dir=str(tmp_path / "b")), World())
+    start = TrainingRun(
+        config(finetune_from=str(tmp_path / "run"), save_dir=str(tmp_path / "b")), World()
+    )
     start.close()
     averaged = read_tensors(tmp_path / "run" / "checkpoint_best" / AVERAGE)
-    words = start.trainer.learner.encoder.words.weight
+    words = start.trainer.learner.encoder.token_embedding.weight
     assert torch.equal(words, averaged["encoder.embeddings.words.weight"])
 
 
@@ -145,7 +149,9 @@ def test_the_average_of_two_sharded_ranks_is_that_of_one_process(config, tmp_pat
         folder = tmp_path / f"{world.size}"
         for updates in (2, 4):
             c = config(save_dir=str(folder), batch_size=4, lr=0.05, ema_decay=0.9, **how)
-            training = Run(replace(c, training=replace(c.training, max_update=updates)), world)
+            training = TrainingRun(
+                replace(c, training=replace(c.training, max_update=updates)), world
+            )
             training.fit()
             training.close()
         return float(training.validation.best["value"])

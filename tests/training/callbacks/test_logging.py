@@ -1,6 +1,6 @@
 import pytest
 
-from toolkit.training.callbacks.logging import Log
+from toolkit.training.callbacks.logging import MetricsLogger
 
 
 class Recorder:
@@ -16,11 +16,11 @@ class Recorder:
 
 def test_rates_after_a_resume_count_the_time_before_it(make_trainer, batches, memory):
     first, second = make_trainer(), make_trainer()
-    before, after = (Log(trainer, Recorder(), 8, 8) for trainer in (first, second))
+    before, after = (MetricsLogger(trainer, Recorder(), 8, 8) for trainer in (first, second))
     first.fit(lambda epoch: memory(batches), max_update=7, observers=[before])
     first.busy_seconds = 1000.0
     after.restore(before.state())
-    second.place = first.place
+    second.progress = first.progress
     second.fit(lambda epoch: memory(batches), max_update=8, observers=[after])
     [(_, values)] = after.sink.records
     assert values["updates_per_second"] == pytest.approx(8 / 1000, rel=0.01)

@@ -5,13 +5,13 @@ import torch
 
 from toolkit.distributed import World
 from toolkit.optim.update import Update
-from toolkit.training.callbacks.meters import Meters, losses_of
-from toolkit.training.step import Place, Step
+from toolkit.training.callbacks.meters import Meters, loss_metrics
+from toolkit.training.step import Step, TrainingProgress
 
 
 def step(loss, weight=2.0, *, norm=1.0, clipped=0.0, skipped=0.0):
     return Step(
-        place=Place(update=1),
+        progress=TrainingProgress(update=1),
         epoch=1,
         losses={"word": torch.tensor(loss)},
         weights={"word": weight, "even": 1.0},
@@ -26,7 +26,7 @@ def test_means_are_weighted_over_updates():
     meters = Meters()
     for s in (step(6.0, 2.0, clipped=1.0), step(1.0, 5.0, norm=3.0)):
         meters.add(s)
-    means = meters.read().means({"word": 0.5})
+    means = meters.read().compute({"word": 0.5})
     assert means["word_loss"] == 1.0 and means["loss"] == 0.5
     assert means["ppl"] == pytest.approx(math.e)
     assert means["gradient_norm"] == 2.0 and means["clip_rate"] == 0.5
@@ -36,7 +36,7 @@ def test_a_skipped_update_leaves_the_means_alone():
     meters = Meters()
     meters.add(step(4.0))
     meters.add(step(math.nan, norm=math.inf, skipped=1.0))
-    means = meters.read().means({"word": 1.0})
+    means = meters.read().compute({"word": 1.0})
     assert (means["loss"], means["gradient_norm"], means["skipped_updates"]) == (2.0, 1.0, 1.0)
     assert meters.read().updates == 2 and meters.read().tokens == 14
 
@@ -44,7 +44,7 @@ def test_a_skipped_update_leaves_the_means_alone():
 def test_where_all_updates_were_skipped_there_is_no_loss():
     meters = Meters()
     meters.add(step(math.nan, norm=math.inf, skipped=1.0))
-    means = meters.read().means({"word": 1.0})
+    means = meters.read().compute({"word": 1.0})
     assert means == {"gradient_norm": 0.0, "clip_rate": 0.0, "skipped_updates": 1.0}
 
 
@@ -64,7 +64,7 @@ def test_reading_now_and_then_changes_nothing(monkeypatch):
     seldom, often = Meters(), Meters()
     for i in range(6):
         seldom.add(step(0.1 * i))
-    monkeypatch.setattr("toolkit.training.callbacks.meters.READ_EVERY", 2)
+    monkeypatch.setattr("toolkit.training.callbacks.meters.READ_INTERVAL", 2)
     for i in range(6):
         often.add(step(0.1 * i))
     assert often.read() == seldom.read()
@@ -84,4 +84,4 @@ def test_ranks_add_losses_and_tokens_and_agree_on_the_rest(ranks):
 
 
 def test_an_endless_perplexity_stays_a_number():
-    assert losses_of({"word": 1e9}, {"word": 1.0})["ppl"] == pytest.approx(math.exp(700))
+    assert loss_metrics({"word": 1e9}, {"word": 1.0})["ppl"] == pytest.approx(math.exp(700))

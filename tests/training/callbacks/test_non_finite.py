@@ -2,15 +2,19 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.callbacks.non_finite import NonFinite, broken_parameter, diagnosis
+from toolkit.training.callbacks.non_finite import (
+    NonFiniteGuard,
+    diagnose_non_finite,
+    find_non_finite_parameter,
+)
 
 
 def fit(trainer, data, updates=50):
-    trainer.fit(lambda epoch: data, max_update=updates, observers=[NonFinite(trainer)])
+    trainer.fit(lambda epoch: data, max_update=updates, observers=[NonFiniteGuard(trainer)])
 
 
 def named(trainer, batch):
-    return diagnosis(trainer.gradient, [batch], batch.weights)
+    return diagnose_non_finite(trainer.accumulator, [batch], batch.weights)
 
 
 def test_ten_skipped_updates_in_a_row_end_training_with_the_layer(make_trainer, batches, memory):
@@ -18,7 +22,7 @@ def test_ten_skipped_updates_in_a_row_end_training_with_the_layer(make_trainer, 
     trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
     with pytest.raises(ToolkitError, match=r"10 updates in a row .* the output of encoder\.mix"):
         fit(trainer, memory(batches))
-    assert trainer.place.update == 10
+    assert trainer.progress.update == 10
 
 
 def test_a_streak_that_ends_is_forgotten(make_trainer, batches, memory):
@@ -26,18 +30,18 @@ def test_a_streak_that_ends_is_forgotten(make_trainer, batches, memory):
     broken = [True] * 9 + [False] + [True] * 9 + [False] * 9
 
     def hook(module, inputs, output):
-        return output / 0 if broken[trainer.place.update] else output
+        return output / 0 if broken[trainer.progress.update] else output
 
     trainer.learner.encoder.mix.register_forward_hook(hook)
     fit(trainer, memory(batches), 28)
-    assert trainer.place.update == 28
+    assert trainer.progress.update == 28
 
 
 def test_a_broken_parameter_is_named_before_any_layer(make_trainer, batches):
     trainer = make_trainer()
     with torch.no_grad():
         trainer.learner.task.word.weight[0, 0] = torch.nan
-    assert broken_parameter(trainer.learner) == "the parameter task.word.weight"
+    assert find_non_finite_parameter(trainer.learner) == "the parameter task.word.weight"
     assert named(trainer, batches[0]) == "the parameter task.word.weight"
 
 

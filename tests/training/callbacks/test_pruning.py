@@ -4,7 +4,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common import json_files
 from toolkit.config.sections import CheckpointConfig
-from toolkit.training.callbacks.checkpointing import superfluous
+from toolkit.training.callbacks.checkpointing import find_superfluous
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ def write(tmp_path):
         validation = {"latest": {"valid": {"loss": loss}}, "validated_at": validated_at}
         state = {"observers": {"validation": validation}}
         (folder / "state.json").write_text(json_files.dumps(state))
-        manifest.seal(folder, {"reasons": list(reasons)})
+        manifest.write(folder, {"reasons": list(reasons)})
 
     return make
 
 
 def kept(folder, **options):
     folders = SaveFolder(folder).checkpoints()
-    gone = superfluous(folders, CheckpointConfig(**options), "loss")
+    gone = find_superfluous(folders, CheckpointConfig(**options), "loss")
     return {int(path.name.rpartition("u")[2]) for path in folders if path not in gone}
 
 

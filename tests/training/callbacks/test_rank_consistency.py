@@ -2,7 +2,12 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.training.callbacks.rank_consistency import Agreement, far, fingerprint, minority
+from toolkit.training.callbacks.rank_consistency import (
+    RankConsistencyCheck,
+    minority_ranks,
+    ranks_with_other_norm,
+    sum_bits,
+)
 
 
 def test_the_fingerprint_changes_with_any_bit():
@@ -10,28 +15,28 @@ def test_the_fingerprint_changes_with_any_bit():
     for place, bit in ((0, 0), (999, 31), (500, 12)):
         other = p.clone()
         other.view(torch.int32)[place] ^= -(2**31) if bit == 31 else 2**bit
-        assert fingerprint(other) != fingerprint(p)
-    assert fingerprint(p.clone()) == fingerprint(p)
+        assert sum_bits(other) != sum_bits(p)
+    assert sum_bits(p.clone()) == sum_bits(p)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_every_format_has_a_fingerprint(dtype):
     p = torch.full((3, 5), 1.5, dtype=dtype)
-    assert fingerprint(p) != fingerprint(p * 2)
+    assert sum_bits(p) != sum_bits(p * 2)
 
 
 def test_of_three_rows_the_odd_one_is_named_and_of_two_the_second():
-    assert minority(torch.tensor([[1, 2], [1, 2], [1, 3]])) == [2]
-    assert minority(torch.tensor([[0, 2], [1, 2], [1, 2]])) == [0]
-    assert minority(torch.tensor([[1, 2], [1, 3]])) == [1]
-    assert minority(torch.tensor([[1, 2], [1, 2]])) == []
+    assert minority_ranks(torch.tensor([[1, 2], [1, 2], [1, 3]])) == [2]
+    assert minority_ranks(torch.tensor([[0, 2], [1, 2], [1, 2]])) == [0]
+    assert minority_ranks(torch.tensor([[1, 2], [1, 3]])) == [1]
+    assert minority_ranks(torch.tensor([[1, 2], [1, 2]])) == []
 
 
 def test_norms_may_differ_by_rounding_alone():
     nan = float("nan")
-    assert far([1.0, 1.0 + 1e-7, 1.0]) == far([nan, nan]) == []
-    assert far([1.0, 1.0 + 1e-5, 1.0]) == [1]
-    assert far([1.0, nan, 1.0]) == [1]
+    assert ranks_with_other_norm([1.0, 1.0 + 1e-7, 1.0]) == ranks_with_other_norm([nan, nan]) == []
+    assert ranks_with_other_norm([1.0, 1.0 + 1e-5, 1.0]) == [1]
+    assert ranks_with_other_norm([1.0, nan, 1.0]) == [1]
 
 
 def trained(make_trainer, memory, batches, world, *, spoil):
@@ -44,7 +49,9 @@ def trained(make_trainer, memory, batches, world, *, spoil):
 
     data = memory(batches, rank=world.rank, ranks=world.size)
     trainer.fit(
-        lambda epoch: data, max_update=8, observers=[observe, Agreement(trainer, interval=2)]
+        lambda epoch: data,
+        max_update=8,
+        observers=[observe, RankConsistencyCheck(trainer, interval=2)],
     )
     return trainer.place.update
 
@@ -64,6 +71,6 @@ def test_a_norm_that_differs_is_told(ranks, make_trainer, batches):
             step, "outcome", step.outcome._replace(norm=step.outcome.norm * (1 + world.rank))
         )
         with pytest.raises(ToolkitError, match=r"the same gradient norm, but after update 1 \(ep"):
-            Agreement(trainer, 1).check(step)
+            RankConsistencyCheck(trainer, 1).check(step)
 
     ranks(check)

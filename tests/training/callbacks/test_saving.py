@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from toolkit.checkpoints.save_folder import NotSaved, SaveFolder
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
 from toolkit.config.sections import CheckpointConfig
 from toolkit.optim.update import Update
-from toolkit.training.callbacks.checkpointing import Saving
+from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.validation import Validation
-from toolkit.training.step import Place, Step
+from toolkit.training.step import Step, TrainingProgress
 
 
 class Recorder:
@@ -31,7 +31,7 @@ class Disk:
 
     def save(self, update, epoch, reasons):
         if self.full:
-            raise NotSaved("no space left.")
+            raise CheckpointSaveError("no space left.")
         self.written.append((update, tuple(reasons)))
         facts = {"update": update, "reasons": reasons}
         self.folder.write(f"checkpoint_e{epoch}_u{update}", lambda folder: None, facts)
@@ -49,7 +49,7 @@ def make_saving(disk, make_trainer):
         validation = Validation(trainer, {}, None)
         if improved_at:
             validation.best = {"metric": "loss", "value": 1.0, "update": improved_at}
-        return Saving(
+        return Checkpointer(
             trainer,
             disk.folder,
             disk.save,
@@ -63,7 +63,7 @@ def make_saving(disk, make_trainer):
 
 def step(update, *, ends_epoch=False):
     return Step(
-        place=Place(update=update, epoch=1 + ends_epoch),
+        progress=TrainingProgress(update=update, epoch=1 + ends_epoch),
         epoch=1,
         losses={},
         weights={},
@@ -82,7 +82,7 @@ def test_epoch_ends_intervals_and_improvements_are_saved(make_saving, disk):
     saving = make_saving(improved_at=4, save_interval_updates=3)
     for update in range(1, 8):
         saving(step(update, ends_epoch=update == 6))
-    assert disk.written == [(3, ("interval",)), (4, ("best",)), (6, ("epoch", "interval"))]
+    assert disk.translations == [(3, ("interval",)), (4, ("best",)), (6, ("epoch", "interval"))]
     assert link(disk, "checkpoint_best") == "checkpoint_e1_u4"
 
 
@@ -90,8 +90,8 @@ def test_one_update_is_written_once_and_pointed_at_again(make_saving, disk):
     saving = make_saving()
     saving.save(5, 1, ["epoch"])
     os.unlink(disk.folder.path / "checkpoint_last")
-    saving.finish(5, 1, "end")
-    assert disk.written == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
+    saving.save_last(5, 1, "end")
+    assert disk.translations == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
 
 
 def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, disk):
@@ -99,8 +99,8 @@ def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, dis
     saving.save(5, 1, ["epoch"])
     saving.validation.validated_at = 5
     for _ in range(2):
-        saving.finish(5, 1, "end")
-    assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
+        saving.save_last(5, 1, "end")
+    assert disk.translations == [(5, ("epoch",)), (5, ("epoch", "end"))]
 
 
 def test_what_options_do_not_keep_is_removed(make_saving, disk):
@@ -127,17 +127,17 @@ def test_a_failed_save_is_told_and_training_goes_on(make_saving, disk, caplog):
 
 
 def test_as_many_failed_saves_in_a_row_as_allowed_end_training(make_saving, disk):
-    saving, disk.full = make_saving(failed_saves=3), True
+    saving, disk.full = make_saving(max_failed_saves=3), True
     for update in (1, 2):
         saving.save(update, 1, ["interval"])
-    with pytest.raises(NotSaved, match=r"no space left\. That was failure 3 in a row\."):
+    with pytest.raises(CheckpointSaveError, match=r"no space left\. That was failure 3 in a row\."):
         saving.save(3, 1, ["interval"])
 
 
 def test_the_last_save_of_a_run_may_not_fail(make_saving, disk):
     saving, disk.full = make_saving(), True
-    with pytest.raises(NotSaved, match="no space left"):
-        saving.finish(3, 1, "end")
+    with pytest.raises(CheckpointSaveError, match="no space left"):
+        saving.save_last(3, 1, "end")
 
 
 def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypatch, caplog):
@@ -147,21 +147,21 @@ def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypa
     monkeypatch.setattr(disk.folder, "link", full)
     make_saving().save(1, 1, ["interval"])
     assert "No space left on device Training goes on" in caplog.text
-    assert disk.written == [(1, ("interval",))]
+    assert disk.translations == [(1, ("interval",))]
 
 
 def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):
     def end(world):
         def save(update, epoch, reasons):
             if world.first:
-                raise NotSaved("no space left.")
+                raise CheckpointSaveError("no space left.")
 
         trainer = make_trainer(world=world)
         validation = Validation(trainer, {}, None)
-        c = CheckpointConfig(failed_saves=1)
+        c = CheckpointConfig(max_failed_saves=1)
         folder = SaveFolder(Path("nowhere"))
-        saving = Saving(trainer, folder, save, None, config=c, validation=validation)
-        with pytest.raises(NotSaved) as caught:
+        saving = Checkpointer(trainer, folder, save, None, config=c, validation=validation)
+        with pytest.raises(CheckpointSaveError) as caught:
             saving.save(1, 1, ["interval"])
         return str(caught.value)
 
@@ -174,15 +174,15 @@ def test_a_save_that_failed_on_one_rank_is_made_again_by_all(make_trainer, ranks
             tries.append(update)
             world.gather("figures")  # observers are summed over the ranks
             if world.first and len(tries) == 1:
-                raise NotSaved("no space left.")
+                raise CheckpointSaveError("no space left.")
 
         tries = []
         trainer = make_trainer(world=world)
         validation = Validation(trainer, {}, None)
         folder, c = SaveFolder(tmp_path), CheckpointConfig()
-        saving = Saving(trainer, folder, save, None, config=c, validation=validation)
+        saving = Checkpointer(trainer, folder, save, None, config=c, validation=validation)
         saving.save(1, 1, ["interval"])
-        saving.finish(1, 1, "end")
+        saving.save_last(1, 1, "end")
         return tries
 
     assert ranks(go_on) == [[1, 1]] * 2

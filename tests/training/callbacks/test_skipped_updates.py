@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.callbacks.skipped_updates import Skips, shown
-from toolkit.training.run import Run
-from toolkit.training.spikes import Spikes
+from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter, abbreviate
+from toolkit.training.run import TrainingRun
+from toolkit.training.spikes import SpikeDetector
 
 
 class Kept:
@@ -26,7 +26,7 @@ def told(batches, memory):
 
     def fit(trainer, updates=4):
         data, sink = memory(batches), Kept()
-        skips = Skips(trainer, sink, data.ids)
+        skips = SkippedUpdateReporter(trainer, sink, data.ids)
         trainer.fit(lambda epoch: data, max_update=updates, observers=[skips])
         assert all(event == "trouble" for event, _ in sink.events)
         return [values for _, values in sink.events]
@@ -40,7 +40,7 @@ def at(trainer, update, change):
 
     def forward(predictions):
         found = sums(predictions)
-        wrong = trainer.place.update + 1 == update
+        wrong = trainer.progress.update + 1 == update
         return {name: change(v) for name, v in found.items()} if wrong else found
 
     trainer.criterion.forward = forward
@@ -62,7 +62,7 @@ def test_a_loss_that_is_not_finite_is_told_with_its_examples(make_trainer, told)
 def test_a_gradient_that_is_not_finite_is_told(make_trainer, told):
     trainer = make_trainer(update_freq=2)
     weight = trainer.learner.task.word.weight
-    weight.register_hook(lambda g: g / 0 if trainer.place.update == 1 else g)
+    weight.register_hook(lambda g: g / 0 if trainer.progress.update == 1 else g)
     (values,) = told(trainer)
     assert (values["reason"], values["micro_batches"]) == ("gradient", "2 3")
 
@@ -74,7 +74,9 @@ def test_overflows_of_fp16_are_its_daily_work(make_trainer, told):
 
 
 def test_a_spike_is_told_with_its_norm(make_trainer, told):
-    trainer = at(make_trainer(spikes=Spikes(torch.device("cpu"), window=4)), 6, lambda v: 1e9 * v)
+    trainer = at(
+        make_trainer(spikes=SpikeDetector(torch.device("cpu"), window=4)), 6, lambda v: 1e9 * v
+    )
     (values,) = told(trainer, 7)
     assert (values["update"], values["reason"]) == (6, "spike")
     assert values["text"].startswith("skipped as a spike of norm ")
@@ -82,20 +84,20 @@ def test_a_spike_is_told_with_its_norm(make_trainer, told):
 
 def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, batches, memory):
     trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
-    skips = Skips(trainer, sink, memory(batches).ids)
-    skips.read()
-    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.unread.append])
+    skips = SkippedUpdateReporter(trainer, sink, memory(batches).ids)
+    skips.report_pending()
+    trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.pending.append])
     assert not sink.events
-    skips.read()
+    skips.report_pending()
     assert [values["update"] for _, values in sink.events] == [3]
 
 
 def test_what_is_not_told_yet_is_told_where_a_run_ends(config):
-    training = Run(config(max_update=2, no_save=True), World())
-    training.guards = lambda: [training.skips.unread.append]
+    training = TrainingRun(config(max_update=2, no_save=True), World())
+    training.make_guards = lambda: [training.skipped_updates.pending.append]
     training.fit()
     training.close()
-    assert training.skips.unread == []
+    assert training.skipped_updates.pending == []
 
 
 def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_begin(
@@ -104,12 +106,12 @@ def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_be
     steps, data = [], memory(batches)
     trainer = make_trainer(update_freq=2)
     trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])
-    skips = Skips(trainer, Kept(), data.ids)
+    skips = SkippedUpdateReporter(trainer, Kept(), data.ids)
     skips.world = World(size=2)
     for ranks in ([0], [1], [0, 1]):
-        skips.tell(replace(steps[0], begin=3), "loss", "", ranks)
+        skips.write_event(replace(steps[0], begin=3), "loss", "", ranks)
     assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
 
 
 def test_long_lists_are_cut_for_the_eye():
-    assert shown(range(3)) == "0 1 2" and shown(range(25)).endswith("18 19 and 5 more")
+    assert abbreviate(range(3)) == "0 1 2" and abbreviate(range(25)).endswith("18 19 and 5 more")

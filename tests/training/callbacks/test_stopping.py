@@ -5,9 +5,9 @@ import pytest
 from toolkit.checkpoints import manifest
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.callbacks.stopping import total_updates
-from toolkit.training.run import Run, run
-from toolkit.training.step import Place
+from toolkit.training.callbacks.stopping import count_total_updates
+from toolkit.training.run import TrainingRun, run
+from toolkit.training.step import TrainingProgress
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from toolkit.training.step import Place
 )
 def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
     training = config(update_freq=4, **limits).training
-    assert total_updates(training, memory([None] * 11), World(), Place()) == wanted
+    assert count_total_updates(training, memory([None] * 11), World(), TrainingProgress()) == wanted
 
 
 def test_updates_already_taken_count_as_they_were(config, memory):
     training = config(update_freq=4, max_epoch=2).training
-    place = Place(update=5, epoch=1, consumed=5)
-    assert total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
+    place = TrainingProgress(update=5, epoch=1, consumed=5)
+    assert count_total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
 
 
 class Clock:
@@ -40,14 +40,14 @@ class Clock:
 
 def timed(config):
     """A run in which every update takes an hour."""
-    training = Run(config, World())
-    clock = training.ending.clock = Clock()
-    training.ending.begun += clock.now - monotonic()
+    training = TrainingRun(config, World())
+    clock = training.stopping.clock = Clock()
+    training.stopping.started_at += clock.now - monotonic()
 
     def advance(step):
         clock.now += 3600
 
-    training.advance = advance
+    training.advance_progress_bar = advance
     try:
         return training.fit()
     finally:

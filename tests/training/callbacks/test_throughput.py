@@ -5,10 +5,10 @@ from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
 from toolkit.training.callbacks.throughput import (
-    measured_rate,
-    operations,
+    measure_flops_per_second,
+    peak_flops_per_second,
     peak_memory_gib,
-    peak_rate,
+    update_flops,
 )
 
 CPU = torch.device("cpu")
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 def masked(sentences, length, places):
     return MaskedBatch(
         inputs=Inputs(torch.ones(sentences, length, dtype=torch.long)),
-        places=torch.arange(places),
+        selected=torch.arange(places),
         targets=torch.ones(places, dtype=torch.long),
         weights={"mlm": float(places)},
         sentences=sentences,
@@ -39,16 +39,16 @@ def test_operations_are_those_of_the_matrix_products():
     attention = 2 * tokens * (4 * width * width + 2 * length * width)
     feed_forward = 2 * (tokens * (layers - 1) + places) * 8 * width * width
     head = 2 * places * (width * width + width * vocabulary)
-    found = operations(learner, masked(4, length, places), CPU)
+    found = update_flops(learner, masked(4, length, places), CPU)
     assert found == pytest.approx(3 * (layers * attention + feed_forward + head), rel=0.01)
 
 
 def test_a_cpu_is_measured_and_an_unknown_gpu_left_out(monkeypatch):
-    assert measured_rate("fp32", size=64, seconds=0.01) > 1e6
+    assert measure_flops_per_second("fp32", size=64, seconds=0.01) > 1e6
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H100 80GB HBM3")
-    assert peak_rate(torch.device("cuda", 0), "bf16") == 989e12
+    assert peak_flops_per_second(torch.device("cuda", 0), "bf16") == 989e12
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Another")
-    assert peak_rate(torch.device("cuda", 0), "bf16") is None
+    assert peak_flops_per_second(torch.device("cuda", 0), "bf16") is None
 
 
 def test_peak_memory_is_that_of_this_process():

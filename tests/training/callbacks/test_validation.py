@@ -4,7 +4,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.optim.plateau import PlateauConfig, plateau
-from toolkit.training.callbacks.validation import Validation, improves
+from toolkit.training.callbacks.validation import Validation, is_improvement
 
 
 class Recorder:
@@ -33,7 +33,7 @@ class Recorder:
     ],
 )
 def test_losses_are_better_lower_and_the_rest_higher(metric, value, best, better):
-    assert improves(metric, value, best) == better
+    assert is_improvement(metric, value, best) == better
 
 
 def validation(trainer, values, **options):
@@ -51,7 +51,7 @@ def test_every_subset_is_reported_and_the_first_decides(make_trainer):
     ]  # fmt: skip
     valid = {"valid": {"loss": 2.0}, "test": {"loss": 0.0}}
     best = {"metric": "loss", "value": 2.0, "update": 1, "valid": valid}
-    assert watch.best == best and watch.stale == 1
+    assert watch.best == best and watch.bad_validations == 1
 
 
 def test_an_update_is_validated_once(make_trainer):
@@ -80,7 +80,7 @@ def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
     for change in ({"metric": "accuracy"}, {"examples": "of another split"}):
         other = validation(make_trainer(), [], **change)
         other.restore(first.state())
-        assert other.best is None and other.stale == 0 and other.validated_at == -1
+        assert other.best is None and other.bad_validations == 0 and other.validated_at == -1
 
 
 def test_a_run_that_patience_has_ended_takes_no_further_update_when_it_goes_on(make_trainer):
@@ -94,7 +94,7 @@ def test_a_run_that_patience_has_ended_takes_no_further_update_when_it_goes_on(m
 
 
 def plateaued(make_trainer, values, **options):
-    trainer = make_trainer(schedule=plateau(PlateauConfig(shrink=0.5), 9))
+    trainer = make_trainer(schedule=plateau(PlateauConfig(factor=0.5), 9))
     return trainer.schedule, validation(trainer, values, **options)
 
 
@@ -108,7 +108,7 @@ def test_a_schedule_that_judges_hears_of_every_validation(make_trainer):
 def test_a_figure_that_is_better_higher_reaches_the_schedule_with_its_sign_turned(make_trainer):
     schedule, watch = plateaued(make_trainer, [], metric="accuracy")
     for update, accuracy in enumerate((0.2, 0.3, 0.1)):
-        watch.judge({"accuracy": accuracy}, update)
+        watch.update_best({"accuracy": accuracy}, update)
     assert schedule(4) == 0.5 and schedule.best == -0.3
 
 
@@ -126,7 +126,7 @@ def test_the_schedule_goes_on_where_it_was(make_trainer):
 def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer):
     _, first = plateaued(make_trainer, [], metric="accuracy")
     for update, accuracy in enumerate((0.9, 0.8)):
-        first.judge({"accuracy": accuracy}, update)
+        first.update_best({"accuracy": accuracy}, update)
     schedule, again = plateaued(make_trainer, [2.0, 1.5])
     again.restore(first.state())
     for update in (2, 3):

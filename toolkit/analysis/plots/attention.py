@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 from toolkit.analysis.plots.style import new_figure
 
-SMALLEST, LARGEST = 0.95, 3.2  # inches of a map's side
+MIN_INCHES, MAX_INCHES = 0.95, 3.2  # inches of a map's side
 INCHES_PER_TOKEN = 0.11
 GAP, TITLE, LABEL = 0.1, 0.24, 0.3  # inches between maps, above one, and for an axis' label
-BAR_HEIGHT, BAR_SPACE = 2.4, 0.85  # inches of the colour bar, and for it and its numbers
+BAR_HEIGHT, BAR_SPACE = 2.4, 0.85  # inches of the color bar, and for it and its numbers
 POINTS = 72.0  # of an inch
 LETTER = 0.62  # width of a letter, as a share of its height
-ABREAST = 4  # maps beside each other where there is one for each layer
+MAX_COLUMNS = 4  # maps beside each other where there is one for each layer
 
 
-class Map(NamedTuple):
+class HeadMap(NamedTuple):
     """The weights of one head of one layer, or of the mean of its heads."""
 
     layer: int | None
@@ -34,29 +34,31 @@ class Map(NamedTuple):
         return f"layer {self.layer}" + ("" if self.head is None else f", head {self.head}")
 
 
-def draw(maps: Sequence[Map], tokens: Sequence[str], title: str) -> Any:
+def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Any:
     """All on one scale, which is that of square roots: small weights show beside large ones.
 
     Everything is placed by hand: a layout that measures the labels of 144 maps takes a minute.
     """
-    rows, columns = shape(maps)
-    side = min(LARGEST, max(SMALLEST, INCHES_PER_TOKEN * len(tokens)))
+    rows, columns = grid_shape(maps)
+    side = min(MAX_INCHES, max(MIN_INCHES, INCHES_PER_TOKEN * len(tokens)))
     points = min(8.0, max(3.0, 0.85 * POINTS * side / len(tokens)))
     margin = points / POINTS * LETTER * max(map(len, tokens)) + 0.1 + LABEL
     width = margin + columns * (side + GAP) + BAR_SPACE
     height = margin + rows * (side + TITLE) + LABEL
-    figure, most = new_figure(width, height, arranged=False), largest(maps)
+    figure, most = new_figure(width, height, constrained=False), max_weight(maps)
     for place, drawn in enumerate(maps):
         row, column = divmod(place, columns)
         corner = margin + column * (side + GAP), height - LABEL - (row + 1) * (side + TITLE)
-        panel = figure.add_axes(inches(figure, *corner, side, side))
-        image = show(panel, drawn, most)
+        panel = figure.add_axes(figure_fractions(figure, *corner, side, side))
+        image = draw_map(panel, drawn, most)
         below = place + columns >= len(maps)
-        label(panel, tokens, points, beside=column == 0, below=below)
+        label_tokens(panel, tokens, points, beside=column == 0, below=below)
     bar = min(BAR_HEIGHT, height - margin - LABEL - TITLE)
     middle = (height + margin - LABEL) / 2
-    side_bar = figure.add_axes(inches(figure, width - BAR_SPACE + 0.1, middle - bar / 2, 0.13, bar))
-    explain(figure, image, side_bar)
+    side_bar = figure.add_axes(
+        figure_fractions(figure, width - BAR_SPACE + 0.1, middle - bar / 2, 0.13, bar)
+    )
+    add_colorbar(figure, image, side_bar)
     figure.text(0.5, 1 - 0.17 / height, title, ha="center", va="center", fontsize=9)
     middle_of_maps = (margin + (columns * (side + GAP) - GAP) / 2) / width
     figure.text(middle_of_maps, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
@@ -72,34 +74,36 @@ def draw(maps: Sequence[Map], tokens: Sequence[str], title: str) -> Any:
     return figure
 
 
-def inches(figure: Any, left: float, bottom: float, width: float, height: float) -> list[float]:
+def figure_fractions(
+    figure: Any, left: float, bottom: float, width: float, height: float
+) -> list[float]:
     """As shares of the figure."""
     whole = figure.get_size_inches()
     return [left / whole[0], bottom / whole[1], width / whole[0], height / whole[1]]
 
 
-def explain(figure: Any, image: Any, axes: Any) -> None:
-    """Which colour is which weight."""
+def add_colorbar(figure: Any, image: Any, axes: Any) -> None:
+    """Which color is which weight."""
     bar = figure.colorbar(image, cax=axes)
     bar.ax.tick_params(labelsize=7, length=2)
     bar.outline.set_visible(False)
     bar.set_label("weight, square-root scale", fontsize=8)
 
 
-def shape(maps: Sequence[Map]) -> tuple[int, int]:
+def grid_shape(maps: Sequence[HeadMap]) -> tuple[int, int]:
     """Rows and columns of the maps: layers and heads, or rows of layers."""
     if maps[0].head is None:
-        columns = min(ABREAST, len(maps))
+        columns = min(MAX_COLUMNS, len(maps))
         return math.ceil(len(maps) / columns), columns
     layers = {drawn.layer for drawn in maps}
     return len(layers), len(maps) // len(layers)
 
 
-def largest(maps: Sequence[Map]) -> float:
+def max_weight(maps: Sequence[HeadMap]) -> float:
     return max(weight for drawn in maps for row in drawn.weights for weight in row)
 
 
-def show(panel: Any, drawn: Map, most: float) -> Any:
+def draw_map(panel: Any, drawn: HeadMap, most: float) -> Any:
     from matplotlib.colors import PowerNorm
 
     scale = PowerNorm(0.5, vmin=0.0, vmax=most)
@@ -108,7 +112,9 @@ def show(panel: Any, drawn: Map, most: float) -> Any:
     return panel.imshow(drawn.weights, cmap="Blues", norm=scale, interpolation="nearest")
 
 
-def label(panel: Any, tokens: Sequence[str], points: float, *, beside: bool, below: bool) -> None:
+def label_tokens(
+    panel: Any, tokens: Sequence[str], points: float, *, beside: bool, below: bool
+) -> None:
     """Tokens once for each row and column of maps."""
     places = range(len(tokens))
     panel.tick_params(length=0, pad=1, labelsize=points)
@@ -117,7 +123,7 @@ def label(panel: Any, tokens: Sequence[str], points: float, *, beside: bool, bel
 
 
 MEAN_INCHES_PER_TOKEN, MIN_MEAN_INCHES, MAX_MEAN_INCHES = 0.14, 2.2, 5.0  # of a map's side
-BAR_WIDTH, MEAN_BAR_SPACE = 0.13, 0.85  # inches of the colour bar, and for it and its numbers
+BAR_WIDTH, MEAN_BAR_SPACE = 0.13, 0.85  # inches of the color bar, and for it and its numbers
 
 
 class MeanMap(NamedTuple):
@@ -144,22 +150,22 @@ def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Any:
     margin = points / POINTS * LETTER * longest + 0.1
     width = LABEL + len(means) * (margin + side + GAP) + MEAN_BAR_SPACE
     height = LABEL + margin + side + TITLE + bool(title) * LABEL
-    figure = new_figure(width, height, arranged=False)
+    figure = new_figure(width, height, constrained=False)
     largest = max(weight for mean in means for row in mean.weights for weight in row)
     bottom = LABEL + margin
     for place, mean in enumerate(means):
         left = LABEL + margin + place * (margin + side + GAP)
-        panel = figure.add_axes(inches(figure, left, bottom, side, side))
-        image = show(panel, Map(None, None, mean.weights), largest)
+        panel = figure.add_axes(figure_fractions(figure, left, bottom, side, side))
+        image = draw_map(panel, HeadMap(None, None, mean.weights), largest)
         panel.set_title(mean.title, fontsize=8, pad=3)
-        label(panel, mean.tokens, points, beside=True, below=True)
-    bar = inches(figure, width - MEAN_BAR_SPACE + 0.1, bottom, BAR_WIDTH, side)
-    explain(figure, image, figure.add_axes(bar))
-    axes_names(figure, title, width, height)
+        label_tokens(panel, mean.tokens, points, beside=True, below=True)
+    bar = figure_fractions(figure, width - MEAN_BAR_SPACE + 0.1, bottom, BAR_WIDTH, side)
+    add_colorbar(figure, image, figure.add_axes(bar))
+    label_axes(figure, title, width, height)
     return figure
 
 
-def axes_names(figure: Any, title: str, width: float, height: float) -> None:
+def label_axes(figure: Any, title: str, width: float, height: float) -> None:
     middle = (width - MEAN_BAR_SPACE) / 2 / width
     figure.text(middle, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
     figure.text(

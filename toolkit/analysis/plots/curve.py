@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from toolkit.analysis.plots.style import new_figure, save, style
+from toolkit.analysis.plots.style import line_style, new_figure, save_figure
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
-from toolkit.metrics.seed_summary import Summary, summary
+from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.runs import Run, grouped, read_runs
+from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
 
 
 class Curve(NamedTuple):
     updates: Sequence[int]
-    figures: Sequence[Summary]
+    summaries: Sequence[SeedSummary]
     runs: int
 
     def record(self) -> dict[str, Any]:
@@ -24,55 +24,55 @@ class Curve(NamedTuple):
         return {
             "runs": self.runs,
             "updates": list(self.updates),
-            "mean": [figure.mean for figure in self.figures],
-            "deviation": [figure.deviation for figure in self.figures],
-            "minimum": [figure.minimum for figure in self.figures],
-            "maximum": [figure.maximum for figure in self.figures],
+            "mean": [figure.mean for figure in self.summaries],
+            "deviation": [figure.deviation for figure in self.summaries],
+            "minimum": [figure.minimum for figure in self.summaries],
+            "maximum": [figure.maximum for figure in self.summaries],
         }
 
 
-def curve_of(runs: Sequence[Run], subset: str, metric: str) -> Curve:
+def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
     """The figure at each update that every one of the runs reported."""
-    by_run = [points(run, subset, metric) for run in runs]
+    by_run = [metric_by_update(run, subset, metric) for run in runs]
     by_run = [figures for figures in by_run if figures]
     common = sorted(set.intersection(*map(set, by_run))) if by_run else []
-    return Curve(common, [summary([f[u] for f in by_run]) for u in common], len(by_run))
+    return Curve(common, [summarize([f[u] for f in by_run]) for u in common], len(by_run))
 
 
-def points(run: Run, subset: str, metric: str) -> dict[int, float]:
+def metric_by_update(run: LoggedRun, subset: str, metric: str) -> dict[int, float]:
     """Update -> figure, of the training log or of the validations on a split."""
     return {
         record["update"]: float(record[metric])
         for record in run.records
-        if place(record) == subset and is_finite(record.get(metric))
+        if record_subset(record) == subset and is_finite_number(record.get(metric))
     }
 
 
-def is_finite(value: object) -> bool:
+def is_finite_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def place(record: Mapping[str, Any]) -> str | None:
+def record_subset(record: Mapping[str, Any]) -> str | None:
     """train, or the split of a validation; None for other events."""
     event = record.get("event")
     return "train" if event == "train" else record.get("subset") if event == "valid" else None
 
 
-def logged(runs: Sequence[Run]) -> list[str]:
+def list_metrics(runs: Sequence[LoggedRun]) -> list[str]:
     """subset/figure of all that there is to draw."""
     return sorted(
         {
-            f"{place(record)}/{name}"
+            f"{record_subset(record)}/{name}"
             for run in runs
             for record in run.records
-            if place(record)
+            if record_subset(record)
             for name, value in record.items()
             if isinstance(value, int | float) and name not in ("update", "epoch")
         }
     )
 
 
-def smoothed(values: Sequence[float], weight: float) -> list[float]:
+def smooth(values: Sequence[float], weight: float) -> list[float]:
     """sum_k w^k x_{n-k} / sum_k w^k, an exponential mean that does not lean on its first value."""
     found, total, share = [], 0.0, 0.0
     for value in values:
@@ -81,9 +81,9 @@ def smoothed(values: Sequence[float], weight: float) -> list[float]:
     return found
 
 
-def edges(found: Curve, band: str) -> tuple[list[float], list[float]]:
+def band_edges(found: Curve, band: str) -> tuple[list[float], list[float]]:
     """Below and above; equal where there is no band."""
-    figures = found.figures
+    figures = found.summaries
     if band == "range":
         return [f.minimum for f in figures], [f.maximum for f in figures]
     spread = [f.deviation or 0.0 if band == "deviation" else 0.0 for f in figures]
@@ -93,11 +93,11 @@ def edges(found: Curve, band: str) -> tuple[list[float], list[float]]:
 
 MARKED_POINTS = 25  # more would hide the line
 PANEL_WIDTH, HEIGHT = 5.6, 4.2  # inches
-LETTER = 0.075  # inches
-ABOVE = 3  # more lines have their legend beside the panels
+LETTER_INCHES = 0.075  # inches
+MAX_LINES_ABOVE = 3  # more lines have their legend beside the panels
 
 
-class Line(NamedTuple):
+class CurveLine(NamedTuple):
     """One configuration on one split."""
 
     name: str
@@ -110,37 +110,39 @@ class Line(NamedTuple):
 def curve(c: PlotConfig) -> None:
     """Draw the runs that the options name, and say where."""
     with Output(c.json) as output:
-        draw(read_runs(c.runs), c, output)
-        print(c.picture, file=output.people)
+        draw_curves(read_runs(c.runs), c, output)
+        print(c.output_file, file=output.text_stream)
 
 
-def draw(runs: Sequence[Run], c: PlotConfig, output: Output | None = None) -> None:
+def draw_curves(runs: Sequence[LoggedRun], c: PlotConfig, output: Output | None = None) -> None:
     """A picture of the runs, grouped by configuration."""
-    groups = grouped(runs)
-    panels = {metric: lines_of(groups, metric, c, runs) for metric in c.metric}
-    names = {line.number: legend(line, groups) for lines in panels.values() for line in lines}
-    beside = len(names) > ABOVE
-    width = PANEL_WIDTH * len(panels) + beside * (LETTER * max(map(len, names.values())) + 0.6)
+    groups = group_runs(runs)
+    panels = {metric: collect_lines(groups, metric, c, runs) for metric in c.metric}
+    names = {line.number: legend_label(line, groups) for lines in panels.values() for line in lines}
+    beside = len(names) > MAX_LINES_ABOVE
+    width = PANEL_WIDTH * len(panels) + beside * (
+        LETTER_INCHES * max(map(len, names.values())) + 0.6
+    )
     figure = new_figure(width, HEIGHT)
     figure.suptitle(c.title, x=0.01, ha="left")  # a legend may have the right corner
     every = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (metric, lines) in zip(every, panels.items(), strict=True):
         for line in lines:
-            add(axes, line, names[line.number], c)
+            draw_line(axes, line, names[line.number], c)
             if output:
-                output.write("curve", {"metric": metric, **described(line)})
-        finish(axes, c, what(metric, lines))
-    explain(figure, names, beside=beside)
-    save(figure, c.picture)
+                output.write("curve", {"metric": metric, **to_record(line)})
+        format_axes(axes, c, axis_label(metric, lines))
+    add_legend(figure, names, beside=beside)
+    save_figure(figure, c.output_file)
 
 
-def lines_of(
-    groups: Mapping[str, Sequence[Run]], metric: str, c: PlotConfig, runs: Sequence[Run]
-) -> list[Line]:
+def collect_lines(
+    groups: Mapping[str, Sequence[LoggedRun]], metric: str, c: PlotConfig, runs: Sequence[LoggedRun]
+) -> list[CurveLine]:
     """Those that have the figure; at least one must."""
-    keys = [(subset, name) for subset in subsets(groups, c, metric) for name in groups]
+    keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
     found = [
-        Line(name, subset, curve_of(groups[name], subset, metric), index)
+        CurveLine(name, subset, compute_curve(groups[name], subset, metric), index)
         for index, (subset, name) in enumerate(keys)
     ]
     apart = [line.name for line in found if line.curve.runs and not line.curve.updates]
@@ -153,17 +155,19 @@ def lines_of(
     if not found:
         raise ToolkitError(
             f"the runs must have logged {metric!r} of {c.subset or 'valid'}, but none did. "
-            f"Logged: {', '.join(logged(runs)) or 'nothing'}."
+            f"Logged: {', '.join(list_metrics(runs)) or 'nothing'}."
         )
     return found
 
 
-def subsets(groups: Mapping[str, Sequence[Run]], c: PlotConfig, metric: str) -> list[str]:
+def choose_subsets(
+    groups: Mapping[str, Sequence[LoggedRun]], c: PlotConfig, metric: str
+) -> list[str]:
     """What to draw: as asked, else valid, and train too where it would not be confusing."""
     if c.subset:
         return [c.subset]
     trained, validated = (
-        max(len(curve_of(group, subset, metric).updates) for group in groups.values())
+        max(len(compute_curve(group, subset, metric).updates) for group in groups.values())
         for subset in ("train", "valid")
     )
     if trained and validated < 2:  # a point is no curve
@@ -171,37 +175,37 @@ def subsets(groups: Mapping[str, Sequence[Run]], c: PlotConfig, metric: str) -> 
     return ["train", "valid"] if len(groups) == 1 else ["valid"]
 
 
-def legend(line: Line, groups: Mapping[str, Sequence[Run]]) -> str:
+def legend_label(line: CurveLine, groups: Mapping[str, Sequence[LoggedRun]]) -> str:
     seeds = f" ({line.curve.runs} seeds)" if line.curve.runs > 1 else ""
     return (line.subset if len(groups) == 1 else line.name) + seeds
 
 
-def described(line: Line) -> dict[str, Any]:
+def to_record(line: CurveLine) -> dict[str, Any]:
     return {"subset": line.subset, "name": line.name, **line.curve.record()}
 
 
-def what(metric: str, lines: Sequence[Line]) -> str:
+def axis_label(metric: str, lines: Sequence[CurveLine]) -> str:
     """The label of the vertical axis."""
     shown = {line.subset for line in lines}
     return f"{metric} on {shown.pop()}" if len(shown) == 1 else metric
 
 
-def add(axes: Any, line: Line, name: str, c: PlotConfig) -> None:
+def draw_line(axes: Any, line: CurveLine, name: str, c: PlotConfig) -> None:
     """One line and its band; smoothed, the line as it was stays behind it."""
-    found, look = line.curve, style(line.number)
-    means = [figure.mean for figure in found.figures]
+    found, look = line.curve, line_style(line.number)
+    means = [figure.mean for figure in found.summaries]
     marker = "o" if len(means) <= MARKED_POINTS else ""
     weight = c.smoothing if line.subset == "train" else 0.0  # validations have no noise to speak of
     if weight:
         axes.plot(found.updates, means, color=look["color"], alpha=0.3, linewidth=0.8)
-    shown = smoothed(means, weight)
+    shown = smooth(means, weight)
     axes.plot(found.updates, shown, label=name, marker=marker, markersize=3, **look)
-    below, above = (smoothed(edge, weight) for edge in edges(found, c.band))
+    below, above = (smooth(edge, weight) for edge in band_edges(found, c.band))
     if below != above:
         axes.fill_between(found.updates, below, above, color=look["color"], alpha=0.2, linewidth=0)
 
 
-def explain(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
+def add_legend(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
     """One legend for all panels, outside of them, in the order in which the lines end."""
     found = {h.get_label(): h for axes in figure.axes for h in axes.get_lines()}
     lines = [found[name] for name in names.values()]
@@ -211,7 +215,7 @@ def explain(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
     figure.legend(lines, [h.get_label() for h in lines], loc=place, ncols=columns, frameon=False)
 
 
-def finish(axes: Any, c: PlotConfig, what: str) -> None:
+def format_axes(axes: Any, c: PlotConfig, what: str) -> None:
     """Labels, and nothing that is not needed."""
     axes.set_xlabel("update")
     axes.set_ylabel(what)
@@ -223,14 +227,14 @@ def finish(axes: Any, c: PlotConfig, what: str) -> None:
         axes.set_yscale("log")
     for axis, logarithmic in ((axes.xaxis, c.log_updates), (axes.yaxis, c.log_scale)):
         if logarithmic:
-            plain_numbers(axis)
+            use_plain_numbers(axis)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.margins(x=0.02)
 
 
-def plain_numbers(axis: Any) -> None:
+def use_plain_numbers(axis: Any) -> None:
     """2 and 500 rather than powers of ten, also between these where there is less than one."""
     from matplotlib.ticker import LogFormatter, LogLocator
 

@@ -1,4 +1,4 @@
-"""Learnt kernels drawn: by head as lines over the offsets, by channel as a map.
+"""Learned kernels drawn: by head as lines over the offsets, by channel as a map.
 
 After figures 2 and 3 of Chang et al. (2021).
 """
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.analysis.kernel_table import KernelRows
-from toolkit.analysis.plots.style import new_figure, style
+from toolkit.analysis.plots.style import line_style, new_figure
 
 PANEL_WIDTH, PANEL_HEIGHT = 1.25, 0.95  # inches, of one head's
 MAP_WIDTH, MAP_HEIGHT = 2.4, 4.0  # inches, of one layer's channels
 LEGEND_HEIGHT, TITLE_HEIGHT = 0.45, 0.3
 
 
-def draw(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Any:
+def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Any:
     """A block for each checkpoint, below each other."""
     sizes = [block_size(kernels) for kernels in checkpoints.values()]
     heights = [height for _, height in sizes]
@@ -27,37 +27,39 @@ def draw(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Any:
     for block, (name, kernels) in zip(blocks, checkpoints.items(), strict=True):
         if len(checkpoints) > 1:
             block.suptitle(name, fontsize=9)
-        fill(block, kernels)
+        draw_block(block, kernels)
     return figure
 
 
 def block_size(kernels: Sequence[KernelRows]) -> tuple[float, float]:
     """Width and height in inches."""
-    heads, channels = parted(kernels)
+    heads, channels = split_heads_and_channels(kernels)
     rows, columns = len({k.layer for k in heads}), max((len(k.mean) for k in heads), default=0)
     width = PANEL_WIDTH * columns + 0.6 * bool(heads) + MAP_WIDTH * len(channels)
     height = max(PANEL_HEIGHT * rows + 0.3 + LEGEND_HEIGHT, MAP_HEIGHT * bool(channels))
     return width, height + TITLE_HEIGHT
 
 
-def parted(kernels: Sequence[KernelRows]) -> tuple[list[KernelRows], list[KernelRows]]:
+def split_heads_and_channels(
+    kernels: Sequence[KernelRows],
+) -> tuple[list[KernelRows], list[KernelRows]]:
     """Those with a row for each head, and those with one for each channel."""
     return [k for k in kernels if k.by == "head"], [k for k in kernels if k.by == "channel"]
 
 
-def fill(block: Any, kernels: Sequence[KernelRows]) -> None:
-    heads, channels = parted(kernels)
+def draw_block(block: Any, kernels: Sequence[KernelRows]) -> None:
+    heads, channels = split_heads_and_channels(kernels)
     if not (heads and channels):
-        by_head(block, heads) if heads else by_channel(block, channels)
+        draw_heads(block, heads) if heads else draw_channels(block, channels)
         return
     columns = max(len(k.mean) for k in heads)
     widths = [PANEL_WIDTH * columns + 0.6, MAP_WIDTH * len(channels)]
     left, right = block.subfigures(1, 2, width_ratios=widths)
-    by_head(left, heads)
-    by_channel(right, channels)
+    draw_heads(left, heads)
+    draw_channels(right, channels)
 
 
-def by_head(block: Any, kernels: Sequence[KernelRows]) -> None:
+def draw_heads(block: Any, kernels: Sequence[KernelRows]) -> None:
     """Figure 2: a row of panels for each layer, a column for each head, on one scale."""
     layers = sorted({kernel.layer for kernel in kernels})
     names = list(dict.fromkeys(kernel.name for kernel in kernels))
@@ -67,7 +69,7 @@ def by_head(block: Any, kernels: Sequence[KernelRows]) -> None:
         for panel, number in zip(
             axes[layers.index(kernel.layer)], range(len(kernel.mean)), strict=False
         ):
-            line(panel, kernel, number, names.index(kernel.name))
+            draw_head(panel, kernel, number, names.index(kernel.name))
     for panel in axes.flat:
         panel.axhline(0, color="#999999", linewidth=0.6, zorder=0)
         panel.axvline(0, color="#dddddd", linewidth=0.6, zorder=0)
@@ -88,25 +90,25 @@ def by_head(block: Any, kernels: Sequence[KernelRows]) -> None:
     block.legend(shown, explained, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
 
 
-def line(panel: Any, kernel: KernelRows, number: int, index: int) -> None:
+def draw_head(panel: Any, kernel: KernelRows, number: int, index: int) -> None:
     """The row of one head; where it depends on the text, with a band of one deviation."""
-    mean, colours = kernel.mean[number], style(index)
-    panel.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, **colours)
+    mean, colors = kernel.mean[number], line_style(index)
+    panel.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, **colors)
     if kernel.deviation is not None:
         spread = kernel.deviation[number]
         below = [m - s for m, s in zip(mean, spread, strict=True)]
         above = [m + s for m, s in zip(mean, spread, strict=True)]
-        panel.fill_between(kernel.offsets, below, above, color=colours["color"], alpha=0.2, lw=0)
+        panel.fill_between(kernel.offsets, below, above, color=colors["color"], alpha=0.2, lw=0)
 
 
-def by_channel(block: Any, kernels: Sequence[KernelRows]) -> None:
-    """Figure 3: a row of colours for each channel; those alike in next minus previous together."""
+def draw_channels(block: Any, kernels: Sequence[KernelRows]) -> None:
+    """Figure 3: a row of colors for each channel; those alike in next minus previous together."""
     axes = block.subplots(1, len(kernels), squeeze=False)[0]
     largest = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
     for panel, kernel in zip(axes, kernels, strict=True):
         reach = max(kernel.offsets)
         image = panel.imshow(
-            in_order(kernel),
+            sort_channels(kernel),
             aspect="auto",
             cmap="RdBu_r",
             vmin=-largest,
@@ -124,9 +126,9 @@ def by_channel(block: Any, kernels: Sequence[KernelRows]) -> None:
     bar.outline.set_visible(False)
 
 
-def in_order(kernel: KernelRows) -> list[Sequence[float]]:
+def sort_channels(kernel: KernelRows) -> list[Sequence[float]]:
     """Rows sorted by what they give the next token less what they give the previous one."""
     at = {offset: place for place, offset in enumerate(kernel.offsets)}
-    if 1 not in at:  # a kernel of one tap has no neighbours
+    if 1 not in at:  # a kernel of one tap has no neighbors
         return list(kernel.mean)
     return sorted(kernel.mean, key=lambda row: row[at[1]] - row[at[-1]])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from toolkit.config.options import WHOLE
+from toolkit.config.options import NO_SPLIT
 from toolkit.config.sections import require
 
 DIRECTIONS = ("toolkit", "hf")
-NETS = ("discriminator", "generator")
+MODEL_COMPONENTS = ("discriminator", "generator")
 WEIGHTS = ("auto", "trained", "average")
 
 
@@ -17,7 +17,7 @@ WEIGHTS = ("auto", "trained", "average")
 class ConvertConfig:
     POSITIONAL: ClassVar[str] = "paths"
 
-    paths: list[str] = field(default_factory=list, metadata=WHOLE)
+    paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """SRC and DST. SRC is a folder of Hugging Face Transformers, a RoBERTa checkpoint of fairseq
     (.pt) or a checkpoint of the toolkit; DST a folder that is not there yet."""
     to: str = ""
@@ -25,7 +25,7 @@ class ConvertConfig:
     weights: str = "auto"
     """With --to hf: auto, trained or average. auto is the moving average where the run kept one,
     trained the weights themselves."""
-    net: str | None = None
+    component: str | None = None
     """With --to hf, of a model trained with --task rtd: discriminator, which is meant without this,
     or generator."""
 
@@ -45,16 +45,17 @@ class ConvertConfig:
             f"weights must be one of {', '.join(WEIGHTS)}, but is {self.weights!r}.",
         )
         require(
-            self.net in (None, *NETS),
-            f"net must be {' or '.join(NETS)}, but is {self.net!r}.",
+            self.component in (None, *MODEL_COMPONENTS),
+            f"component must be {' or '.join(MODEL_COMPONENTS)}, but is {self.component!r}.",
         )
         require(
-            self.to == "hf" or self.net is None,
-            f"net must be left out with --to toolkit, but is {self.net}: each net of Transformers "
+            self.to == "hf" or self.component is None,
+            f"component must be left out with --to toolkit, but is {self.component}: each net of "
+            "Transformers "
             f"is a folder of its own.",
         )
         require(
             self.to == "hf" or self.weights == "auto",
-            f"weights must be left out with --to toolkit, but is {self.weights}: it chooses among "
+            f"weights must be left out with --to toolkit, but is {self.weights}: it chooses kind "
             f"those of the toolkit's own checkpoints.",
         )

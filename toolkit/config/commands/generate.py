@@ -7,11 +7,11 @@ from math import isfinite
 from typing import ClassVar
 
 from toolkit.config.commands.validate import WEIGHTS
-from toolkit.config.names import dashed
-from toolkit.config.options import GREEDY, WHOLE, default_of
-from toolkit.config.sections import DEVICES, PRECISIONS, one_of, require
+from toolkit.config.names import to_dashes
+from toolkit.config.options import MULTI_WORD, NO_SPLIT, field_default
+from toolkit.config.sections import DEVICES, PRECISIONS, check_choice, require
 
-STEEPEST = 50.0
+MAX_LENGTH_PENALTY = 50.0
 """Higher powers of the length of a text could not be told as numbers."""
 
 
@@ -23,7 +23,7 @@ class SearchConfig:
     nbest: int = 1
     """Hypotheses to give for each sentence, at most --beam."""
     lenpen: float = 1.0
-    """Power of its length by which the log-probability of a hypothesis is divided. Above 1 favours
+    """Power of its length by which the log-probability of a hypothesis is divided. Above 1 favors
     long ones, 0 divides by nothing."""
     max_len_a: float = 0.0
     """a of a x + b, the most symbols of a hypothesis; x is the length of the source, or of a
@@ -63,8 +63,9 @@ class SearchConfig:
             value = getattr(self, name)
             require(isfinite(value), f"{name} must be a finite number, but is {value}.")
         require(
-            abs(self.lenpen) <= STEEPEST,
-            f"lenpen must lie between -{STEEPEST:g} and {STEEPEST:g}, but is {self.lenpen}.",
+            abs(self.lenpen) <= MAX_LENGTH_PENALTY,
+            f"lenpen must lie between -{MAX_LENGTH_PENALTY:g} and {MAX_LENGTH_PENALTY:g}, but is "
+            f"{self.lenpen}.",
         )
         require(
             self.nbest <= self.beam,
@@ -80,9 +81,9 @@ class SearchConfig:
             f"beam must be a multiple of diverse_beam_groups, but {self.beam} is none of "
             f"{self.diverse_beam_groups}. Change one of them.",
         )
-        self._refuse_unused()
+        self._check_unused_options()
 
-    def _refuse_unused(self) -> None:
+    def _check_unused_options(self) -> None:
         """An option that would change nothing is a misunderstanding."""
         drawn = (self.sampling_topk, self.sampling_topp, self.temperature) != (0, 1.0, 1.0)
         require(
@@ -101,7 +102,7 @@ class SearchConfig:
             f"Leave one of them out.",
         )
 
-    def most(self, length: int) -> int:
+    def max_length(self, length: int) -> int:
         """The most symbols of a hypothesis for a source of so many."""
         return int(self.max_len_a * length + self.max_len_b)
 
@@ -111,12 +112,12 @@ ALIGNMENTS = ("none", "hard", "soft")
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig(SearchConfig):
-    POSITIONAL: ClassVar[str] = "folders"
+    POSITIONAL: ClassVar[str] = "dirs"
 
-    folders: list[str] = field(default_factory=list)
+    dirs: list[str] = field(default_factory=list)
     """Folders of toolkit-preprocess whose split --gen-subset is translated or written on, in place
     of --input."""
-    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoint to use; a save folder means its best one. Of several that write, the mean of their
     probabilities counts."""
     weights: str = "auto"
@@ -146,7 +147,7 @@ class GenerateConfig(SearchConfig):
     print_alignment: str = "none"
     """none, hard (the source's token that each symbol looked at most, as pairs counted from 0) or
     soft (in JSON, all shares); of the last layer, the mean of its heads."""
-    score: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    score: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Two files, translations and references (also .gz, .xz), line by line: tell BLEU, chrF and
     TER, and stop."""
     results_path: str | None = None
@@ -186,12 +187,12 @@ class GenerateConfig(SearchConfig):
             self.prefix_size >= 0,
             f"prefix_size must not be negative, but is {self.prefix_size}.",
         )
-        one_of("weights", self.weights, WEIGHTS)
-        one_of("device", self.device, DEVICES)
-        one_of("precision", self.precision, PRECISIONS)
-        one_of("print_alignment", self.print_alignment, ALIGNMENTS)
+        check_choice("weights", self.weights, WEIGHTS)
+        check_choice("device", self.device, DEVICES)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("print_alignment", self.print_alignment, ALIGNMENTS)
         require(
-            not (self.folders and (self.prefixes or self.input != "-")),
+            not (self.dirs and (self.prefixes or self.input != "-")),
             "--input and --prefixes must be left out where folders are given, but are not. Choose "
             "one source of text.",
         )
@@ -204,22 +205,26 @@ class GenerateConfig(SearchConfig):
             any(name.strip() for name in self.gen_subset.split(",")),
             f"--gen-subset must name a split, but is {self.gen_subset!r}. Write --gen-subset test.",
         )
-        self._refuse_unread()
+        self._check_unread_options()
 
-    def _refuse_unread(self) -> None:
+    def _check_unread_options(self) -> None:
         """Options of folders without one, and of the search where nothing is written."""
-        given = [f.name for f in fields(self) if getattr(self, f.name) != default_of(f, type(self))]
+        given = [
+            f.name for f in fields(self) if getattr(self, f.name) != field_default(f, type(self))
+        ]
         lines = "; what lines must begin with stands in them, with --prefixes"
         for name, instead in (("gen_subset", ""), ("prefix_size", lines)):
             require(
-                bool(self.folders) or name not in given,
-                f"--{dashed(name)} must be with a folder of toolkit-preprocess, but none is given. "
+                bool(self.dirs) or name not in given,
+                f"--{to_dashes(name)} must be with a folder of toolkit-preprocess, but none is "
+                "given. "
                 f"Name one{instead}.",
             )
         search = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
         for name in given:
             require(
                 not (self.score_reference and name in search),
-                f"--{dashed(name)} must be without --score-reference, which writes nothing. Leave "
+                f"--{to_dashes(name)} must be without --score-reference, which writes nothing. "
+                "Leave "
                 f"one of them out.",
             )

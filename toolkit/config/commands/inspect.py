@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from toolkit.config.options import WHOLE
+from toolkit.config.options import NO_SPLIT
 from toolkit.config.sections import require
 
 
@@ -13,7 +13,7 @@ from toolkit.config.sections import require
 class InspectConfig:
     POSITIONAL: ClassVar[str] = "paths"
 
-    paths: list[str] = field(default_factory=list, metadata=WHOLE)
+    paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Data folders (shards as a:b:c), checkpoints or save folders; of a save folder, its last
     checkpoint."""
     verify: bool = False
@@ -38,7 +38,7 @@ class InspectConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountConfig:
+class FlopsConfig:
     flops: bool = False
     """Count the floating-point operations of each layer, of an update and of the whole run that
     the options of toolkit-train describe. No data is needed; a folder says its vocabulary."""

@@ -1,12 +1,12 @@
-"""Options of toolkit-plot: pictures of runs and of what they have learnt."""
+"""Options of toolkit-plot: pictures of runs and of what they have learned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
-from toolkit.config.options import GREEDY, WHOLE, default_of
-from toolkit.config.sections import DEVICES, one_of, require
+from toolkit.config.options import MULTI_WORD, NO_SPLIT, field_default
+from toolkit.config.sections import DEVICES, check_choice, require
 
 KINDS = ("curve", "kernels", "attention", "perturbation", "confusion")
 BANDS = ("deviation", "range", "none")
@@ -17,7 +17,7 @@ ONLY_FOR = {  # option -> the kinds that it says something about
     **dict.fromkeys(("layers", "heads"), ("kernels", "attention")),
     **dict.fromkeys(("sentences",), ("kernels", "attention", "perturbation")),
     **dict.fromkeys(("radius",), ("kernels",)),
-    **dict.fromkeys(("sentence", "average_heads", "average_all"), ("attention",)),
+    **dict.fromkeys(("sentence", "mean_heads", "mean"), ("attention",)),
 }
 
 
@@ -32,7 +32,7 @@ class PlotConfig:
     `attention`: who attends to whom in --sentence. `perturbation`: what becomes of a word's vector
     where the words of --sentences change their order. `confusion FILE...`: which tag or class was
     taken for which, from files that toolkit-validate --json wrote."""
-    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """kernels, attention, perturbation: checkpoints, or save folders, whose best is meant."""
     output: str = ""
     """Picture to write; its ending says which kind: .png, .svg or .pdf. Empty for curve.png,
@@ -69,9 +69,9 @@ class PlotConfig:
     last alone of kernels with a row for each channel."""
     heads: list[int] = field(default_factory=list)
     """kernels, attention: heads to draw, from 1, separated by commas; empty for all."""
-    average_heads: bool = False
+    mean_heads: bool = False
     """attention: draw the mean over each layer's heads."""
-    average_all: bool = False
+    mean: bool = False
     """attention: draw one map of each checkpoint, the mean over its layers and heads, beside each
     other."""
     radius: int = 16
@@ -88,11 +88,11 @@ class PlotConfig:
         self.check_options()
         self.check_subject()
         require(
-            self.picture.lower().endswith((".png", ".svg", ".pdf")),
+            self.output_file.lower().endswith((".png", ".svg", ".pdf")),
             f"output must end in .png, .svg or .pdf, but is {self.output!r}.",
         )
-        one_of("band", self.band, BANDS)
-        one_of("device", self.device, DEVICES)
+        check_choice("band", self.band, BANDS)
+        check_choice("device", self.device, DEVICES)
         require(
             0 <= self.smoothing < 1,
             f"smoothing must lie between 0 and 1, 1 excluded, but is {self.smoothing}.",
@@ -104,7 +104,7 @@ class PlotConfig:
 
     def check_options(self) -> None:
         """An option of another kind of picture would do nothing."""
-        defaults = {field.name: default_of(field, PlotConfig) for field in fields(self)}
+        defaults = {field.name: field_default(field, PlotConfig) for field in fields(self)}
         for name, kinds in ONLY_FOR.items():
             require(
                 self.kind in kinds or getattr(self, name) == defaults[name],
@@ -156,13 +156,13 @@ class PlotConfig:
             '--sentence "...", or --sentences FILE.',
         )
         require(
-            len(self.path) == 1 or self.average_all,
+            len(self.path) == 1 or self.mean,
             f"toolkit-plot attention must be given one checkpoint, but is given "
-            f"{len(self.path)}. Draw one at a time, or their means by --average-all.",
+            f"{len(self.path)}. Draw one at a time, or their means by --mean.",
         )
         require(
-            not (self.average_all and self.average_heads),
-            "--average-heads and --average-all exclude each other; give one.",
+            not (self.mean and self.mean_heads),
+            "--mean-heads and --mean exclude each other; give one.",
         )
 
     @property
@@ -174,5 +174,5 @@ class PlotConfig:
         return self.what[1:]
 
     @property
-    def picture(self) -> str:
+    def output_file(self) -> str:
         return self.output or f"{self.kind}.png"

@@ -6,40 +6,40 @@ from dataclasses import dataclass
 
 from toolkit.config.commands.preprocess_formats import (
     PARALLEL,
-    TAGGED,
-    LabelledConfig,
-    ParallelConfig,
-    TaggedConfig,
-    refuse_of_other_formats,
+    TAGGING_FORMATS,
+    ClassificationOptions,
+    ParallelOptions,
+    TaggingOptions,
+    check_options_match_format,
 )
-from toolkit.config.sections import one_of, require
+from toolkit.config.sections import check_choice, require
 
-UNITS = ("lines", "paragraphs", "sentences")
-TOKENIZERS = ("sentencepiece", "words", "wordpiece")
-TOO_LONG = ("error", "skip", "truncate", "split")
-GIVEN = {  # option that brings a vocabulary: what it is a vocabulary of
+SEGMENTATIONS = ("lines", "paragraphs", "sentences")
+TOKENIZER_KINDS = ("sentencepiece", "words", "wordpiece")
+OVERLENGTH_POLICIES = ("error", "skip", "truncate", "split")
+TOKENIZER_BY_OPTION = {  # option that brings a vocabulary: what it is a vocabulary of
     "sentencepiece_model": "sentencepiece",
     "srcdict": "words",
     "wordpiece_vocab": "wordpiece",
-    "codec_from": None,
+    "tokenizer_from": None,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
+class PreprocessConfig(ParallelOptions, ClassificationOptions, TaggingOptions):
     overwrite: bool = False
     """Replace a data folder that is already at destdir, once the new one is complete."""
-    units: str = "lines"
+    segment_by: str = "lines"
     """What makes one item. lines: every line (one sentence a line, as Chang et al.), and a blank
     line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs cut
     behind . ! ? where a new sentence seems to begin; right for books and other running text."""
-    valid_share: float = 0.0
+    valid_fraction: float = 0.0
     """Share of the training text to hold out as split valid, 0 to 1: every so many items, 16 in
     a row, chosen by their place alone."""
-    test_share: float = 0.0
+    test_fraction: float = 0.0
     """Share of the training text to hold out as split test."""
     tokenizer: str | None = None
-    """What the tokens are. sentencepiece: pieces of words, learnt from the text. words: what white
+    """What the tokens are. sentencepiece: pieces of words, learned from the text. words: what white
     space separates. wordpiece: pieces as BERT cuts them. By default that of the given vocabulary,
     without one sentencepiece."""
     sentencepiece_model: str | None = None
@@ -48,7 +48,7 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
     """Dictionary of words to use: fairseq's dict.txt, a line `symbol count` for each."""
     wordpiece_vocab: str | None = None
     """WordPiece vocabulary to use: BERT's vocab.txt, a line for each piece."""
-    codec_from: str | None = None
+    tokenizer_from: str | None = None
     """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing; a
     save folder means its best one."""
     vocab_size: int = 30000
@@ -59,7 +59,7 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
     sentencepiece_type: str = "unigram"
     """unigram or bpe, for a SentencePiece model trained here."""
     sentencepiece_megabytes: float = 20.0
-    """Megabytes of training text that pieces are learnt from, also those of wordpiece; of more
+    """Megabytes of training text that pieces are learned from, also those of wordpiece; of more
     text, lines spread evenly over all of it. 0 for no limit. Words are counted in all of it."""
     character_coverage: float = 0.9995
     """Share of the characters' occurrences that the pieces cover; 1.0 for small alphabets."""
@@ -71,7 +71,7 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
     max_item_tokens: int = 0
     """Most tokens of one item, special symbols not counted, or most words of a tagged sentence; 0
     for no limit."""
-    too_long: str = "error"
+    overlength: str = "error"
     """What becomes of an item with more, or a pair of which one has. error: the run ends and names
     its line. skip: it is left out. truncate: its tail is. split: it becomes several items, cut
     before a word where it can be; not a pair. Each split's table and meta.json say how many and how
@@ -89,7 +89,7 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             bool(self.trainpref or self.validpref or self.testpref),
             "one of --trainpref, --validpref and --testpref must name text, but none does.",
         )
-        one_of("units", self.units, UNITS)
+        check_choice("segment_by", self.segment_by, SEGMENTATIONS)
         for name in ("trainpref", "validpref", "testpref"):
             value = getattr(self, name)
             require(
@@ -97,15 +97,15 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
                 f"{name} must name text between its commas, but is {value!r}. Name files, or "
                 "leave it out.",
             )
-        for name in ("valid_share", "test_share"):
+        for name in ("valid_fraction", "test_fraction"):
             value = getattr(self, name)
             require(0 <= value < 1, f"{name} must lie in 0 .. 1, 1 excluded, but is {value}.")
         require(
-            self.valid_share + self.test_share < 1,
-            f"valid_share and test_share must leave text to train on, but are "
-            f"{self.valid_share} and {self.test_share}.",
+            self.valid_fraction + self.test_fraction < 1,
+            f"valid_fraction and test_fraction must leave text to train on, but are "
+            f"{self.valid_fraction} and {self.test_fraction}.",
         )
-        for share, files in (("valid_share", "validpref"), ("test_share", "testpref")):
+        for share, files in (("valid_fraction", "validpref"), ("test_fraction", "testpref")):
             require(
                 not (getattr(self, share) and getattr(self, files)),
                 f"{share} and {files} must not be given together. Give one of them.",
@@ -113,12 +113,12 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
         require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
         require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
         self.check_parallel()
-        self.check_tagged()
-        self.check_labelled()
-        refuse_of_other_formats(self)
+        self.check_tagging()
+        self.check_classification()
+        check_options_match_format(self)
         self._check_tokenizer()
         self._check_limits()
-        one_of("sentencepiece_type", self.sentencepiece_type, ("unigram", "bpe"))
+        check_choice("sentencepiece_type", self.sentencepiece_type, ("unigram", "bpe"))
         require(
             0.9 <= self.character_coverage <= 1,
             f"character_coverage must lie in 0.9 .. 1, but is {self.character_coverage}.",
@@ -129,50 +129,55 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
         )
 
     @property
-    def given(self) -> str | None:
+    def vocabulary_option(self) -> str | None:
         """The option that brings a vocabulary."""
-        return next((name for name in GIVEN if getattr(self, name) is not None), None)
+        return next((name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None), None)
 
     @property
-    def kind(self) -> str:
+    def tokenizer_kind(self) -> str:
         """The tokenizer: as asked, or that of the given vocabulary."""
-        of_given = GIVEN[self.given] if self.given else None
-        return self.tokenizer or of_given or TOKENIZERS[0]
+        of_given = TOKENIZER_BY_OPTION[self.vocabulary_option] if self.vocabulary_option else None
+        return self.tokenizer or of_given or TOKENIZER_KINDS[0]
 
     def _check_tokenizer(self) -> None:
-        given = [name for name in GIVEN if getattr(self, name) is not None]
-        self.check_target(self.kind)
+        given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
+        self.check_target(self.tokenizer_kind)
         require(
             len(given) < 2,
             f"a vocabulary must be given once, but is by {' and '.join(given)}. Leave one of them "
             f"out.",
         )
-        one_of("tokenizer", self.kind, TOKENIZERS)
+        check_choice("tokenizer", self.tokenizer_kind, TOKENIZER_KINDS)
         for name in given:
             require(
-                self.tokenizer in (None, GIVEN[name]),
+                self.tokenizer in (None, TOKENIZER_BY_OPTION[name]),
                 f"tokenizer must be what {name} is of, but is {self.tokenizer}. Leave it out.",
             )
         require(
-            not (self.codec_from and (self.lowercase or self.split_digit_commas)),
-            "lowercase and split_digit_commas must be those of codec_from, but are given beside "
+            not (self.tokenizer_from and (self.lowercase or self.split_digit_commas)),
+            "lowercase and split_digit_commas must be those of tokenizer_from, but are given "
+            "beside "
             "it. Leave them out.",
         )
         require(
-            self.kind == "sentencepiece" or not self.split_digit_commas,
-            f"split_digit_commas must come with sentencepiece, but the tokenizer is {self.kind}. "
+            self.tokenizer_kind == "sentencepiece" or not self.split_digit_commas,
+            "split_digit_commas must come with sentencepiece, but the tokenizer is "
+            f"{self.tokenizer_kind}. "
             f"Leave it out.",
         )
         require(
-            bool(given) or not self.lowercase or self.format not in TAGGED,
+            bool(given) or not self.lowercase or self.format not in TAGGING_FORMATS,
             f"lowercase must come with pieces for tagged text, but words of {self.format} are read "
             f"as they are written. Give --sentencepiece-model or --wordpiece-vocab, or leave it "
             f"out.",
         )
-        one_learnt = self.format == PARALLEL and not self.joined_dictionary and self.tgtdict is None
-        counted = not given or (given == ["srcdict"] and one_learnt)
+        one_learned = (
+            self.format == PARALLEL and not self.joined_dictionary and self.tgtdict is None
+        )
+        counted = not given or (given == ["srcdict"] and one_learned)
         require(
-            self.min_count == 1 or (counted and (self.kind == "words" or self.format in TAGGED)),
+            self.min_count == 1
+            or (counted and (self.tokenizer_kind == "words" or self.format in TAGGING_FORMATS)),
             "min_count must come with a dictionary of words to be counted, but there is none. "
             "Give --tokenizer words.",
         )
@@ -187,14 +192,14 @@ class PreprocessConfig(ParallelConfig, LabelledConfig, TaggedConfig):
             self.max_item_tokens >= 0,
             f"max_item_tokens must not be negative, but is {self.max_item_tokens}.",
         )
-        one_of("too_long", self.too_long, TOO_LONG)
+        check_choice("overlength", self.overlength, OVERLENGTH_POLICIES)
         require(
-            self.too_long != "split" or self.format != PARALLEL,
-            "too_long must be error, skip or truncate for parallel text, but is split. The other "
+            self.overlength != "split" or self.format != PARALLEL,
+            "overlength must be error, skip or truncate for parallel text, but is split. The other "
             "language's sentence could not be cut at the same place.",
         )
         require(
-            self.too_long == "error" or self.max_item_tokens > 0,
-            f"too_long {self.too_long} must come with a limit, but there is none. Give "
+            self.overlength == "error" or self.max_item_tokens > 0,
+            f"overlength {self.overlength} must come with a limit, but there is none. Give "
             f"--max-item-tokens.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from toolkit.config.sections import one_of, require
+from toolkit.config.sections import check_choice, require
 
 PARALLEL = "parallel"
 PARALLEL_ONLY = dict.fromkeys(
@@ -14,7 +14,7 @@ PARALLEL_ONLY = dict.fromkeys(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelConfig:
+class ParallelOptions:
     """Fields that only format parallel uses."""
 
     source_lang: str = ""
@@ -26,7 +26,7 @@ class ParallelConfig:
     """Parallel text: learn one vocabulary from both languages, so that models may share tables."""
     tgtdict: str | None = None
     """Parallel text: dictionary of the target's words to use, as srcdict is that of the source's;
-    without it one is learnt."""
+    without it one is learned."""
     target_sentencepiece_model: str | None = None
     """Parallel text: SentencePiece model of the target, as sentencepiece-model is the source's."""
 
@@ -67,21 +67,21 @@ class ParallelConfig:
 
 
 SQUAD = "squad"
-CHOICES = ("race", "swag")
-READING = (SQUAD, *CHOICES)
+MULTIPLE_CHOICE_FORMATS = ("race", "swag")
+QA_FORMATS = (SQUAD, *MULTIPLE_CHOICE_FORMATS)
 
 
-LABELLED = ("glue", "tsv")
+CLASSIFICATION_FORMATS = ("glue", "tsv")
 GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
-LABELLED_ONLY = {
+CLASSIFICATION_ONLY = {
     "glue_task": ("glue",),
     **dict.fromkeys(("text_columns", "label_column", "label_type"), ("tsv",)),
-    "malformed": (*LABELLED, *READING),
+    "on_malformed": (*CLASSIFICATION_FORMATS, *QA_FORMATS),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledConfig:
+class ClassificationOptions:
     """Fields that only formats glue and tsv use."""
 
     glue_task: str = ""
@@ -93,20 +93,20 @@ class LabelledConfig:
     """tsv: the name of the column that has the answer; files for test may lack it."""
     label_type: str = "class"
     """tsv: class or number. Classes are those that the training part has."""
-    malformed: str = "error"
-    """Labelled text and questions: what becomes of a row with too few or too many columns, or with
+    on_malformed: str = "error"
+    """Labeled text and questions: what becomes of a row with too few or too many columns, or with
     an answer that is none or does not stand where it says. error: the run ends and names its line.
     skip: it is left out, named and counted; not where answers are to be submitted."""
 
-    def check_labelled(self) -> None:
+    def check_classification(self) -> None:
         """Rules for these options; called where the others are checked."""
         form: Any = getattr(self, "format", "text")
         require(
             form != "glue" or self.glue_task in GLUE_TASKS,
             f"glue_task must be one of {', '.join(GLUE_TASKS)}, but is {self.glue_task!r}.",
         )
-        one_of("label_type", self.label_type, ("class", "number"))
-        one_of("malformed", self.malformed, ("error", "skip"))
+        check_choice("label_type", self.label_type, ("class", "number"))
+        check_choice("malformed", self.on_malformed, ("error", "skip"))
         names = self.text_columns.split(",")
         require(
             len(names) in (1, 2) and all(names),
@@ -114,25 +114,25 @@ class LabelledConfig:
         )
 
 
-TAGGED = ("conllu", "ptb", "columns")
-FORMATS = ("text", *TAGGED, *LABELLED, *READING, PARALLEL)
-UNTAGGED = ("text", *LABELLED, *READING, PARALLEL)
+TAGGING_FORMATS = ("conllu", "ptb", "columns")
+FORMATS = ("text", *TAGGING_FORMATS, *CLASSIFICATION_FORMATS, *QA_FORMATS, PARALLEL)
+UNTAGGED_FORMATS = ("text", *CLASSIFICATION_FORMATS, *QA_FORMATS, PARALLEL)
 ONLY_FOR = {  # option -> the formats that it says something about
     **dict.fromkeys(("tag", "empty_nodes"), ("conllu",)),
     **dict.fromkeys(("train_sections", "valid_sections", "test_sections"), ("ptb",)),
-    **dict.fromkeys(("vocabulary_from", "type_share", "unseen_tags"), TAGGED),
-    **dict.fromkeys(("word_vectors", "word_vectors_first"), TAGGED),
-    **dict.fromkeys(("units", "valid_share", "test_share"), ("text",)),
-    **dict.fromkeys(("tokenizer", "srcdict", "split_digit_commas"), UNTAGGED),
-    "too_long": ("text", PARALLEL),
-    "max_item_tokens": ("text", *TAGGED, PARALLEL),
-    **LABELLED_ONLY,
+    **dict.fromkeys(("vocabulary_from", "type_fraction", "unseen_tags"), TAGGING_FORMATS),
+    **dict.fromkeys(("word_vectors", "max_word_vectors"), TAGGING_FORMATS),
+    **dict.fromkeys(("segment_by", "valid_fraction", "test_fraction"), ("text",)),
+    **dict.fromkeys(("tokenizer", "srcdict", "split_digit_commas"), UNTAGGED_FORMATS),
+    "overlength": ("text", PARALLEL),
+    "max_item_tokens": ("text", *TAGGING_FORMATS, PARALLEL),
+    **CLASSIFICATION_ONLY,
     **PARALLEL_ONLY,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggedConfig:
+class TaggingOptions:
     """Fields that only formats other than text use, and the splits that they share with text."""
 
     trainpref: str = ""
@@ -168,7 +168,7 @@ class TaggedConfig:
     vocabulary_from: str = "train"
     """Tagged text: the part whose words and tags are known. train, or all as in Dufter et al. 2020,
     who also counted the words of the parts for validation and test."""
-    type_share: float = 1.0
+    type_fraction: float = 1.0
     """Tagged text: share of the different words, the most frequent ones, that are in the
     vocabulary, 0 to 1, in place of vocab_size; Dufter et al. 2020 take 0.5."""
     unseen_tags: str = "error"
@@ -179,10 +179,10 @@ class TaggedConfig:
     word_vectors: str | None = None
     """Tagged text: vectors of words to start from, as fastText's .vec, plain or .gz: a line with
     count and width, then a word and its numbers a line."""
-    word_vectors_first: int = 0
+    max_word_vectors: int = 0
     """Vectors to read from the front of that file, which is sorted by frequency; 0 for all."""
 
-    def check_tagged(self) -> None:
+    def check_tagging(self) -> None:
         """Rules for these options; called where the others are checked."""
         require(
             self.format in FORMATS,
@@ -197,16 +197,16 @@ class TaggedConfig:
             f"unseen_tags must be error or wrong, but is {self.unseen_tags!r}.",
         )
         require(
-            0 < self.type_share <= 1,
-            f"type_share must lie between 0 and 1, but is {self.type_share}.",
+            0 < self.type_fraction <= 1,
+            f"type_fraction must lie between 0 and 1, but is {self.type_fraction}.",
         )
         require(
-            self.word_vectors_first >= 0,
-            f"word_vectors_first must not be negative, but is {self.word_vectors_first}.",
+            self.max_word_vectors >= 0,
+            f"max_word_vectors must not be negative, but is {self.max_word_vectors}.",
         )
 
 
-def refuse_of_other_formats(config: TaggedConfig) -> None:
+def check_options_match_format(config: TaggingOptions) -> None:
     """An option of another format would do nothing."""
     for field in fields(config):
         formats: tuple[str, ...] = ONLY_FOR.get(field.name, FORMATS)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from toolkit.config.options import GREEDY, WHOLE
-from toolkit.config.sections import DEVICES, PRECISIONS, different_files, one_of, require
+from toolkit.config.options import MULTI_WORD, NO_SPLIT
+from toolkit.config.sections import DEVICES, PRECISIONS, check_choice, check_distinct_files, require
 
 WEIGHTS = ("auto", "trained", "average")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateConfig:
-    POSITIONAL: ClassVar[str] = "folders"
+    POSITIONAL: ClassVar[str] = "dirs"
 
-    folders: list[str] = field(default_factory=list)
+    dirs: list[str] = field(default_factory=list)
     """Folders of the checkpoints' vocabulary that toolkit-preprocess or fairseq-preprocess wrote;
     of shards, as in a:b, the first that has the split."""
-    path: list[str] = field(default_factory=list, metadata={**WHOLE, **GREEDY})
+    path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoints, or save folders, whose best checkpoint is meant; each is evaluated."""
     weights: str = "auto"
     """auto, trained or average. auto is the moving average where the run kept one
@@ -49,11 +49,11 @@ class ValidateConfig:
     """Processes that prepare batches ahead; 0 prepares them in between."""
 
     def __post_init__(self) -> None:
-        require(bool(self.folders), "a data folder must be given, but none is. Name one or more.")
+        require(bool(self.dirs), "a data folder must be given, but none is. Name one or more.")
         require(bool(self.path), "a checkpoint must be given, but none is. Pass --path.")
-        one_of("weights", self.weights, WEIGHTS)
-        one_of("precision", self.precision, PRECISIONS)
-        one_of("device", self.device, DEVICES)
+        check_choice("weights", self.weights, WEIGHTS)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("device", self.device, DEVICES)
         for name in ("max_tokens", "batch_size"):
             value = getattr(self, name)
             require(
@@ -74,4 +74,4 @@ class ValidateConfig:
         )
         figures = None if self.json == "-" else self.json
         written = {"--results-path": self.results_path, "--predictions": self.predictions}
-        different_files([("--json", figures), *written.items()])
+        check_distinct_files([("--json", figures), *written.items()])

@@ -2,8 +2,8 @@
 
 from toolkit.config.checks import DEVICES as DEVICES
 from toolkit.config.checks import PRECISIONS as PRECISIONS
-from toolkit.config.checks import different_files as different_files
-from toolkit.config.checks import one_of as one_of
+from toolkit.config.checks import check_choice as check_choice
+from toolkit.config.checks import check_distinct_files as check_distinct_files
 from toolkit.config.checks import require as require
 from toolkit.config.sections.checkpoint import CheckpointConfig as CheckpointConfig
 from toolkit.config.sections.data import DataConfig as DataConfig

@@ -27,7 +27,7 @@ class CheckpointConfig:
     """Keep also those in between whose update is a multiple of this; 0 for none."""
     keep_best_checkpoints: int = 0
     """Keep also so many of those best by training.best_metric; 0 for checkpoint_best alone."""
-    failed_saves: int = 3
+    max_failed_saves: int = 3
     """Stop after so many saves in a row that could not be written, 1 or more; fewer are told."""
     no_save: bool = False
     """Save no checkpoints at all, only the log and the result."""
@@ -38,6 +38,6 @@ class CheckpointConfig:
             value = getattr(self, name)
             require(value >= 0, f"checkpoint.{name} must not be negative, but is {value}.")
         require(
-            self.failed_saves > 0,
-            f"checkpoint.failed_saves must be at least 1, but is {self.failed_saves}.",
+            self.max_failed_saves > 0,
+            f"checkpoint.max_failed_saves must be at least 1, but is {self.max_failed_saves}.",
         )

@@ -9,7 +9,7 @@ from toolkit.config.checks import require
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    folders: list[str] = field(default_factory=list)
+    dirs: list[str] = field(default_factory=list)
     """Folders that toolkit-preprocess or fairseq-preprocess wrote; the positional arguments of
     toolkit-train. Several are read as one; with colons, as in a:b:c, they are shards of one corpus,
     of which epoch 1 reads the first, epoch 2 the second, and so on, round and round."""
@@ -54,7 +54,7 @@ class DataConfig:
             f"instead of giving it no weight.",
         )
         require(
-            len(self.weights) in (0, len(self.folders)),
+            len(self.weights) in (0, len(self.dirs)),
             f"data.weights must be one for each corpus, but there are {len(self.weights)} for "
-            f"{len(self.folders)}. Shards of one corpus (a:b) share one weight.",
+            f"{len(self.dirs)}. Shards of one corpus (a:b) share one weight.",
         )

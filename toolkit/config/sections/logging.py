@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.checks import one_of, require
+from toolkit.config.checks import check_choice, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,4 +24,4 @@ class LoggingConfig:
             self.log_interval > 0,
             f"logging.log_interval must be at least 1, but is {self.log_interval}.",
         )
-        one_of("logging.progress", self.progress, ("auto", "bar", "lines"))
+        check_choice("logging.progress", self.progress, ("auto", "bar", "lines"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.config.checks import DEVICES, PRECISIONS, one_of, require
+from toolkit.config.checks import DEVICES, PRECISIONS, check_choice, require
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleConfig:
     update_freq: int = 1
     """Micro-batches that each rank accumulates for one update."""
-    global_batches: int | None = None
+    micro_batches_per_update: int | None = None
     """Micro-batches of one update over all ranks, in place of update_freq: the same run at any
     number of ranks that divides it."""
     sharding: str = "none"
@@ -23,32 +23,39 @@ class ScaleConfig:
     """Compile each layer with torch.compile; the first updates take long."""
 
     def __post_init__(self) -> None:
-        for name in ("update_freq", "global_batches"):
+        for name in ("update_freq", "micro_batches_per_update"):
             value = getattr(self, name)
             require(
                 value is None or value > 0,
                 f"training.{name} must be at least 1, but is {value}.",
             )
         require(
-            self.global_batches is None or self.update_freq == 1,
-            f"training.update_freq must be left out where training.global_batches is given, but "
-            f"is {self.update_freq}. {self.global_batches} micro-batches over all ranks determine "
+            self.micro_batches_per_update is None or self.update_freq == 1,
+            "training.update_freq must be left out where training.micro_batches_per_update is "
+            "given, but "
+            f"is {self.update_freq}. {self.micro_batches_per_update} micro-batches over all ranks "
+            "determine "
             f"it.",
         )
-        one_of("training.sharding", self.sharding, ("none", "full"))
+        check_choice("training.sharding", self.sharding, ("none", "full"))
 
     def micro_batches_per_rank(self, ranks: int) -> int:
         """What each rank accumulates for one update."""
-        if self.global_batches is None:
+        if self.micro_batches_per_update is None:
             return self.update_freq
-        possible = [n for n in range(1, self.global_batches + 1) if self.global_batches % n == 0]
+        possible = [
+            n
+            for n in range(1, self.micro_batches_per_update + 1)
+            if self.micro_batches_per_update % n == 0
+        ]
         require(
             ranks in possible,
-            f"training.global_batches must be a multiple of the number of ranks, but is "
-            f"{self.global_batches} for {ranks}. Start one of {', '.join(map(str, possible))} "
+            f"training.micro_batches_per_update must be a multiple of the number of ranks, but is "
+            f"{self.micro_batches_per_update} for {ranks}. Start one of "
+            f"{', '.join(map(str, possible))} "
             f"processes.",
         )
-        return self.global_batches // ranks
+        return self.micro_batches_per_update // ranks
 
 
 PROBES = ("auto", "always", "never")
@@ -69,7 +76,7 @@ class TroubleConfig:
     """End all ranks, naming the late one, when one has waited for another for so long."""
 
     def __post_init__(self) -> None:
-        one_of("training.memory_probe", self.memory_probe, PROBES)
+        check_choice("training.memory_probe", self.memory_probe, PROBES)
         require(
             self.check_ranks_interval >= 0,
             f"training.check_ranks_interval must not be negative, but is "
@@ -120,8 +127,8 @@ class TrainingConfig(ScaleConfig, TroubleConfig):
     def __post_init__(self) -> None:
         ScaleConfig.__post_init__(self)
         TroubleConfig.__post_init__(self)
-        one_of("training.precision", self.precision, PRECISIONS)
-        one_of("training.device", self.device, DEVICES)
+        check_choice("training.precision", self.precision, PRECISIONS)
+        check_choice("training.device", self.device, DEVICES)
         require(not (self.fp16 and self.bf16), "--fp16 and --bf16 exclude each other; give one.")
         asked = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
         require(

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.mismatches import Problem
-from toolkit.conversion.torch_file import Inert
+from toolkit.conversion.mismatches import Mismatch
+from toolkit.conversion.torch_file import OpaqueObject
 
 EPSILON = 1e-5
-MOST_LAYERS = 1000
+MAX_LAYERS = 1000
 SIZES = {
     "encoder_layers": "layers",
     "encoder_embed_dim": "width",
@@ -29,11 +29,11 @@ KNOWN: dict[str, tuple[Any, ...]] = {
 """Settings that ours always have; older files are silent about them."""
 
 
-def of(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def read_settings(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The model's settings, wherever this version of fairseq kept them."""
-    everything = plain(found.get("cfg")) or {}
+    everything = to_plain(found.get("cfg")) or {}
     model = everything.get("model") if isinstance(everything, dict) else None
-    settings = model if isinstance(model, dict) and model else plain(found.get("args"))
+    settings = model if isinstance(model, dict) and model else to_plain(found.get("args"))
     if not isinstance(settings, dict):
         raise ToolkitError(
             f"{path} must hold its model's settings under args or cfg, but does not. Name a file "
@@ -42,33 +42,33 @@ def of(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return settings
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """What an inert object of argparse or OmegaConf was: a table, a list or a value."""
-    if isinstance(value, Inert):
+    if isinstance(value, OpaqueObject):
         state = value.state if isinstance(value.state, dict) else {}
         if "_val" in state:
-            return plain(state["_val"])
-        return plain(state.get("_content", state))
+            return to_plain(state["_val"])
+        return to_plain(state.get("_content", state))
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     return value
 
 
-def unlike(settings: Mapping[str, Any]) -> list[Problem]:
+def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
     """Settings that ours have otherwise, or that say no size."""
     problems = [
-        Problem("setting", key, str(settings[key]), str(known[0]))
+        Mismatch("setting", key, str(settings[key]), str(known[0]))
         for key, known in KNOWN.items()
         if settings.get(key) not in (None, *known)
     ]
     for name in SIZES:
         value = settings.get(name)
-        if type(value) is not int or not 0 < value < (MOST_LAYERS if "layers" in name else 1 << 20):
-            problems.append(Problem("setting", name, str(value), "a number"))
+        if type(value) is not int or not 0 < value < (MAX_LAYERS if "layers" in name else 1 << 20):
+            problems.append(Mismatch("setting", name, str(value), "a number"))
     return problems
 
 
-def shape(settings: Mapping[str, Any], positions: int) -> dict[str, Any]:
+def arch_options(settings: Mapping[str, Any], positions: int) -> dict[str, Any]:
     """Options of our `bert`."""
     rates = {ours: settings.get(name) for name, ours in RATES.items()}
     return {

@@ -16,11 +16,11 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion import mismatches, torch_file
 from toolkit.conversion.fairseq import config_mapping
-from toolkit.conversion.fairseq.tokenizer import codec_beside
+from toolkit.conversion.fairseq.tokenizer import load_tokenizer
 from toolkit.conversion.huggingface.model_types import ENCODER, HEAD
-from toolkit.conversion.mismatches import Problem
-from toolkit.conversion.tensor_mapping import Piece, affine, expected
-from toolkit.conversion.write_checkpoint import Converted, empty, run_of
+from toolkit.conversion.mismatches import Mismatch
+from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings, expected_shapes
+from toolkit.conversion.write_checkpoint import ConvertedModel, build_on_meta, compose_run
 from toolkit.models.interface import Sizes
 
 MODEL_FILE = "model.pt"  # what released folders call it
@@ -32,7 +32,7 @@ OLD_NAMES = {"emb_layer_norm.": "layernorm_embedding."}
 CLASSIFIERS = "classification_heads."
 
 
-def file_of(source: Path) -> Path | None:
+def find_file(source: Path) -> Path | None:
     """The .pt file that a path means; None where it means something else."""
     if source.is_file():
         return source
@@ -40,7 +40,7 @@ def file_of(source: Path) -> Path | None:
     return found if found.is_file() and not (source / "config.json").exists() else None
 
 
-def converted(path: Path) -> Converted:
+def import_file(path: Path) -> ConvertedModel:
     """The model of a .pt file, after everything in it has been compared with what must be there."""
     found = torch_file.load(path, settings=True)
     if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
@@ -48,24 +48,31 @@ def converted(path: Path) -> Converted:
             f"{path} must hold a checkpoint of fairseq, with its tensors under model, but does "
             f"not. Name a file that fairseq-train or a release of RoBERTa wrote."
         )
-    settings = config_mapping.of(found, path)
-    tensors, spare = parted(found["model"], path)
-    mismatches.refuse(path, config_mapping.unlike(settings) + lost(tensors, path.name))
-    shape = config_mapping.shape(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
-    run, sizes = run_of("bert", "mlm", shape), Sizes(tokens=len(tensors[WORDS]))
-    own, pieces = empty(run, sizes).state_dict(), trunk(shape["layers"]) + head()
-    needed = expected(pieces, own)
+    settings = config_mapping.read_settings(found, path)
+    tensors, spare = split_tensors(found["model"], path)
+    mismatches.check_none(
+        path, config_mapping.setting_mismatches(settings) + missing_tables(tensors, path.name)
+    )
+    shape = config_mapping.arch_options(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
+    run, sizes = compose_run("bert", "mlm", shape), Sizes(tokens=len(tensors[WORDS]))
+    own, pieces = (
+        build_on_meta(run, sizes).state_dict(),
+        encoder_mappings(shape["layers"]) + head_mappings(),
+    )
+    needed = expected_shapes(pieces, own)
     repeated = tensors.pop(TIED, tensors[WORDS])
-    mismatches.refuse(path, mismatches.tensors(tensors, needed, path.name))
+    mismatches.check_none(path, mismatches.compare_tensors(tensors, needed, path.name))
     if not torch.equal(repeated, tensors[WORDS]):
-        mismatches.refuse(path, [Problem("untied tensor", TIED, "others", f"as {WORDS}")])
-    model = {piece.ours: piece.joined(tensors) for piece in pieces}
+        mismatches.check_none(path, [Mismatch("untied tensor", TIED, "others", f"as {WORDS}")])
+    model = {piece.toolkit_name: piece.join(tensors) for piece in pieces}
     model[TYPES] = torch.zeros(own[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
-    codec = codec_beside(path, sizes.tokens)
-    return Converted(run=run, sizes=sizes, tensors=model, codec=codec, spare=spare)
+    tokenizer = load_tokenizer(path, sizes.tokens)
+    return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=spare)
 
 
-def parted(found: Mapping[Any, Any], path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def split_tensors(
+    found: Mapping[Any, Any], path: Path
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The model's tensors without their prefix, and those of classifiers trained on it."""
     model: dict[str, Tensor] = {}
     spare: dict[str, Tensor] = {}
@@ -79,51 +86,51 @@ def parted(found: Mapping[Any, Any], path: Path) -> tuple[dict[str, Tensor], dic
         if name.startswith(CLASSIFIERS):
             spare[f"fairseq.{name}"] = tensor
         elif name.count(".in_proj_") == 1 and tensor.dim() and len(tensor) % 3 == 0:
-            model |= three(name, tensor)
+            model |= split_projection(name, tensor)
         elif name != "version":
             model[name] = tensor
     return model, spare
 
 
-def three(name: str, tensor: Tensor) -> dict[str, Tensor]:
+def split_projection(name: str, tensor: Tensor) -> dict[str, Tensor]:
     """Queries, keys and values, which files of 2019 keep together."""
     before, part = name.split(".in_proj_")
     return dict(zip((f"{before}.{p}_proj.{part}" for p in "qkv"), tensor.chunk(3), strict=True))
 
 
-def lost(tensors: Mapping[str, Tensor], file: str) -> list[Problem]:
+def missing_tables(tensors: Mapping[str, Tensor], file: str) -> list[Mismatch]:
     """The two tables say how large the rest must be, so they are looked for first."""
     return [
-        Problem("missing tensor", f"{file}: {name}", "-", "a table")
+        Mismatch("missing tensor", f"{file}: {name}", "-", "a table")
         for name in (WORDS, POSITIONS)
         if name not in tensors or tensors[name].dim() != 2
     ]
 
 
-def trunk(layers: int) -> list[Piece]:
+def encoder_mappings(layers: int) -> list[TensorMapping]:
     ours = f"{ENCODER}.embeddings"
     found = [
-        Piece(f"{ours}.words.weight", (WORDS,)),
-        Piece(f"{ours}.positions.weight", (POSITIONS,), skipped=FIRST_POSITION),
-        *affine(f"{ours}.norm", "layernorm_embedding"),
+        TensorMapping(f"{ours}.words.weight", (WORDS,)),
+        TensorMapping(f"{ours}.positions.weight", (POSITIONS,), skipped_rows=FIRST_POSITION),
+        *affine_mappings(f"{ours}.norm", "layernorm_embedding"),
     ]
     for number in range(layers):
         ours, theirs = f"{ENCODER}.layers.{number}", f"layers.{number}"
         projections = (f"{theirs}.self_attn.{part}_proj" for part in "qkv")
         found += [
-            *affine(f"{ours}.attention.project.together", *projections),
-            *affine(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj"),
-            *affine(f"{ours}.after_attention.norm", f"{theirs}.self_attn_layer_norm"),
-            *affine(f"{ours}.feed_forward.wide", f"{theirs}.fc1"),
-            *affine(f"{ours}.feed_forward.back", f"{theirs}.fc2"),
-            *affine(f"{ours}.after_feed_forward.norm", f"{theirs}.final_layer_norm"),
+            *affine_mappings(f"{ours}.attention.project.qkv", *projections),
+            *affine_mappings(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj"),
+            *affine_mappings(f"{ours}.after_attention.norm", f"{theirs}.self_attn_layer_norm"),
+            *affine_mappings(f"{ours}.feed_forward.wide", f"{theirs}.fc1"),
+            *affine_mappings(f"{ours}.feed_forward.back", f"{theirs}.fc2"),
+            *affine_mappings(f"{ours}.after_feed_forward.norm", f"{theirs}.final_layer_norm"),
         ]
     return found
 
 
-def head() -> list[Piece]:
+def head_mappings() -> list[TensorMapping]:
     return [
-        *affine(f"{HEAD}.transform", "lm_head.dense"),
-        *affine(f"{HEAD}.norm", "lm_head.layer_norm"),
-        Piece(f"{HEAD}.bias", ("lm_head.bias",)),
+        *affine_mappings(f"{HEAD}.transform", "lm_head.dense"),
+        *affine_mappings(f"{HEAD}.norm", "lm_head.layer_norm"),
+        TensorMapping(f"{HEAD}.bias", ("lm_head.bias",)),
     ]

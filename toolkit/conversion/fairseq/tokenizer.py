@@ -9,10 +9,10 @@ from typing import Any
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json, read_text
 from toolkit.conversion import sentencepiece_to_json
-from toolkit.data.tokenizers.huggingface import GivenTokenizer
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.word_level import Dictionary
-from toolkit.data.tokenizers.wordpiece import tokenizers
+from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
 DICTIONARY_FILE = "dict.txt"
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
@@ -21,7 +21,7 @@ NORMAL = 1  # SentencePiece's kind of an ordinary piece
 UNIGRAM = ("sentencepiece.bpe.model", "sentencepiece.model")
 
 
-def codec_beside(path: Path, rows: int) -> Codec:
+def load_tokenizer(path: Path, rows: int) -> Tokenizer:
     """Of text where the files of its pieces are there; else of words that are pieces already."""
     folder = path.parent
     if not (folder / DICTIONARY_FILE).is_file():
@@ -30,7 +30,7 @@ def codec_beside(path: Path, rows: int) -> Codec:
             f"{path.name}; with GPT-2's encoder.json and vocab.bpe, or the SentencePiece model, "
             f"the checkpoint reads text too."
         )
-    words = Dictionary.read(folder / DICTIONARY_FILE)
+    words = WordLevelTokenizer.from_file(folder / DICTIONARY_FILE)
     if len(words.vocabulary) != rows:
         raise ToolkitError(
             f"{folder / DICTIONARY_FILE} must have a symbol for each of the model's {rows} rows, "
@@ -38,22 +38,24 @@ def codec_beside(path: Path, rows: int) -> Codec:
         )
     for names in BYTE_LEVEL:
         if all((folder / name).is_file() for name in names):
-            return byte_level(words, *(folder / name for name in names))
+            return byte_level_tokenizer(words, *(folder / name for name in names))
     for name in UNIGRAM:
         if (folder / name).is_file():
-            return unigram(words, (folder / name).read_bytes())
+            return sentencepiece_tokenizer(words, (folder / name).read_bytes())
     return words
 
 
-def byte_level(words: Dictionary, pieces: Path, merges: Path) -> GivenTokenizer:
+def byte_level_tokenizer(
+    words: WordLevelTokenizer, pieces: Path, merges: Path
+) -> HuggingFaceTokenizer:
     """GPT-2's BPE (Radford et al. 2019); the dictionary's symbols are GPT-2's ids, in decimals."""
-    package = tokenizers()
-    known = ordinary(words)
+    package = import_tokenizers()
+    known = ordinary_symbols(words)
     try:
         lines = [line for line in read_text(merges).splitlines() if line]
         pairs = [tuple(line.split()) for line in lines if not line.startswith("#version")]
         found = {piece: known.get(str(number)) for piece, number in read_json(pieces).items()}
-        index = numbered(found, words)
+        index = assign_ids(found, words)
         index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
         tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
     except Exception as error:  # the binding raises plain exceptions
@@ -63,38 +65,38 @@ def byte_level(words: Dictionary, pieces: Path, merges: Path) -> GivenTokenizer:
         ) from error
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = package.decoders.ByteLevel()
-    return finished(tokenizer, words)
+    return add_special_tokens(tokenizer, words)
 
 
-def unigram(words: Dictionary, model: bytes) -> GivenTokenizer:
+def sentencepiece_tokenizer(words: WordLevelTokenizer, model: bytes) -> HuggingFaceTokenizer:
     """SentencePiece's pieces, numbered by the dictionary (Conneau et al. 2020)."""
-    proto = sentencepiece_to_json.parsed(model)
-    sentencepiece_to_json.refuse_what_cannot_be_said(proto)
+    proto = sentencepiece_to_json.parse_model(model)
+    sentencepiece_to_json.check_expressible(proto)
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
     symbols = words.vocabulary.symbols
     more = sorted(scores.keys() - set(symbols))
     listed = [(symbol, scores.get(symbol, 0.0)) for symbol in [*symbols, *more]]
-    tokenizer = sentencepiece_to_json.tokenizer(
+    tokenizer = sentencepiece_to_json.unigram_tokenizer(
         proto, listed, words.vocabulary.unk, lowercase=False
     )
-    return finished(tokenizer, words)
+    return add_special_tokens(tokenizer, words)
 
 
-def ordinary(words: Dictionary) -> dict[str, int]:
+def ordinary_symbols(words: WordLevelTokenizer) -> dict[str, int]:
     """Symbol -> id, without those that play a role."""
     roles = set(words.vocabulary.roles.values())
     return {s: i for i, s in enumerate(words.vocabulary.symbols) if i not in roles}
 
 
-def numbered(index: Mapping[str, int | None], words: Dictionary) -> dict[str, int]:
+def assign_ids(index: Mapping[str, int | None], words: WordLevelTokenizer) -> dict[str, int]:
     """Ids of pieces; one that the dictionary lacks has an id above its rows, which is unknown."""
     above = iter(range(len(words.vocabulary), len(words.vocabulary) + len(index)))
     return {piece: next(above) if i is None else i for piece, i in index.items()}
 
 
-def finished(tokenizer: Any, words: Dictionary) -> GivenTokenizer:
+def add_special_tokens(tokenizer: Any, words: WordLevelTokenizer) -> HuggingFaceTokenizer:
     """With fairseq's special symbols under their own ids; the space before a mask belongs to it."""
-    package, vocabulary = tokenizers(), words.vocabulary
+    package, vocabulary = import_tokenizers(), words.vocabulary
     names = {vocabulary.symbols[i]: role == "mask" for role, i in vocabulary.roles.items()}
     tokenizer.add_special_tokens(
         [
@@ -102,4 +104,4 @@ def finished(tokenizer: Any, words: Dictionary) -> GivenTokenizer:
             for name, masks in names.items()
         ]
     )
-    return GivenTokenizer(tokenizer.to_str(), vocabulary.roles, rows=len(vocabulary))
+    return HuggingFaceTokenizer(tokenizer.to_str(), vocabulary.roles, rows=len(vocabulary))

@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.conversion.huggingface.model_types import CONVBERT, FIXED, Family
-from toolkit.conversion.mismatches import Problem
-from toolkit.nn.init import STANDARD_DEVIATION
+from toolkit.conversion.huggingface.model_types import CONVBERT, FIXED, ModelType
+from toolkit.conversion.mismatches import Mismatch
+from toolkit.nn.init import INIT_STD
 
-MOST = 1 << 24
+MAX_SETTING = 1 << 24
 """No setting of theirs is larger; sizes of tensors that it gives can still be counted."""
 
 
-def unlike(family: Family, config: Mapping[str, Any]) -> list[Problem]:
+def config_mismatches(family: ModelType, config: Mapping[str, Any]) -> list[Mismatch]:
     """Settings that ours have otherwise, or that are no numbers."""
     problems = [
-        Problem("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, known)))
+        Mismatch("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, known)))
         for key, known in FIXED.items()
         if key in config and config[key] not in known
     ]
     for key, default in family.defaults.items():
         value, kind = config.get(key, default), type(default)
-        good = type(value) in (int, kind) and 0 <= value < MOST
+        good = type(value) in (int, kind) and 0 <= value < MAX_SETTING
         if not good:
-            problems.append(Problem("setting", f"config.json: {key}", repr(value), kind.__name__))
+            problems.append(Mismatch("setting", f"config.json: {key}", repr(value), kind.__name__))
     return problems
 
 
-def options(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+def arch_options(family: ModelType, config: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of our architecture."""
     theirs = {**family.defaults, **config}
     found = {ours: theirs[name] for name, ours in family.settings.items()}
     if family is CONVBERT:
-        found |= {**heads_of(theirs), "padding_in_convolution": True}
+        found |= {**head_options(theirs), "convolve_padding": True}
     return found
 
 
-def heads_of(theirs: Mapping[str, Any]) -> dict[str, int]:
+def head_options(theirs: Mapping[str, Any]) -> dict[str, int]:
     """ConvBERT's heads as twice those that attend: their heads' width follows from these alone."""
     attending = max(1, theirs["num_attention_heads"] // max(1, theirs["head_ratio"]))
     return {"heads": 2 * attending, "head_ratio": 2}
 
 
-def config_of(
-    family: Family, arch: Any, tokens: int, pad: int, origin: Mapping[str, Any]
+def to_hf_config(
+    family: ModelType, arch: Any, tokens: int, pad: int, origin: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Their settings for our architecture; what only their origin knows is as it was there."""
     found = {name: getattr(arch, ours) for name, ours in family.settings.items()}
@@ -54,5 +54,5 @@ def config_of(
     if family is CONVBERT:
         found |= {"num_attention_heads": 2 * arch.attention_heads, "head_ratio": 2}
     fixed = {key: known[0] for key, known in FIXED.items() if key != "position_embedding_type"}
-    silent = {**fixed, "initializer_range": STANDARD_DEVIATION, "pad_token_id": pad}
+    silent = {**fixed, "initializer_range": INIT_STD, "pad_token_id": pad}
     return {**silent, **origin, **found, "vocab_size": tokens, "model_type": family.model_type}

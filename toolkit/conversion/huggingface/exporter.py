@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from toolkit.checkpoints.load import SPARE, find, read_config, read_tensors, weights_file
+from toolkit.checkpoints.load import (
+    EXTRA_FILE,
+    find_checkpoint,
+    read_config,
+    read_tensors,
+    weights_file,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.common.registry import ARCHITECTURES
@@ -20,14 +26,14 @@ from toolkit.conversion.huggingface.model_types import (
     CONVBERT,
     ELECTRA,
     ENCODER,
-    FAMILIES,
     HEAD,
-    Family,
+    MODEL_TYPES,
+    ModelType,
 )
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
-from toolkit.conversion.write_checkpoint import ORIGIN, widened
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wrapped import bare
+from toolkit.conversion.write_checkpoint import ORIGIN_FILE, projects_embeddings
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.bert import bert
 from toolkit.models.convbert import convbert
 
@@ -35,34 +41,37 @@ GENERATOR = "task.generator."
 SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
 
 
-class Net(NamedTuple):
+class ModelComponent(NamedTuple):
     """An encoder with its head, under the names of a masked language model's learner."""
 
     arch: Any
     """The config of its architecture."""
     tensors: dict[str, Tensor]
-    head: bool
+    has_mlm_head: bool
     """Whether it predicts masked tokens."""
-    detects: bool = False
+    is_discriminator: bool = False
     """Whether it tells replaced tokens."""
 
 
-def net_of(run: RunConfig, tensors: Mapping[str, Tensor], wanted: str | None) -> Net:
+def select_component(
+    run: RunConfig, tensors: Mapping[str, Tensor], wanted: str | None
+) -> ModelComponent:
     """The only net there is, or the one asked for."""
     if run.task.name != "rtd":
         if wanted is not None:
             raise ToolkitError(
-                f"--net must be left out unless the model was trained with --task rtd, but it is "
+                "--component must be left out unless the model was trained with --task rtd, but "
+                "it is "
                 f"{wanted} and the task was {run.task.name}."
             )
-        return Net(run.arch.config, dict(tensors), run.task.name == "mlm")
+        return ModelComponent(run.arch.config, dict(tensors), run.task.name == "mlm")
     if wanted == "generator":
-        return generator(run, tensors)
+        return extract_generator(run, tensors)
     own = {name: tensor for name, tensor in tensors.items() if not name.startswith(GENERATOR)}
-    return Net(run.arch.config, own, False, True)
+    return ModelComponent(run.arch.config, own, False, True)
 
 
-def generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> Net:
+def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
     """It reads with the discriminator's embedding tables, so they go with it."""
     arch, task = run.arch.config, run.task.config
     inner = arch.embedding_width or arch.width
@@ -73,7 +82,7 @@ def generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> Net:
             own[f"{ENCODER}.{name.removeprefix(f'{GENERATOR}encoder.')}"] = tensor
         if name.startswith(f"{GENERATOR}head."):
             own[f"{HEAD}.{name.removeprefix(f'{GENERATOR}head.')}"] = tensor
-    return Net(arch, own, True)
+    return ModelComponent(arch, own, True)
 
 
 COUNTERPARTS = (bert, convbert)
@@ -81,83 +90,89 @@ COUNTERPARTS = (bert, convbert)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exported:
+class ExportedModel:
     """What a folder of theirs is made of."""
 
-    family: Family
+    model_type: ModelType
     config: dict[str, Any]
     tensors: dict[str, Tensor]
-    codec: Codec
+    tokenizer: Tokenizer
     left_out: list[str] = field(default_factory=list)
     """Tensors of ours that they have no place for."""
     note: str = ""
 
 
-def exported(path: Path, *, weights: str = "auto", net: str | None = None) -> Exported:
+def export_checkpoint(
+    path: Path, *, weights: str = "auto", component: str | None = None
+) -> ExportedModel:
     """The model of a checkpoint in their names."""
-    folder = find(path)
+    folder = find_checkpoint(path)
     run, sizes = read_config(folder)
-    found = net_of(run, read_tensors(folder / weights_file(folder, weights)), net)
-    build: Any = ARCHITECTURES[run.arch.name].build
-    refuse_other_architectures(run.arch.name, build, found.arch)
-    codec, origin = bare(Codec.load(folder)), origin_of(folder)
-    family = family_of(build, found, origin)
-    pieces = family.pieces(found.arch.layers, widened=widened(found.arch), head=found.head)
-    theirs = {n: t for piece in pieces for n, t in piece.parted(found.tensors[piece.ours]).items()}
-    used = {piece.ours for piece in pieces}
+    found = select_component(run, read_tensors(folder / weights_file(folder, weights)), component)
+    build: Any = ARCHITECTURES[run.arch.name].factory
+    check_architecture(run.arch.name, build, found.arch)
+    tokenizer, origin = unwrap_tokenizer(Tokenizer.load(folder)), read_origin(folder)
+    family = choose_model_type(build, found, origin)
+    pieces = family.mappings(
+        found.arch.layers, projected=projects_embeddings(found.arch), head=found.has_mlm_head
+    )
+    theirs = {
+        n: t for piece in pieces for n, t in piece.split(found.tensors[piece.toolkit_name]).items()
+    }
+    used = {piece.toolkit_name for piece in pieces}
     rest = {name: tensor for name, tensor in found.tensors.items() if name not in used}
-    rest |= read_tensors(folder / SPARE) if (folder / SPARE).exists() else {}
-    heads = [n for n in found.tensors if n.startswith(f"{HEAD}.") and not found.detects]
-    known = {name: None if name in heads else family.theirs_of(name) for name in rest}
+    rest |= read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
+    heads = [n for n in found.tensors if n.startswith(f"{HEAD}.") and not found.is_discriminator]
+    known = {name: None if name in heads else family.external_name(name) for name in rest}
     theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
-    config = config_mapping.config_of(
-        family, found.arch, sizes.tokens, codec.vocabulary.pad, origin
+    config = config_mapping.to_hf_config(
+        family, found.arch, sizes.tokens, tokenizer.vocabulary.pad, origin
     )
-    config["dtype"] = files.dtype_of(theirs)
-    if not named(config.get("architectures")):
-        config["architectures"] = [class_of(family, found)]
-    return Exported(
-        family=family,
+    config["dtype"] = files.main_dtype(theirs)
+    if not has_class_name(config.get("architectures")):
+        config["architectures"] = [class_name(family, found)]
+    return ExportedModel(
+        model_type=family,
         config=config,
-        tensors=prefixed(family, theirs),
-        codec=codec,
+        tensors=add_prefix(family, theirs),
+        tokenizer=tokenizer,
         left_out=sorted(name for name, there in known.items() if there is None),
-        note=note_of(family, found.arch),
+        note=padding_note(family, found.arch),
     )
 
 
-def named(classes: Any) -> bool:
+def has_class_name(classes: Any) -> bool:
     """Whether a config names its class."""
     return isinstance(classes, list) and bool(classes) and isinstance(classes[0], str)
 
 
-def origin_of(folder: Path) -> dict[str, Any]:
+def read_origin(folder: Path) -> dict[str, Any]:
     """The config.json that a converted checkpoint came with; empty for one trained here."""
-    if not (folder / ORIGIN).exists():
+    if not (folder / ORIGIN_FILE).exists():
         return {}
-    found: dict[str, Any] = read_json(folder / ORIGIN)
+    found: dict[str, Any] = read_json(folder / ORIGIN_FILE)
     return found
 
 
-def family_of(build: Any, net: Net, origin: Mapping[str, Any]) -> Family:
+def choose_model_type(build: Any, net: ModelComponent, origin: Mapping[str, Any]) -> ModelType:
     """The model type it came from; else BERT, or ELECTRA where BERT has no such thing."""
-    if origin.get("model_type") in FAMILIES:
-        return FAMILIES[str(origin["model_type"])]
+    if origin.get("model_type") in MODEL_TYPES:
+        return MODEL_TYPES[str(origin["model_type"])]
     if build is convbert:
         return CONVBERT
-    return ELECTRA if widened(net.arch) or net.detects else BERT
+    return ELECTRA if projects_embeddings(net.arch) or net.is_discriminator else BERT
 
 
-def class_of(family: Family, net: Net) -> str:
+def class_name(family: ModelType, net: ModelComponent) -> str:
     name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[family.model_type]
-    if net.detects and family is ELECTRA:
+    if net.is_discriminator and family is ELECTRA:
         return f"{name}ForPreTraining"
-    return f"{name}ForMaskedLM" if net.head else f"{name}Model"
+    return f"{name}ForMaskedLM" if net.has_mlm_head else f"{name}Model"
 
 
-def note_of(family: Family, arch: Any) -> str:
+def padding_note(family: ModelType, arch: Any) -> str:
     """What differs although every number is the same."""
-    if family is not CONVBERT or arch.padding_in_convolution:
+    if family is not CONVBERT or arch.convolve_padding:
         return ""
     return (
         "Transformers lets convolutions see padding, which this model did not: sentences that are "
@@ -165,7 +180,7 @@ def note_of(family: Family, arch: Any) -> str:
     )
 
 
-def prefixed(family: Family, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(family: ModelType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Beside a head, the encoder's names begin with the model type."""
     inner = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     if all(name.startswith(inner) for name in tensors):
@@ -174,18 +189,18 @@ def prefixed(family: Family, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
-def refuse_other_architectures(arch: str, build: Any, c: Any) -> None:
+def check_architecture(arch: str, build: Any, c: Any) -> None:
     reasons = []
     if build not in COUNTERPARTS:
         reasons = [f"is {arch}"]
-    elif c.hidden_position:
-        reasons = ["has a row for hidden positions (arch.hidden_position)"]
+    elif c.hidden_position_embedding:
+        reasons = ["has a row for hidden positions (arch.hidden_position_embedding)"]
     elif build is convbert:
         wanted = {
             "conv_type": "span",
             "share_value": False,
             "depthwise_bias": False,
-            "normalise_within": False,
+            "renormalize_at_boundaries": False,
             "kernel_dropout": 0.0,
         }
         reasons = [f"has {n} {getattr(c, n)}" for n, v in wanted.items() if getattr(c, n) != v]
@@ -198,7 +213,7 @@ def refuse_other_architectures(arch: str, build: Any, c: Any) -> None:
         )
 
 
-def write(target: Path, model: Exported) -> None:
+def write_model(target: Path, model: ExportedModel) -> None:
     """The whole folder or nothing."""
 
     def fill(folder: Path) -> None:
@@ -206,7 +221,7 @@ def write(target: Path, model: Exported) -> None:
         files.write_tensors(folder, model.tensors)
         write_tokenizer(
             folder,
-            model.codec,
+            model.tokenizer,
             positions=model.config["max_position_embeddings"],
             token_types=model.config["type_vocab_size"],
         )

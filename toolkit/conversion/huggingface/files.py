@@ -17,11 +17,11 @@ from torch import Tensor
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import read_tensors
-from toolkit.checkpoints.save_folder import discard, remove, sync
+from toolkit.checkpoints.save_folder import delete, fsync_path, try_delete
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.conversion import torch_file
-from toolkit.conversion.huggingface.model_types import FAMILIES, Family
+from toolkit.conversion.huggingface.model_types import MODEL_TYPES, ModelType
 
 CONFIG, TENSORS, INDEX, PICKLED = (
     "config.json",
@@ -35,20 +35,20 @@ BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
 
 
 @dataclass(frozen=True)
-class Source:
+class HfModelFiles:
     """What a folder holds: its settings, and its tensors without their model's prefix."""
 
     folder: Path
-    family: Family
+    model_type: ModelType
     config: dict[str, Any]
     tensors: dict[str, Tensor]
     file: str
 
 
-def read(folder: Path) -> Source:
+def read_model(folder: Path) -> HfModelFiles:
     config = read_config(folder)
-    family = family_of(config, folder)
-    found, file = tensors_of(folder)
+    family = find_model_type(config, folder)
+    found, file = read_all_tensors(folder)
     prefix = f"{family.model_type}."
     tensors = {}
     for name, tensor in found.items():
@@ -57,7 +57,7 @@ def read(folder: Path) -> Source:
             plain = plain.replace(old, new)
         if not BUFFERS.fullmatch(plain):
             tensors[f"{plain}, twice" if plain in tensors else plain] = tensor
-    return Source(folder, family, config, tensors, file)
+    return HfModelFiles(folder, family, config, tensors, file)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -79,24 +79,24 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def family_of(config: Mapping[str, Any], folder: Path) -> Family:
+def find_model_type(config: Mapping[str, Any], folder: Path) -> ModelType:
     found = config.get("model_type")
     if found is None and any(str(key).startswith("num_hidden") for key in config):
         found = "bert"  # Google's own folders do not say it
-    if not isinstance(found, str) or found not in FAMILIES:
+    if not isinstance(found, str) or found not in MODEL_TYPES:
         raise ToolkitError(
-            f"the model_type in {folder / CONFIG} must be one of {', '.join(FAMILIES)}, but is "
+            f"the model_type in {folder / CONFIG} must be one of {', '.join(MODEL_TYPES)}, but is "
             f"{found!r}. Other models have no counterpart here."
         )
-    return FAMILIES[found]
+    return MODEL_TYPES[found]
 
 
-def tensors_of(folder: Path) -> tuple[dict[str, Tensor], str]:
+def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     """All tensors, and the file that they are in; safetensors go before what torch.save wrote."""
     if (folder / TENSORS).exists():
         return read_tensors(folder / TENSORS), TENSORS
     if (folder / INDEX).exists():
-        return sharded(folder), INDEX
+        return read_shards(folder), INDEX
     if not (folder / PICKLED).exists():
         raise ToolkitError(
             f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder that "
@@ -108,7 +108,7 @@ def tensors_of(folder: Path) -> tuple[dict[str, Tensor], str]:
     return {str(name): tensor for name, tensor in found.items()}, PICKLED
 
 
-def sharded(folder: Path) -> dict[str, Tensor]:
+def read_shards(folder: Path) -> dict[str, Tensor]:
     """The tensors of several files, as an index names them; all lie in the folder."""
     try:
         names = set(read_json(folder / INDEX)["weight_map"].values())
@@ -140,23 +140,23 @@ def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
     """Fill a folder under another name and rename it, so that it is there whole or not at all."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        remove(temporary)
+        delete(temporary)
         temporary.mkdir()
         fill(temporary)
         for file in temporary.iterdir():
-            sync(file)
+            fsync_path(file)
         temporary.rename(target)
-        sync(target.parent)
+        fsync_path(target.parent)
     except (OSError, SafetensorError) as error:
         raise ToolkitError(
             f"DST must be a folder that can be written, but {target} could not be: {error}. Make "
             f"room, or choose another place."
         ) from error
     finally:
-        discard(temporary)
+        try_delete(temporary)
 
 
-def dtype_of(tensors: Mapping[str, Tensor]) -> str:
+def main_dtype(tensors: Mapping[str, Tensor]) -> str:
     """The dtype that most of the numbers have, as config.json spells it."""
     counts: dict[torch.dtype, int] = {}
     for tensor in tensors.values():

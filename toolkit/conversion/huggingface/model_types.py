@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.conversion.tensor_mapping import Piece, affine
+from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
 
 ENCODER, HEAD = "encoder", "task.head"
 POOLER = "task.pooler"
@@ -52,7 +52,7 @@ FIXED: dict[str, tuple[Any, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
+class ModelType:
     """One of their model types."""
 
     model_type: str
@@ -68,18 +68,20 @@ class Family:
     bias: str
     tied: Mapping[str, str]
     """Tensors that older files repeat -> what they must be equal to."""
-    spare: Mapping[str, str]
+    extra: Mapping[str, str]
     """Beginnings of names beside the encoder and its head -> where ours are."""
-    layer: Callable[[int], list[Piece]]
+    layer: Callable[[int], list[TensorMapping]]
 
-    def pieces(self, layers: int, *, widened: bool, head: bool) -> list[Piece]:
+    def mappings(self, layers: int, *, projected: bool, head: bool) -> list[TensorMapping]:
         """All tensors of an encoder, with or without the masked language model's head."""
-        found = embeddings(widened)
+        found = embedding_mappings(projected)
         for number in range(layers):
             found += self.layer(number)
         if head:
-            found += affine(f"{HEAD}.transform", self.transform) + affine(f"{HEAD}.norm", self.norm)
-            found.append(Piece(f"{HEAD}.bias", (self.bias,)))
+            found += affine_mappings(f"{HEAD}.transform", self.transform) + affine_mappings(
+                f"{HEAD}.norm", self.norm
+            )
+            found.append(TensorMapping(f"{HEAD}.bias", (self.bias,)))
         return found
 
     @property
@@ -87,67 +89,75 @@ class Family:
         """Beginnings of the names of the masked language model's head."""
         return (self.transform, self.norm, self.bias)
 
-    def ours_of(self, name: str) -> str | None:
+    def toolkit_name(self, name: str) -> str | None:
         """Where one of their tensors beside encoder and head is kept here."""
-        for theirs, ours in self.spare.items():
+        for theirs, ours in self.extra.items():
             if name.startswith(theirs):
                 return ours + name.removeprefix(theirs)
         return None
 
-    def theirs_of(self, name: str) -> str | None:
-        for theirs, ours in self.spare.items():
+    def external_name(self, name: str) -> str | None:
+        for theirs, ours in self.extra.items():
             if name.startswith(ours):
                 return theirs + name.removeprefix(ours)
         return None
 
 
-def embeddings(widened: bool) -> list[Piece]:
+def embedding_mappings(projected: bool) -> list[TensorMapping]:
     ours = f"{ENCODER}.embeddings"
     tables = {"words": "word", "types": "token_type", "positions": "position"}
     found = [
-        Piece(f"{ours}.{name}.weight", (f"embeddings.{theirs}_embeddings.weight",))
+        TensorMapping(f"{ours}.{name}.weight", (f"embeddings.{theirs}_embeddings.weight",))
         for name, theirs in tables.items()
     ]
-    found += affine(f"{ours}.norm", "embeddings.LayerNorm")
-    return found + (affine(f"{ours}.widen", "embeddings_project") if widened else [])
+    found += affine_mappings(f"{ours}.norm", "embeddings.LayerNorm")
+    return found + (affine_mappings(f"{ours}.widen", "embeddings_project") if projected else [])
 
 
-def bert_layer(number: int) -> list[Piece]:
+def bert_layer(number: int) -> list[TensorMapping]:
     ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
     three = (f"{theirs}.attention.self.{part}" for part in ("query", "key", "value"))
-    return affine(f"{ours}.attention.project.together", *three) + around(ours, theirs)
+    return affine_mappings(f"{ours}.attention.project.qkv", *three) + after_attention_mappings(
+        ours, theirs
+    )
 
 
-def convbert_layer(number: int) -> list[Piece]:
+def convbert_layer(number: int) -> list[TensorMapping]:
     ours, theirs = f"{ENCODER}.layers.{number}", f"encoder.layer.{number}"
     attention, kernel = f"{theirs}.attention.self", f"{ours}.attention.values.convolution.kernel"
     parts = ("query", "key", "value", "conv_out_layer")
     separable = f"{attention}.key_conv_attn_layer"
     return [
-        *affine(f"{ours}.attention.project.together", *(f"{attention}.{part}" for part in parts)),
-        *affine(f"{kernel}.generate", f"{attention}.conv_kernel_layer"),
-        Piece(f"{kernel}.span.depthwise.convolution.weight", (f"{separable}.depthwise.weight",)),
-        Piece(f"{kernel}.span.pointwise.weight", (f"{separable}.pointwise.weight",), axis=2),
-        Piece(f"{kernel}.span.pointwise.bias", (f"{separable}.bias",), axis=1),
-        *around(ours, theirs),
+        *affine_mappings(
+            f"{ours}.attention.project.qkv", *(f"{attention}.{part}" for part in parts)
+        ),
+        *affine_mappings(f"{kernel}.generate", f"{attention}.conv_kernel_layer"),
+        TensorMapping(
+            f"{kernel}.span.depthwise.convolution.weight", (f"{separable}.depthwise.weight",)
+        ),
+        TensorMapping(
+            f"{kernel}.span.pointwise.weight", (f"{separable}.pointwise.weight",), axis=2
+        ),
+        TensorMapping(f"{kernel}.span.pointwise.bias", (f"{separable}.bias",), axis=1),
+        *after_attention_mappings(ours, theirs),
     ]
 
 
-def around(ours: str, theirs: str) -> list[Piece]:
+def after_attention_mappings(ours: str, theirs: str) -> list[TensorMapping]:
     """The parts of a layer behind its attention."""
     return [
-        *affine(f"{ours}.attention.output", f"{theirs}.attention.output.dense"),
-        *affine(f"{ours}.after_attention.norm", f"{theirs}.attention.output.LayerNorm"),
-        *affine(f"{ours}.feed_forward.wide", f"{theirs}.intermediate.dense"),
-        *affine(f"{ours}.feed_forward.back", f"{theirs}.output.dense"),
-        *affine(f"{ours}.after_feed_forward.norm", f"{theirs}.output.LayerNorm"),
+        *affine_mappings(f"{ours}.attention.output", f"{theirs}.attention.output.dense"),
+        *affine_mappings(f"{ours}.after_attention.norm", f"{theirs}.attention.output.LayerNorm"),
+        *affine_mappings(f"{ours}.feed_forward.wide", f"{theirs}.intermediate.dense"),
+        *affine_mappings(f"{ours}.feed_forward.back", f"{theirs}.output.dense"),
+        *affine_mappings(f"{ours}.after_feed_forward.norm", f"{theirs}.output.LayerNorm"),
     ]
 
 
-WORDS = "embeddings.word_embeddings.weight"
-KEPT = {name: f"hugging_face.{name}" for name in ("classifier.", "qa_outputs.")}
+WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
+CLASSIFIER_TENSORS = {name: f"hugging_face.{name}" for name in ("classifier.", "qa_outputs.")}
 
-BERT = Family(
+BERT = ModelType(
     model_type="bert",
     arch="bert",
     settings=SETTINGS,
@@ -156,18 +166,18 @@ BERT = Family(
     norm="cls.predictions.transform.LayerNorm",
     bias="cls.predictions.bias",
     tied={
-        "cls.predictions.decoder.weight": WORDS,
+        "cls.predictions.decoder.weight": WORD_EMBEDDINGS,
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
-    spare={
+    extra={
         "pooler.dense.": f"{POOLER}.",
         "cls.seq_relationship.": "hugging_face.cls.seq_relationship.",
-        **KEPT,
+        **CLASSIFIER_TENSORS,
     },
     layer=bert_layer,
 )
 
-ELECTRA = Family(
+ELECTRA = ModelType(
     model_type="electra",
     arch="bert",
     settings={**SETTINGS, "embedding_size": "embedding_width"},
@@ -179,16 +189,16 @@ ELECTRA = Family(
     transform="generator_predictions.dense",
     norm="generator_predictions.LayerNorm",
     bias="generator_lm_head.bias",
-    tied={"generator_lm_head.weight": WORDS},
-    spare={
+    tied={"generator_lm_head.weight": WORD_EMBEDDINGS},
+    extra={
         "discriminator_predictions.dense.": f"{HEAD}.transform.",
         "discriminator_predictions.dense_prediction.": f"{HEAD}.score.",
-        **KEPT,
+        **CLASSIFIER_TENSORS,
     },
     layer=bert_layer,
 )
 
-CONVBERT = Family(
+CONVBERT = ModelType(
     model_type="convbert",
     arch="convbert",
     settings={
@@ -202,9 +212,9 @@ CONVBERT = Family(
     transform="generator_predictions.dense",
     norm="generator_predictions.LayerNorm",
     bias="generator_lm_head.bias",
-    tied={"generator_lm_head.weight": WORDS},
-    spare=KEPT,
+    tied={"generator_lm_head.weight": WORD_EMBEDDINGS},
+    extra=CLASSIFIER_TENSORS,
     layer=convbert_layer,
 )
 
-FAMILIES = {family.model_type: family for family in (BERT, ELECTRA, CONVBERT)}
+MODEL_TYPES = {family.model_type: family for family in (BERT, ELECTRA, CONVBERT)}

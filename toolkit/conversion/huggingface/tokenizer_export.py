@@ -1,4 +1,5 @@
-"""A codec of ours as files that AutoTokenizer opens: tokenizer.json and what stands beside it."""
+"""A tokenizer of ours as files that AutoTokenizer opens: tokenizer.json and what stands beside
+it."""
 
 from __future__ import annotations
 
@@ -7,103 +8,109 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.conversion.huggingface.tokenizer_import import NAMES, SETTINGS_FILE, VOCABULARY_FILE
-from toolkit.conversion.sentencepiece_to_json import described, lower
-from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, GivenTokenizer
-from toolkit.data.tokenizers.sentencepiece import SentencePieces
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.word_level import Dictionary
-from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieces, tokenizers
+from toolkit.conversion.huggingface.tokenizer_import import (
+    ROLE_SETTINGS,
+    SETTINGS_FILE,
+    VOCABULARY_FILE,
+)
+from toolkit.conversion.sentencepiece_to_json import lowercase_normalizers, sentencepiece_tokenizer
+from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceTokenizer
+from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, import_tokenizers
 
 WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # what Python's split takes for it
 
 
-def write_tokenizer(folder: Path, codec: Codec, *, positions: int, token_types: int = 2) -> None:
+def write_tokenizer(
+    folder: Path, source: Tokenizer, *, positions: int, token_types: int = 2
+) -> None:
     """tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
-    tokenizer = tokenizer_of(codec)
-    symbols, roles = codec.vocabulary.symbols, codec.vocabulary.roles
-    package = tokenizers()
+    hf_tokenizer = build_hf_tokenizer(source)
+    symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
+    package = import_tokenizers()
     special = [symbols[i] for i in sorted(set(roles.values()))]
-    there = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    there = {token.content for token in hf_tokenizer.get_added_tokens_decoder().values()}
     missing = [name for name in special if name not in there]
-    tokenizer.add_special_tokens(
+    hf_tokenizer.add_special_tokens(
         [package.AddedToken(name, special=True, normalized=False) for name in missing]
     )
-    refuse_other_ids(tokenizer, codec)
-    if roles["cls"] != roles["pad"] and not tokenizer.num_special_tokens_to_add(False):
-        tokenizer.post_processor = joined(codec, second=int(token_types > 1))
-    tokenizer.save(str(folder / TOKENIZER_FILE))
+    check_same_ids(hf_tokenizer, source)
+    if roles["cls"] != roles["pad"] and not hf_tokenizer.num_special_tokens_to_add(False):
+        hf_tokenizer.post_processor = pair_template(source, second=int(token_types > 1))
+    hf_tokenizer.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
     settings: dict[str, Any] = {
-        **{NAMES[role]: symbols[number] for role, number in roles.items()},
+        **{ROLE_SETTINGS[role]: symbols[number] for role, number in roles.items()},
         "model_max_length": positions,
         "model_input_names": ["input_ids", *types, "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }
-    if isinstance(codec, WordPieces) and set(special) == set(SPECIAL.values()):
+    if isinstance(source, WordPieceTokenizer) and set(special) == set(SPECIAL.values()):
         lines = "".join(f"{symbol}\n" for symbol in symbols)
         (folder / VOCABULARY_FILE).write_text(lines, encoding="utf-8", newline="\n")
         settings["tokenizer_class"] = "BertTokenizer"
-        settings |= {"do_lower_case": codec.lowercase, "tokenize_chinese_chars": True}
+        settings |= {"do_lower_case": source.lowercase, "tokenize_chinese_chars": True}
     text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
     (folder / SETTINGS_FILE).write_text(text, encoding="utf-8")
 
 
-def tokenizer_of(codec: Codec) -> Any:
-    """The codec as a Tokenizer of the package, special symbols left out."""
-    if isinstance(codec, WordPieces):
-        return word_pieces(codec)
-    if isinstance(codec, SentencePieces):
-        return described(codec)
-    if isinstance(codec, GivenTokenizer):
-        return tokenizers().Tokenizer.from_str(codec.text)
-    if isinstance(codec, Dictionary):
-        return words(codec)
+def build_hf_tokenizer(source: Tokenizer) -> Any:
+    """The tokenizer as a Tokenizer of the package, special symbols left out."""
+    if isinstance(source, WordPieceTokenizer):
+        return wordpiece_tokenizer(source)
+    if isinstance(source, SentencePieceTokenizer):
+        return sentencepiece_tokenizer(source)
+    if isinstance(source, HuggingFaceTokenizer):
+        return import_tokenizers().Tokenizer.from_str(source.text)
+    if isinstance(source, WordLevelTokenizer):
+        return word_level_tokenizer(source)
     raise ToolkitError(
         f"the tokenizer must be WordPiece, SentencePiece, a dictionary of words or a "
-        f"{TOKENIZER_FILE} to be exported, but is {codec.kind}. Nothing was written."
+        f"{TOKENIZER_FILE} to be exported, but is {source.kind}. Nothing was written."
     )
 
 
-def joined(codec: Codec, *, second: int) -> Any:
+def pair_template(source: Tokenizer, *, second: int) -> Any:
     """[CLS] a [SEP] b [SEP], the second text of this token type."""
-    symbols, roles = codec.vocabulary.symbols, codec.vocabulary.roles
+    symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
-    return tokenizers().processors.TemplateProcessing(
+    return import_tokenizers().processors.TemplateProcessing(
         single=f"{begin}:0 $A:0 {end}:0",
         pair=f"{begin}:0 $A:0 {end}:0 $B:{second} {end}:{second}",
         special_tokens=[(begin, roles["cls"]), (end, roles["sep"])],
     )
 
 
-def word_pieces(codec: WordPieces) -> Any:
-    package = tokenizers()
-    index = {symbol: i for i, symbol in enumerate(codec.vocabulary.symbols)}
-    unknown = codec.vocabulary.symbols[codec.vocabulary.unk]
-    tokenizer = package.Tokenizer(package.models.WordPiece(index, unk_token=unknown))
-    tokenizer.normalizer = package.normalizers.BertNormalizer(lowercase=codec.lowercase)
-    tokenizer.pre_tokenizer = package.pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = package.decoders.WordPiece()
-    return tokenizer
+def wordpiece_tokenizer(source: WordPieceTokenizer) -> Any:
+    package = import_tokenizers()
+    index = {symbol: i for i, symbol in enumerate(source.vocabulary.symbols)}
+    unknown = source.vocabulary.symbols[source.vocabulary.unk]
+    hf_tokenizer = package.Tokenizer(package.models.WordPiece(index, unk_token=unknown))
+    hf_tokenizer.normalizer = package.normalizers.BertNormalizer(lowercase=source.lowercase)
+    hf_tokenizer.pre_tokenizer = package.pre_tokenizers.BertPreTokenizer()
+    hf_tokenizer.decoder = package.decoders.WordPiece()
+    return hf_tokenizer
 
 
-def words(codec: Dictionary) -> Any:
+def word_level_tokenizer(source: WordLevelTokenizer) -> Any:
     """White space separates; of a symbol listed twice the later one is meant."""
-    package, vocabulary = tokenizers(), codec.vocabulary
+    package, vocabulary = import_tokenizers(), source.vocabulary
     index = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
     unknown = vocabulary.symbols[vocabulary.unk]
-    tokenizer = package.Tokenizer(package.models.WordLevel(index, unk_token=unknown))
-    if codec.lowercase:
-        tokenizer.normalizer = package.normalizers.Sequence(lower())
-    tokenizer.pre_tokenizer = package.pre_tokenizers.Split(
+    hf_tokenizer = package.Tokenizer(package.models.WordLevel(index, unk_token=unknown))
+    if source.lowercase:
+        hf_tokenizer.normalizer = package.normalizers.Sequence(lowercase_normalizers())
+    hf_tokenizer.pre_tokenizer = package.pre_tokenizers.Split(
         package.Regex(WHITE_SPACE), behavior="removed"
     )
-    return tokenizer
+    return hf_tokenizer
 
 
-def refuse_other_ids(tokenizer: Any, codec: Codec) -> None:
+def check_same_ids(hf_tokenizer: Any, source: Tokenizer) -> None:
     """Every symbol must have the id that the model knows it by."""
-    last = {symbol: number for number, symbol in enumerate(codec.vocabulary.symbols)}
+    last = {symbol: number for number, symbol in enumerate(source.vocabulary.symbols)}
     for symbol, number in last.items():
-        found = tokenizer.token_to_id(symbol)
+        found = hf_tokenizer.token_to_id(symbol)
         assert found in (None, number), f"{symbol!r} has id {found}, not {number}"

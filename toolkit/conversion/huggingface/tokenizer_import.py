@@ -1,4 +1,4 @@
-"""The tokenizer of a folder of Hugging Face Transformers as a codec of ours."""
+"""The tokenizer of a folder of Hugging Face Transformers as a tokenizer of ours."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json, read_text
-from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, GivenTokenizer
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.huggingface import TOKENIZER_FILE, HuggingFaceTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
-from toolkit.data.tokenizers.wordpiece import LONGEST_WORD, SPECIAL, WordPieces
+from toolkit.data.tokenizers.wordpiece import MAX_WORD_CHARACTERS, SPECIAL, WordPieceTokenizer
 
 MOST_BYTES = 128 << 20  # of a tokenizer of 250,000 pieces, 17 MiB
 VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
 OLD_SETTINGS_FILE = "special_tokens_map.json"
 
 
-def codec_of(folder: Path, rows: int) -> Codec:
+def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
     """BERT's own WordPiece where it is that, else whatever tokenizer.json describes."""
-    settings = settings_of(folder)
+    settings = read_settings(folder)
     if (folder / TOKENIZER_FILE).exists():
         text = read_text(folder / TOKENIZER_FILE, MOST_BYTES)
-        return described(text, settings, rows)
+        return from_tokenizer_json(text, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
             f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save the "
             f"model's tokenizer there too, with save_pretrained."
         )
     lower = settings.get("do_lower_case", True) is True
-    refuse_other_cuts(folder, settings, lower=lower)
-    read = WordPieces.read(folder / VOCABULARY_FILE, lowercase=lower)
-    return filled(read.vocabulary.symbols, lower=lower, rows=rows)
+    check_bert_splitting(folder, settings, lower=lower)
+    read = WordPieceTokenizer.from_file(folder / VOCABULARY_FILE, lowercase=lower)
+    return build_wordpiece(read.vocabulary.symbols, lower=lower, rows=rows)
 
 
-def settings_of(folder: Path) -> dict[str, Any]:
+def read_settings(folder: Path) -> dict[str, Any]:
     """What the files beside the tokenizer say of it; none of them need be there."""
     found: dict[str, Any] = {}
     for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
@@ -49,7 +49,7 @@ def settings_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def refuse_other_cuts(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
+def check_bert_splitting(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
     """Only with tokenizer.json can the rarer ways of cutting be followed."""
     chinese, accents = settings.get("tokenize_chinese_chars", True), settings.get("strip_accents")
     if chinese is not True or accents not in (None, lower):
@@ -60,14 +60,14 @@ def refuse_other_cuts(folder: Path, settings: Mapping[str, Any], *, lower: bool)
         )
 
 
-def filled(symbols: list[str], *, lower: bool, rows: int) -> WordPieces:
+def build_wordpiece(symbols: list[str], *, lower: bool, rows: int) -> WordPieceTokenizer:
     """WordPiece with a symbol for every row of the model's table; some models have spare rows."""
-    refuse_more(len(symbols), rows)
+    check_symbol_count(len(symbols), rows)
     spare = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
-    return WordPieces.of([*symbols, *spare], lowercase=lower)
+    return WordPieceTokenizer.from_symbols([*symbols, *spare], lowercase=lower)
 
 
-def refuse_more(symbols: int, rows: int) -> None:
+def check_symbol_count(symbols: int, rows: int) -> None:
     if symbols > rows:
         raise ToolkitError(
             f"a tokenizer must have at most as many symbols as its model has rows, but has "
@@ -75,11 +75,11 @@ def refuse_more(symbols: int, rows: int) -> None:
         )
 
 
-def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
+def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> Tokenizer:
     """From tokenizer.json."""
     try:
         found = json.loads(text)
-        symbols, ids = bert_symbols(found), ids_of(found)
+        symbols, ids = bert_vocabulary(found), symbol_ids(found)
         needed = max(ids.values(), default=-1) + 1
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
@@ -87,12 +87,12 @@ def described(text: str, settings: Mapping[str, Any], rows: int) -> Codec:
             f"that save_pretrained wrote."
         ) from error
     if symbols is not None:
-        return filled(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
-    refuse_more(needed, rows)
-    return GivenTokenizer(text, roles_of(ids, settings), rows=rows)
+        return build_wordpiece(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
+    check_symbol_count(needed, rows)
+    return HuggingFaceTokenizer(text, special_token_ids(ids, settings), rows=rows)
 
 
-def bert_symbols(found: Mapping[str, Any]) -> list[str] | None:
+def bert_vocabulary(found: Mapping[str, Any]) -> list[str] | None:
     """The pieces in the order of their ids, where it cuts text exactly as BERT does."""
     model, normal = found["model"], found.get("normalizer") or {}
     cutter = found.get("pre_tokenizer") or {}
@@ -101,7 +101,7 @@ def bert_symbols(found: Mapping[str, Any]) -> list[str] | None:
         model.get("type") == "WordPiece"
         and model.get("continuing_subword_prefix", "##") == "##"
         and model.get("unk_token") == SPECIAL["unk"]
-        and model.get("max_input_chars_per_word", LONGEST_WORD) == LONGEST_WORD
+        and model.get("max_input_chars_per_word", MAX_WORD_CHARACTERS) == MAX_WORD_CHARACTERS
         and normal.get("type") == "BertNormalizer"
         and normal.get("clean_text") is True
         and normal.get("handle_chinese_chars") is True
@@ -120,21 +120,23 @@ def bert_symbols(found: Mapping[str, Any]) -> list[str] | None:
     return sorted(index, key=lambda symbol: index[symbol])
 
 
-NAMES = {"pad": "pad_token", "cls": "cls_token", "sep": "sep_token", "mask": "mask_token"}
-NAMES |= {"unk": "unk_token"}
-OTHERS = {"cls": "bos_token", "sep": "eos_token"}
+ROLE_SETTINGS = {"pad": "pad_token", "cls": "cls_token", "sep": "sep_token", "mask": "mask_token"}
+ROLE_SETTINGS |= {"unk": "unk_token"}
+FALLBACK_SETTINGS = {"cls": "bos_token", "sep": "eos_token"}
 
 
-def roles_of(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
+def special_token_ids(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
     """Role -> id, as the settings beside tokenizer.json name them."""
     roles: dict[str, int] = {}
     for role in ROLES:
-        name = spelled(settings.get(NAMES[role])) or spelled(settings.get(OTHERS.get(role, "")))
+        name = token_text(settings.get(ROLE_SETTINGS[role])) or token_text(
+            settings.get(FALLBACK_SETTINGS.get(role, ""))
+        )
         for spelling in (name, SPECIAL[role], f"<{role}>"):
             if spelling is not None and spelling in ids:
                 roles[role] = ids[spelling]
                 break
-    if missing := [NAMES[role] for role in ROLES if role not in roles]:
+    if missing := [ROLE_SETTINGS[role] for role in ROLES if role not in roles]:
         raise ToolkitError(
             f"{SETTINGS_FILE} must name the special symbols of {TOKENIZER_FILE}, but "
             f"{', '.join(missing)} is not there. Add it, as save_pretrained writes it."
@@ -142,7 +144,7 @@ def roles_of(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, i
     return roles
 
 
-def ids_of(found: Mapping[str, Any]) -> dict[str, int]:
+def symbol_ids(found: Mapping[str, Any]) -> dict[str, int]:
     """Symbol -> id; unigram models list their pieces in order."""
     pieces = found["model"]["vocab"]
     if not isinstance(pieces, dict):
@@ -150,7 +152,7 @@ def ids_of(found: Mapping[str, Any]) -> dict[str, int]:
     return {**pieces, **{token["content"]: token["id"] for token in found.get("added_tokens", [])}}
 
 
-def spelled(token: Any) -> str | None:
+def token_text(token: Any) -> str | None:
     """A special symbol, written as text or as an object with its content."""
     found = token.get("content") if isinstance(token, dict) else token
     return found if isinstance(found, str) else None

@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.random_hash import mix
-from toolkit.data.loading.corpus_weights import Copies, Mixture
+from toolkit.data.loading.corpus_weights import CorpusWeights, WeightedCopies
 
 Numbers = npt.NDArray[np.int64]
 BUCKETS_PER_DOUBLING = 16
 EXAMPLES, BATCHES = range(2)  # what is shuffled: draws that must not share their randomness
 
 
-class Plan(NamedTuple):
+class BatchPlan(NamedTuple):
     """The micro-batches of one epoch, in order."""
 
     ids: Numbers
     """Examples, batch after batch as they lie in `begins`."""
-    begins: Numbers
+    starts: Numbers
     """Where each batch begins in `ids`, and at the end where the last one ends."""
     order: Numbers
     """Batches in the order in which they are served."""
@@ -34,10 +34,10 @@ class Plan(NamedTuple):
     def batch(self, place: int) -> Numbers:
         """The examples of the micro-batch that is served at this place."""
         batch = self.order[place]
-        return self.ids[self.begins[batch] : self.begins[batch + 1]]
+        return self.ids[self.starts[batch] : self.starts[batch + 1]]
 
 
-class Planner:
+class BatchPlanner:
     """Micro-batches of examples of about equal length, bounded by padded tokens and by number.
 
     The examples are sorted by length bucket and cut; which example of a bucket falls where, and
@@ -53,14 +53,14 @@ class Planner:
         batch_size: int | None,
         seed: int,
         fingerprint: str,
-        mixture: Mixture | None = None,
+        corpus_weights: CorpusWeights | None = None,
     ) -> None:
         if max_tokens is None and batch_size is None:
             batch_size = 32
         _refuse_long(lengths, max_tokens)
-        self._seed = int(mix(seed, int(fingerprint_of(fingerprint)[:16], 16)))
+        self._seed = int(mix(seed, int(compute_fingerprint(fingerprint)[:16], 16)))
         bucket, tops = _buckets(lengths)
-        self._copies = Copies(bucket, mixture) if mixture else None
+        self._copies = WeightedCopies(bucket, corpus_weights) if corpus_weights else None
         self._bucket = self._copies.bucket if self._copies else bucket
         sizes = self._copies.sizes if self._copies else np.bincount(bucket)
         self._begins = _cut(np.repeat(tops, sizes), max_tokens, batch_size)
@@ -68,24 +68,24 @@ class Planner:
     def __len__(self) -> int:
         return len(self._begins) - 1
 
-    def epoch(self, epoch: int) -> Plan:
+    def epoch(self, epoch: int) -> BatchPlan:
         """The micro-batches of a training epoch."""
         shuffled = _permutation(len(self._bucket), int(mix(self._seed, epoch, EXAMPLES)))
         ids = shuffled[np.argsort(self._bucket[shuffled], kind="stable")]
         if self._copies:
-            ids = self._copies.drawn(ids)
-        return Plan(
+            ids = self._copies.select_for_epoch(ids)
+        return BatchPlan(
             ids, self._begins, _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
         )
 
-    def in_order(self) -> Plan:
+    def in_order(self) -> BatchPlan:
         """The micro-batches of an evaluation: shortest examples first."""
         assert self._copies is None, "an evaluation meets every example once"
         ids = np.argsort(self._bucket, kind="stable")
-        return Plan(ids, self._begins, np.arange(len(self)))
+        return BatchPlan(ids, self._begins, np.arange(len(self)))
 
 
-def fingerprint_of(*parts: object) -> str:
+def compute_fingerprint(*parts: object) -> str:
     """sha256 of the parts' values, 64 hexadecimal digits.
 
     Of a configuration the values of its fields count and not their names, so that the order of

@@ -14,7 +14,7 @@ Numbers = npt.NDArray[np.int64]
 FINEST = 10**6  # weights are taken as fractions with denominators up to this
 
 
-class Mixture:
+class CorpusWeights:
     """An epoch meets floor(w n + 1/2) of a corpus's n examples: floor(w) times all, the rest once.
 
     Which ones come once more is drawn anew every epoch, but from each length bucket b, of n_b
@@ -40,11 +40,11 @@ class Mixture:
             )
         self._ends = np.cumsum(self.counts)
 
-    def always(self) -> Numbers:
+    def every_epoch_ids(self) -> Numbers:
         """Ids that every epoch meets."""
         return self._copies([(0, int(w)) for w in self.weights])
 
-    def sometimes(self) -> Numbers:
+    def some_epochs_ids(self) -> Numbers:
         """Ids of which every epoch meets a part, corpus by corpus."""
         return self._copies([(int(w), -(-w.numerator // w.denominator)) for w in self.weights])
 
@@ -52,7 +52,7 @@ class Mixture:
         """Which corpus each id is of, from 0 on."""
         return np.searchsorted(self._ends, ids % self._ends[-1], side="right")
 
-    def quota(self, corpus: int, in_bucket: Numbers) -> Numbers:
+    def bucket_quotas(self, corpus: int, in_bucket: Numbers) -> Numbers:
         """How many of a corpus's examples in each bucket come once more in an epoch."""
         rest = self.weights[corpus] % 1
         wanted = self.per_epoch[corpus] - int(self.weights[corpus]) * self.counts[corpus]
@@ -71,11 +71,11 @@ class Mixture:
         return np.concatenate([np.zeros(0, np.int64), *found])
 
 
-class Copies:
+class WeightedCopies:
     """The ids of a mixture, each in the length bucket of its example."""
 
-    def __init__(self, bucket: npt.NDArray[np.uint16], mixture: Mixture) -> None:
-        always, sometimes = mixture.always(), mixture.sometimes()
+    def __init__(self, bucket: npt.NDArray[np.uint16], mixture: CorpusWeights) -> None:
+        always, sometimes = mixture.every_epoch_ids(), mixture.some_epochs_ids()
         self._ids = np.concatenate([always, sometimes])
         self.bucket = bucket[self._ids % len(bucket)]
         """Of every copy; numbered through, those that may be missing in an epoch behind."""
@@ -87,10 +87,12 @@ class Copies:
         self._quotas: dict[int, Numbers] = {}
         for corpus in np.unique(self._corpus).tolist():
             found = self.bucket[self._always :][self._corpus == corpus]
-            self._quotas[corpus] = mixture.quota(corpus, np.bincount(found, minlength=buckets))
+            self._quotas[corpus] = mixture.bucket_quotas(
+                corpus, np.bincount(found, minlength=buckets)
+            )
             self.sizes = self.sizes + self._quotas[corpus]
 
-    def drawn(self, order: Numbers) -> Numbers:
+    def select_for_epoch(self, order: Numbers) -> Numbers:
         """Ids for an epoch, of copies ordered by bucket and shuffled within: the first of each."""
         kept = np.ones(len(order), bool)
         optional = np.flatnonzero(order >= self._always)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 @runtime_checkable
-class Remarked(Protocol):
+class HasRemark(Protocol):
     """Examples that leave something of the data out, and say how much."""
 
     remark: str

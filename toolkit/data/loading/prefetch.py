@@ -21,7 +21,7 @@ from toolkit.common.system import signal_name
 from toolkit.data.loading.examples import Examples
 
 
-class Deaths:
+class WorkerDeaths:
     """torch raises from its handler of SIGCHLD, wherever the program is; this one keeps the error.
 
     While a batch is waited for the error is raised at once, since none may come any more.
@@ -32,7 +32,7 @@ class Deaths:
         self._kept: RuntimeError | None = None
         self._torchs: Any = None
 
-    def listen(self) -> None:
+    def install_handler(self) -> None:
         """Stand before torch's handler, which it installs with its first worker."""
         if threading.current_thread() is not threading.main_thread():
             return
@@ -42,7 +42,7 @@ class Deaths:
             signal.signal(signal.SIGCHLD, self._heard)
 
     @contextmanager
-    def told(self, mine: Callable[[], bool]) -> Iterator[None]:
+    def raise_while_waiting(self, mine: Callable[[], bool]) -> Iterator[None]:
         """Raise the error of a death inside, also of an earlier one that `mine` says is ours."""
         self._waiting = True
         try:
@@ -62,7 +62,7 @@ class Deaths:
             self._kept = error
 
 
-DEATHS = Deaths()
+WORKER_DEATHS = WorkerDeaths()
 
 
 Numbers = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ GONE = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
 LATE = re.compile(r"DataLoader timed out")
 
 
-class Order(NamedTuple):
+class BatchRequest(NamedTuple):
     """What a worker is asked for; no ids stand for an idle rank's batch."""
 
     ids: Numbers
@@ -96,7 +96,7 @@ class _Collated(Dataset[Any]):
     def __init__(self, examples: Examples, name: str, at_work: Tensor) -> None:
         self._examples, self._name, self._at_work = examples, name, at_work
 
-    def __getitem__(self, numbered: tuple[int, Order]) -> Any:
+    def __getitem__(self, numbered: tuple[int, BatchRequest]) -> Any:
         number, order = numbered
         worker = get_worker_info()
         if worker is not None:
@@ -111,32 +111,32 @@ class _Collated(Dataset[Any]):
                 f"{type(error).__name__}: {error}"
             ) from error
 
-    def _culprit(self, order: Order) -> str:
+    def _culprit(self, order: BatchRequest) -> str:
         """The first example that fails by itself too; the batch where none does."""
         for number in order.ids:
             try:
                 self._examples.collate(np.array([number]), order.epoch)
             except Exception:
                 return f"example {number} of {self._name}"
-        return listed(order.ids, self._name)
+        return format_ids(order.ids, self._name)
 
 
 class _Orders:
     """The orders of the pass at hand, numbered; DataLoader asks for them anew with every pass."""
 
     def __init__(self) -> None:
-        self.make: Callable[[], Iterable[Order]] = tuple
-        self.open: dict[int, Order] = {}
+        self.make: Callable[[], Iterable[BatchRequest]] = tuple
+        self.open: dict[int, BatchRequest] = {}
         """Those given out and not yet answered."""
 
-    def __iter__(self) -> Iterator[tuple[int, Order]]:
+    def __iter__(self) -> Iterator[tuple[int, BatchRequest]]:
         self.open.clear()
         for number, order in enumerate(self.make()):
             self.open[number] = order
             yield number, order
 
 
-class Server:
+class BatchPrefetcher:
     """Answers orders in turn, with the batches of `examples`, which errors call `name`.
 
     A worker that dies, or is silent for `timeout_seconds`, ends the pass with an error that says
@@ -170,16 +170,16 @@ class Server:
             generator=torch.Generator(),  # its own, so that the model's is left alone
         )
 
-    def serve(self, make: Callable[[], Iterable[Order]]) -> Iterator[Any]:
+    def prefetch(self, make: Callable[[], Iterable[BatchRequest]]) -> Iterator[Any]:
         """The batches of the orders that `make` gives."""
         self._orders.make = make
         for number, batch in enumerate(self._guarded()):
             self._orders.open.pop(number)
-            yield accepted(batch)
+            yield raise_if_refused(batch)
 
     def collate(self, ids: Numbers, epoch: int | None) -> Any:
         """One batch, made here and now."""
-        return accepted(self._collated[(-1, Order(ids, epoch))])
+        return raise_if_refused(self._collated[(-1, BatchRequest(ids, epoch))])
 
     def close(self) -> None:
         """End the workers, by force where need be; a later pass starts new ones."""
@@ -196,10 +196,10 @@ class Server:
         """The answers; a worker that is gone or late becomes an error that says what to do."""
         batches = iter(self._batches)
         if self._batches.num_workers:
-            DEATHS.listen()
+            WORKER_DEATHS.install_handler()
         while True:
             try:
-                with DEATHS.told(lambda: bool(self._dead())):
+                with WORKER_DEATHS.raise_while_waiting(lambda: bool(self._dead())):
                     batch = next(batches)
             except StopIteration:
                 return
@@ -244,16 +244,16 @@ class Server:
         """What these workers were at; the oldest order where that is not known."""
         at, waiting = [int(self._at_work[worker]) for worker in workers], self._orders.open
         numbers = [n for n in at if n in waiting] or list(waiting)[:1]
-        return " and ".join(listed(waiting[n].ids, self._name) for n in numbers) or self._name
+        return " and ".join(format_ids(waiting[n].ids, self._name) for n in numbers) or self._name
 
 
-def listed(ids: Numbers, name: str) -> str:
+def format_ids(ids: Numbers, name: str) -> str:
     """The first few examples of a batch, and how many more there are."""
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
     return f"examples {', '.join(map(str, ids[:SHOWN]))}{more} of {name}"
 
 
-def accepted(batch: Any) -> Any:
+def raise_if_refused(batch: Any) -> Any:
     if isinstance(batch, _Refusal):
         raise ToolkitError(batch.message)
     return batch

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.preprocessing.holdout import shares
-from toolkit.data.preprocessing.length_limit import fit
-from toolkit.data.preprocessing.segmentation import Units, read_units
+from toolkit.data.preprocessing.holdout import assign_splits
+from toolkit.data.preprocessing.length_limit import apply_length_limit
+from toolkit.data.preprocessing.segmentation import Items, read_items
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.text_files import Piece, refuse_line
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.text_files import FileChunk, fail_at_line
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 COLUMN = "tokens"
 
 Numbers = npt.NDArray[np.int64]
-Report = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Called with bytes read and tokens written since the last call."""
 
 
@@ -29,7 +29,7 @@ Report = Callable[[int, int], None]
 class PartTask:
     split: str
     number: int
-    pieces: Sequence[Piece]
+    pieces: Sequence[FileChunk]
 
 
 class _Batch(NamedTuple):
@@ -39,12 +39,12 @@ class _Batch(NamedTuple):
 
 
 class _Target:
-    """One split's share of a part; a document begins where items are no longer neighbours."""
+    """One split's share of a part; a document begins where items are no longer neighbors."""
 
-    def __init__(self, stem: Path, codec: Codec, config: PreprocessConfig) -> None:
-        self._words, self._config = codec.vocabulary, config
+    def __init__(self, stem: Path, tokenizer: Tokenizer, config: PreprocessConfig) -> None:
+        self._words, self._config = tokenizer.vocabulary, config
         self.writer = ColumnWriter(stem, self._words.dtype, self._words.fingerprint)
-        self.counts = {"unknown": 0, "empty": 0, "too_long": 0, "lost_tokens": 0}
+        self.counts = {"unknown": 0, "empty": 0, "overlength": 0, "lost_tokens": 0}
         self._last = np.zeros((1, 2), np.int64)
 
     def add(self, batch: _Batch, chosen: npt.NDArray[np.bool_], runs: Numbers) -> None:
@@ -53,9 +53,11 @@ class _Target:
         ids, lengths = batch.ids[np.repeat(filled, batch.lengths)], batch.lengths[filled]
         where = np.stack([batch.documents, runs], 1)[filled]
         if limit := self._config.max_item_tokens:
-            found = fit(ids, lengths, limit, self._config.too_long, self._words.starts_word)
+            found = apply_length_limit(
+                ids, lengths, limit, self._config.overlength, self._words.starts_word
+            )
             ids, lengths, where = found.ids, found.lengths, where[found.sources]
-            self._count(too_long=found.changed, lost_tokens=found.lost)
+            self._count(overlength=found.overlength, lost_tokens=found.lost)
         if len(lengths) == 0:
             return
         changes = np.diff(where, axis=0, prepend=self._last) != 0
@@ -70,21 +72,25 @@ class _Target:
 
 
 def binarize(
-    task: PartTask, config: PreprocessConfig, codec: Codec, folder: Path, report: Report
+    task: PartTask,
+    config: PreprocessConfig,
+    tokenizer: Tokenizer,
+    folder: Path,
+    report: ProgressCallback,
 ) -> dict[str, dict[str, Any]]:
     """Write the part; answer with each split's entry for meta.json and what was counted."""
     targets: dict[str, _Target] = {}
     items = 0
-    for batch in _batches(task.pieces, config, codec, report):
+    for batch in _batches(task.pieces, config, tokenizer, report):
         numbers = np.arange(items, items + len(batch.lengths))
         items += len(numbers)
-        asked = config.valid_share, config.test_share
-        for share in shares(task.split, numbers, *asked, task.number):
-            if share.chosen.any():
+        asked = config.valid_fraction, config.test_fraction
+        for share in assign_splits(task.split, numbers, *asked, task.number):
+            if share.selected.any():
                 if share.split not in targets:
                     stem = folder / f"{share.split}.{COLUMN}.{task.number}"
-                    targets[share.split] = _Target(stem, codec, config)
-                targets[share.split].add(batch, share.chosen, share.runs)
+                    targets[share.split] = _Target(stem, tokenizer, config)
+                targets[share.split].add(batch, share.selected, share.runs)
     return {
         split: {"part": target.writer.finish(), "counts": target.counts}
         for split, target in targets.items()
@@ -92,16 +98,19 @@ def binarize(
 
 
 def _batches(
-    pieces: Sequence[Piece], config: PreprocessConfig, codec: Codec, report: Report
+    pieces: Sequence[FileChunk],
+    config: PreprocessConfig,
+    tokenizer: Tokenizer,
+    report: ProgressCallback,
 ) -> Iterator[_Batch]:
     """Encoded items; documents are numbered through, 0 goes on with an earlier part's."""
     document = 0
     for piece in pieces:
         before, reported = document, 0
-        for units in read_units(piece, config.units, config.max_line_bytes):
-            ids, lengths = codec.encode_lines(units.items)
-            if config.max_item_tokens and config.too_long == "error":
-                _refuse_long(piece, units, lengths, config.max_item_tokens)
+        for units in read_items(piece, config.segment_by, config.max_line_bytes):
+            ids, lengths = tokenizer.encode_lines(units.items)
+            if config.max_item_tokens and config.overlength == "error":
+                _raise_overlength(piece, units, lengths, config.max_item_tokens)
             documents = before + np.array(units.documents, np.int64)
             document = int(documents.max(initial=document))
             report(units.read_bytes - reported, len(ids))
@@ -109,12 +118,12 @@ def _batches(
             yield _Batch(ids, lengths, documents)
 
 
-def _refuse_long(piece: Piece, units: Units, lengths: Numbers, limit: int) -> None:
+def _raise_overlength(piece: FileChunk, units: Items, lengths: Numbers, limit: int) -> None:
     long = np.flatnonzero(lengths > limit)
     if len(long) == 0:
         return
     first = int(long[0])
-    refuse_line(
+    fail_at_line(
         piece,
         units.lines[first],
         f"have at most {limit} tokens an item, but {units.items[first][:40]!r}... has "

@@ -8,45 +8,45 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-RUN = 16  # items held out in a row, so that neighbours stay together
+RUN_LENGTH = 16  # items held out in a row, so that neighbors stay together
 HELD_STEP, TEST_STEP = (5**0.5 - 1) / 2, 2**0.5 - 1  # whose multiples mod 1 fill 0 .. 1 evenly
 
 
-class Share(NamedTuple):
+class SplitAssignment(NamedTuple):
     """The items of a batch that go to one split."""
 
     split: str
-    chosen: npt.NDArray[np.bool_]
+    selected: npt.NDArray[np.bool_]
     runs: npt.NDArray[np.int64]
-    """Differs between items that are no longer neighbours in this split; 0 goes on with the part
+    """Differs between items that are no longer neighbors in this split; 0 goes on with the part
     before."""
 
 
-def shares(
+def assign_splits(
     split: str,
     numbers: npt.NDArray[np.int64],
-    valid_share: float,
-    test_share: float,
+    valid_fraction: float,
+    test_fraction: float,
     part: int = 0,
-) -> Iterator[Share]:
+) -> Iterator[SplitAssignment]:
     """Of a part's runs 0, 1, 2 .. run b is held out where floor(b s + phase) steps up.
 
     Phases of the parts are spread evenly over 0 .. 1, so that parts too short for their share
     to be a run add up to it.
     """
-    held_share = valid_share + test_share
+    held_share = valid_fraction + test_fraction
     if split != "train" or held_share == 0:
-        yield Share(split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64))
+        yield SplitAssignment(split, np.ones(len(numbers), bool), np.zeros(len(numbers), np.int64))
         return
-    run = numbers // RUN
+    run = numbers // RUN_LENGTH
     phase = _phase(part, HELD_STEP)
     before = _steps(run, held_share, phase)
     held = _steps(run + 1, held_share, phase) > before
-    of_held, phase = test_share / held_share, _phase(part, TEST_STEP)
+    of_held, phase = test_fraction / held_share, _phase(part, TEST_STEP)
     test = held & (_steps(before + 1, of_held, phase) > _steps(before, of_held, phase))
-    yield Share("train", ~held, before)
-    yield Share("valid", held & ~test, run + 1)
-    yield Share("test", test, run + 1)
+    yield SplitAssignment("train", ~held, before)
+    yield SplitAssignment("valid", held & ~test, run + 1)
+    yield SplitAssignment("test", test, run + 1)
 
 
 def _phase(part: int, step: float) -> float:

@@ -7,40 +7,42 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.ragged import ranges
+from toolkit.data.ragged import ragged_arange
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Fitted(NamedTuple):
+class LimitedItems(NamedTuple):
     """Items within the limit."""
 
     ids: Numbers
     lengths: Numbers
     sources: Numbers
     """Which of the items before each comes from."""
-    changed: int
+    overlength: int
     """Items that were too long."""
     lost: int
     """Tokens that are gone."""
 
 
-def fit(ids: Numbers, lengths: Numbers, limit: int, policy: str, starts_word: Flags) -> Fitted:
+def apply_length_limit(
+    ids: Numbers, lengths: Numbers, limit: int, policy: str, starts_word: Flags
+) -> LimitedItems:
     """Items of ids back to back, each with at most `limit` tokens by skip, truncate or split."""
     long = lengths > limit
     changed, every = int(long.sum()), np.arange(len(lengths))
     if changed == 0:
-        return Fitted(ids, lengths, every, 0, 0)
+        return LimitedItems(ids, lengths, every, 0, 0)
     if policy == "split":
         shares = _split(ids, lengths, limit, starts_word)
         counts = np.array([len(share) for share in shares], np.int64)
         whole = np.array([size for share in shares for size in share], np.int64)
-        return Fitted(ids, whole, np.repeat(every, counts), changed, 0)
+        return LimitedItems(ids, whole, np.repeat(every, counts), changed, 0)
     most = np.where(long, 0 if policy == "skip" else limit, lengths)
-    kept = ids[ranges(0, lengths) < np.repeat(most, lengths)]
+    kept = ids[ragged_arange(0, lengths) < np.repeat(most, lengths)]
     stays = ~long if policy == "skip" else np.ones(len(long), bool)
-    return Fitted(kept, most[stays], every[stays], changed, len(ids) - len(kept))
+    return LimitedItems(kept, most[stays], every[stays], changed, len(ids) - len(kept))
 
 
 def _split(ids: Numbers, lengths: Numbers, limit: int, starts_word: Flags) -> list[list[int]]:

@@ -14,11 +14,11 @@ from toolkit.data.storage.meta import META_FILE, read_meta
 
 
 @contextmanager
-def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
+def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its name when the block ends without error."""
-    path = _behind_links(path)
-    _refuse_unmovable(path)
-    _refuse_taken(path, overwrite)
+    path = _resolve_link(path)
+    _check_movable(path)
+    _check_vacant(path, overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
@@ -41,7 +41,7 @@ def destination(path: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def written_to(destdir: str) -> Iterator[None]:
+def report_write_errors(destdir: str) -> Iterator[None]:
     """Around what writes a folder's files: a full or failing disk is told as what to do."""
     try:
         yield
@@ -52,7 +52,7 @@ def written_to(destdir: str) -> Iterator[None]:
         ) from error
 
 
-def _behind_links(path: Path) -> Path:
+def _resolve_link(path: Path) -> Path:
     """What a symbolic link leads to: the link itself stays, whether or not anything is there."""
     try:
         return path.resolve() if path.is_symlink() else path
@@ -60,7 +60,7 @@ def _behind_links(path: Path) -> Path:
         return path
 
 
-def _refuse_unmovable(path: Path) -> None:
+def _check_movable(path: Path) -> None:
     """What no finished folder could be renamed to; told before the work and not after it."""
     if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):
         raise ToolkitError(
@@ -69,7 +69,7 @@ def _refuse_unmovable(path: Path) -> None:
         )
 
 
-def _refuse_taken(path: Path, overwrite: bool) -> None:
+def _check_vacant(path: Path, overwrite: bool) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not (path / META_FILE).is_file():
@@ -82,14 +82,14 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
             f"destdir must be new or empty, but {path} holds a data folder already. Choose "
             f"another --destdir, or replace it with --overwrite."
         )
-    if foreign := _foreign(path):
+    if foreign := _find_foreign_file(path):
         raise ToolkitError(
             f"destdir must hold a data folder alone to be replaced, but {path} also holds "
             f"{foreign}. Choose another --destdir, or move it away."
         )
 
 
-def _foreign(folder: Path) -> str | None:
+def _find_foreign_file(folder: Path) -> str | None:
     """The first entry of a data folder that toolkit-preprocess did not write."""
     try:
         meta = read_meta(folder)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
@@ -72,7 +72,7 @@ class Progress:
             )
 
 
-def training(what: str, items: Sequence[str]) -> None:
+def log_training(what: str, items: Sequence[str]) -> None:
     """What learning starts on; it does not tell how far it is."""
     characters = sum(map(len, items))
     print(
@@ -81,9 +81,9 @@ def training(what: str, items: Sequence[str]) -> None:
     )
 
 
-def trained(what: str, codec: Codec, config: PreprocessConfig, seconds: float) -> None:
+def log_trained(what: str, tokenizer: Tokenizer, config: PreprocessConfig, seconds: float) -> None:
     """How long it took, and whether the text filled the vocabulary that was asked."""
-    words = codec.vocabulary
+    words = tokenizer.vocabulary
     added = {*words.special, words.unk} if what == "WordPiece" else set(words.special)
     pieces = len(words) - len(added)
     short = f"; the text has no more, {config.vocab_size} were asked for"
@@ -94,9 +94,9 @@ def trained(what: str, codec: Codec, config: PreprocessConfig, seconds: float) -
     )
 
 
-def counted(counts: Mapping[str, int], codec: Codec, seconds: float) -> None:
+def log_word_counts(counts: Mapping[str, int], tokenizer: Tokenizer, seconds: float) -> None:
     """How many words there are, and what share of the text the kept ones make."""
-    words = codec.vocabulary
+    words = tokenizer.vocabulary
     kept = [
         symbol for i, symbol in enumerate(words.symbols) if i not in (*words.special, words.unk)
     ]
@@ -108,7 +108,7 @@ def counted(counts: Mapping[str, int], codec: Codec, seconds: float) -> None:
     )
 
 
-def summary(
+def print_summary(
     destination: str, meta: Mapping[str, Any], seconds: float, workers: int, output: Output
 ) -> None:
     """One row a split: documents, items, tokens, share unknown, and what was too long."""
@@ -117,18 +117,18 @@ def summary(
     heads += [f"over {limit}", "tokens lost"] if limit else []
     heads.append("parts")
     rows = []
-    counts = {split: counts_of(entry) for split, entry in meta["splits"].items()}
+    counts = {split: count_split(entry) for split, entry in meta["splits"].items()}
     for split, found in counts.items():
         output.write("split", {"split": split, **found})
         cells = [f"{found[key]:,}" for key in ("documents", "items", "tokens")]
         cells.append(f"{found['unknown'] / found['tokens']:.3%}")
-        cells += [f"{found[key]:,}" for key in ("too_long", "lost_tokens")] if limit else []
+        cells += [f"{found[key]:,}" for key in ("overlength", "lost_tokens")] if limit else []
         rows.append([split, *cells, str(found["parts"])])
     total = sum(found["tokens"] for found in counts.values())
-    console, symbols = output.terminal, meta["vocabulary"]["symbols"]
+    console, symbols = output.console, meta["vocabulary"]["symbols"]
     rate = total / max(seconds, 1e-9)
     console.print(f"{destination}: {symbols:,} symbols", **PLAIN)
-    Table(columns=heads, rows=rows, numbers=heads[1:]).print(console)
+    Table(columns=heads, rows=rows, right_align=heads[1:]).print(console)
     for line in _remarks(meta):
         console.print(line, **PLAIN)
     console.print(
@@ -140,12 +140,12 @@ def summary(
     output.write("end", {**figures, "seconds": seconds, "tokens_per_second": rate})
 
 
-def counts_of(entry: Mapping[str, Any]) -> dict[str, int]:
+def count_split(entry: Mapping[str, Any]) -> dict[str, int]:
     """What a split holds, over its parts."""
     (column,) = entry["columns"].values()
     names = {"documents": "documents", "items": "items", "elements": "tokens"}
     sums = {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
-    told = {key: entry[key] for key in ("unknown", "too_long", "lost_tokens", "empty")}
+    told = {key: entry[key] for key in ("unknown", "overlength", "lost_tokens", "empty")}
     return {**sums, **told, "parts": len(column["parts"])}
 
 
@@ -153,9 +153,9 @@ def _remarks(meta: Mapping[str, Any]) -> Iterator[str]:
     """What the table does not say of items that were changed or left out."""
     done = {"skip": "left out", "truncate": "shortened", "split": "cut in several"}
     for split, entry in meta["splits"].items():
-        if entry["too_long"]:
-            how = done[meta["settings"]["too_long"]]
-            yield f"{split}: {_items(entry['too_long'])} too long, {how}"
+        if entry["overlength"]:
+            how = done[meta["settings"]["overlength"]]
+            yield f"{split}: {_items(entry['overlength'])} too long, {how}"
         if entry["empty"]:
             yield f"{split}: {_items(entry['empty'])} of invisible characters only, left out"
 

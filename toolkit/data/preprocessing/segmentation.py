@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from toolkit.data.text_files import Lines, Piece, read_lines
+from toolkit.data.text_files import FileChunk, LineChunk, read_lines
 
 # Full stops of these are no sentence ends; single initials (J. Smith) are not either.
 _TITLES = [
@@ -38,7 +38,7 @@ _SENTENCE_END = re.compile(  # one set of characters first: the search then skip
 )
 
 
-class Units(NamedTuple):
+class Items(NamedTuple):
     """Consecutive items of a piece, where each is, and how far reading has come."""
 
     items: list[str]
@@ -49,27 +49,29 @@ class Units(NamedTuple):
     read_bytes: int
 
 
-def read_units(piece: Piece, units: str, max_line_bytes: int) -> Iterator[Units]:
+def read_items(piece: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[Items]:
     """Items of a piece of a file, chunk by chunk."""
     chunks = read_lines(piece, max_line_bytes)
-    first = 1 if piece.fresh else 0
-    return _lines(chunks, first) if units == "lines" else _paragraphs(chunks, first, units)
+    first = 1 if piece.starts_document else 0
+    return (
+        _lines(chunks, first) if segment_by == "lines" else _paragraphs(chunks, first, segment_by)
+    )
 
 
-def sentences(paragraph: str) -> list[str]:
+def split_sentences(paragraph: str) -> list[str]:
     """Cut behind . ! ? (and closing quotes) where the next word does not begin in lower case."""
     found = _SENTENCE_END.finditer(paragraph)
-    ends = [match.end() for match in found if not (match[1] and begins_lower(match[1]))]
+    ends = [match.end() for match in found if not (match[1] and is_lowercase(match[1]))]
     cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)
     return [sentence for begin, end in cuts if (sentence := paragraph[begin:end].strip())]
 
 
-def begins_lower(letter: str) -> bool:
+def is_lowercase(letter: str) -> bool:
     """Whether a sentence would begin with another: Georgian's are lower case, but do begin one."""
     return letter.islower() and letter.title() != letter
 
 
-def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:
+def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[Items]:
     """A blank line ends a document."""
     inside, first = document == 0, 0
     for chunk in chunks:
@@ -83,12 +85,12 @@ def _lines(chunks: Iterable[Lines], document: int) -> Iterator[Units]:
             elif inside:
                 document, inside = document + 1, False
         first += len(chunk.lines)
-        yield Units(items, documents, lines, chunk.read_bytes)
+        yield Items(items, documents, lines, chunk.read_bytes)
 
 
-def _paragraphs(chunks: Iterable[Lines], document: int, units: str) -> Iterator[Units]:
+def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Iterator[Items]:
     """A blank line ends a paragraph; the file is one document."""
-    cut = sentences if units == "sentences" else lambda paragraph: [paragraph]
+    cut = split_sentences if units == "sentences" else lambda paragraph: [paragraph]
     pending: list[str] = []
     read_bytes = number = 0
     for chunk in chunks:
@@ -104,7 +106,7 @@ def _paragraphs(chunks: Iterable[Lines], document: int, units: str) -> Iterator[
                 pending = []
             number += 1
         read_bytes = chunk.read_bytes
-        yield Units(items, [document] * len(items), lines, read_bytes)
+        yield Items(items, [document] * len(items), lines, read_bytes)
     items = cut(" ".join(pending)) if pending else []
     lines = [number - len(pending)] * len(items)
-    yield Units(items, [document] * len(items), lines, read_bytes)
+    yield Items(items, [document] * len(items), lines, read_bytes)

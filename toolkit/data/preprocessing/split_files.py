@@ -6,49 +6,49 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolkit.data.text_files import CHUNK_BYTES, Piece, is_compressed
+from toolkit.data.text_files import CHUNK_BYTES, FileChunk, is_compressed
 
 PART_BYTES = 2 << 20
-MOST_PARTS = 1024
+MAX_PARTS = 1024
 EXPANSION = 3  # compressed text counts as so many times its size
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # one that is surely not blank
 
 
-def plan_parts(files: Sequence[Path], units: str) -> list[list[Piece]]:
+def plan_parts(files: Sequence[Path], segment_by: str) -> list[list[FileChunk]]:
     """Files in order, big ones cut at line ends, gathered to parts of about equal size."""
-    total = sum(weight(_whole(path)) for path in files)
-    wanted = max(PART_BYTES, -(-total // MOST_PARTS))
-    parts: list[list[Piece]] = [[]]
+    total = sum(estimate_bytes(_whole(path)) for path in files)
+    wanted = max(PART_BYTES, -(-total // MAX_PARTS))
+    parts: list[list[FileChunk]] = [[]]
     filled = 0
     for path in files:
-        for piece in _cut(path, wanted, units):
+        for piece in _cut(path, wanted, segment_by):
             if filled >= wanted:
                 parts.append([])
                 filled = 0
             parts[-1].append(piece)
-            filled += weight(piece)
+            filled += estimate_bytes(piece)
     return parts
 
 
-def weight(piece: Piece) -> int:
+def estimate_bytes(piece: FileChunk) -> int:
     """About how many bytes of text it holds."""
     return piece.size * (EXPANSION if is_compressed(piece.path) else 1)
 
 
-def _whole(path: Path) -> Piece:
-    return Piece(path, 0, path.stat().st_size, True)
+def _whole(path: Path) -> FileChunk:
+    return FileChunk(path, 0, path.stat().st_size, True)
 
 
-def _cut(path: Path, wanted: int, units: str) -> list[Piece]:
+def _cut(path: Path, wanted: int, units: str) -> list[FileChunk]:
     size = path.stat().st_size
     if is_compressed(path) or size < 2 * wanted:
         return [_whole(path)]
     pieces, begin, fresh = [], 0, True
     while begin < size:
         end, next_fresh = _boundary(path, begin + wanted, size, units)
-        pieces.append(Piece(path, begin, end, fresh))
+        pieces.append(FileChunk(path, begin, end, fresh))
         begin, fresh = end, next_fresh
     return pieces
 

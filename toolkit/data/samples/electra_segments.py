@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.random_hash import mix, uniform
-from toolkit.data.ragged import ranges
-from toolkit.data.samples.text_samples import Flags, Numbers, Sentences, remark_of
-from toolkit.data.storage.columns import Column, Part
+from toolkit.data.ragged import ragged_arange
+from toolkit.data.samples.text_samples import Flags, Numbers, SentenceBatch, describe_truncation
+from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
@@ -19,18 +19,18 @@ TARGET, LENGTH, SINGLE, COIN = range(4)
 SHORT_RATE, SINGLE_RATE, SHORTEST = 0.05, 0.1, 5
 
 
-class Gathered(NamedTuple):
+class PackedExamples(NamedTuple):
     """Examples of a part: runs of items, and which of them go to the second segment."""
 
-    begins: Numbers
+    starts: Numbers
     """First item of each example; it ends where the next one begins."""
-    second: Flags
+    in_second_segment: Flags
     """For every item."""
     first_tokens: Numbers
     """Tokens in the first segment of each example, before anything is cut off."""
 
 
-def gather(part: Part, tokens_per_sample: int, first_item: int) -> Gathered:
+def pack_examples(part: ColumnPart, tokens_per_sample: int, first_item: int) -> PackedExamples:
     """Items up to a target of T tokens, or with 5 % uniform in 5 .. T (Clark et al. 2020, code).
 
     An example ends with the item that reaches the target, or with its document. With 10 % it is
@@ -45,14 +45,14 @@ def gather(part: Part, tokens_per_sample: int, first_item: int) -> Gathered:
     items = np.arange(first_item, first_item + count)
     targets = _targets(items, tokens_per_sample)
     reach = np.searchsorted(offsets, offsets[:-1] + targets)
-    edges = np.union1d(part.document_items, [0, count])
+    edges = np.union1d(part.document_starts, [0, count])
     documents = edges[np.searchsorted(edges, np.arange(count), side="right")]
     begins = _walk(np.minimum(reach, documents))
     halves = (targets[begins] - 3) // 2
     single = _draw(items[begins], SINGLE) < SINGLE_RATE
     most = np.where(single, np.iinfo(np.int64).max // 2, halves)
     second, first_tokens = _deal(np.diff(offsets), begins, most, _draw(items, COIN) < 0.5)
-    return Gathered(begins, second, first_tokens)
+    return PackedExamples(begins, second, first_tokens)
 
 
 def _draw(items: Numbers, draw: int) -> Reals:
@@ -101,13 +101,13 @@ class SegmentedSamples:
         self._column, self._words = column, vocabulary
         firsts = np.cumsum([0, *(part.items for part in column.parts)])
         found = [
-            gather(part, tokens_per_sample, int(first))
+            pack_examples(part, tokens_per_sample, int(first))
             for part, first in zip(column.parts, firsts, strict=False)
         ]
-        self._second = np.concatenate([part.second for part in found])
-        begins = [part.begins + first for part, first in zip(found, firsts, strict=False)]
+        self._second = np.concatenate([part.in_second_segment for part in found])
+        begins = [part.starts + first for part, first in zip(found, firsts, strict=False)]
         self._items = np.append(np.concatenate(begins), firsts[-1])
-        elements = zip(column.parts, column.first_elements.tolist(), strict=False)
+        elements = zip(column.parts, column.part_offsets.tolist(), strict=False)
         bounds = [part.offsets[:-1] + first for part, first in elements]
         self._bounds = np.append(np.concatenate(bounds), column.elements)
         self._first_tokens = np.concatenate([part.first_tokens for part in found])
@@ -116,9 +116,9 @@ class SegmentedSamples:
         room = np.maximum(0, tokens_per_sample - 3 - self._firsts)
         seconds = np.minimum(whole - self._first_tokens, room)
         self.lengths: Numbers = self._firsts + 2 + seconds + (seconds > 0)
-        self.remark = remark_of(whole, self._firsts + seconds)
+        self.remark = describe_truncation(whole, self._firsts + seconds)
 
-    def sentences(self, ids: Numbers) -> Sentences:
+    def read_batch(self, ids: Numbers) -> SentenceBatch:
         """Read, put [CLS] and [SEP] in and pad to the longest, all rows at once."""
         lengths, first = self.lengths[ids], 1 + self._firsts[ids][:, None]  # of the first [SEP]
         places, last = np.arange(lengths.max())[None], lengths[:, None] - 1
@@ -132,14 +132,14 @@ class SegmentedSamples:
         tokens[:, 0] = self._words.cls
         tokens[(places == first) | (places == last)] = self._words.sep
         tokens[~inside] = self._words.pad
-        return Sentences(tokens, lengths, candidates, (behind & inside).astype(np.int64))
+        return SentenceBatch(tokens, lengths, candidates, (behind & inside).astype(np.int64))
 
     def _order(self, ids: Numbers) -> tuple[Numbers, Numbers]:
         """Elements of the examples back to back, first segments first, and each example's place."""
         counts = self._items[ids + 1] - self._items[ids]
         rows = np.repeat(np.arange(len(ids)), counts)
-        items = ranges(self._items[ids], counts)
+        items = ragged_arange(self._items[ids], counts)
         items = items[np.argsort(2 * rows + self._second[items], kind="stable")]
         sizes = self._bounds[items + 1] - self._bounds[items]
         begins = np.cumsum(sizes) - sizes
-        return ranges(self._bounds[items], sizes), begins[np.cumsum(counts) - counts]
+        return ragged_arange(self._bounds[items], sizes), begins[np.cumsum(counts) - counts]

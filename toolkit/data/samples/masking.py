@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.random_hash import UInt64, mix, uniform
-from toolkit.data.ragged import ranges
-from toolkit.data.samples.text_samples import Flags, Numbers, Sentences
+from toolkit.data.ragged import ragged_arange
+from toolkit.data.samples.text_samples import Flags, Numbers, SentenceBatch
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 Reals = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ SELECT, DECIDE, REPLACE, SPANS, SAMPLE = range(5)  # draws that must not share t
 
 
 @dataclass(frozen=True)
-class Noise:
+class HashNoise:
     """Uniform numbers in [0, 1) for a batch of samples, by draw and place."""
 
     seed: int
@@ -46,17 +46,17 @@ class Noise:
         return uniform(mix(mix(self._rows, draw)[rows], places))
 
 
-class Chosen(NamedTuple):
+class MaskedPositions(NamedTuple):
     """Selected places, row by row."""
 
     rows: Numbers
-    places: Numbers
-    decisions: Numbers
+    positions: Numbers
+    decision_ids: Numbers
     """Places that share a number here share the draw that decides what is shown there."""
 
 
 @runtime_checkable
-class Options(Protocol):
+class MaskingOptions(Protocol):
     """The numbers that laws ask for."""
 
     @property
@@ -69,21 +69,21 @@ class Options(Protocol):
     def tokens_per_sample(self) -> int: ...
 
 
-class Context(NamedTuple):
+class MaskingContext(NamedTuple):
     """What a law is told."""
 
-    sentences: Sentences
+    sentences: SentenceBatch
     starts_word: Flags
     """True where a word begins, B x S."""
-    noise: Noise
-    options: Options
+    noise: HashNoise
+    options: MaskingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
     """A law by name, with its numbers, and what is shown at the places that it chooses."""
 
-    law: str
+    strategy: str
     vocabulary: Vocabulary
     tokens_per_sample: int
     rate: float
@@ -92,15 +92,17 @@ class Masking:
     span_max: int
     span_p: float
 
-    def hide(self, sentences: Sentences, noise: Noise) -> tuple[Numbers, Chosen]:
+    def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[Numbers, MaskedPositions]:
         """Tokens as the model sees them, and the chosen places."""
         candidates = sentences.candidates
         starts = self.vocabulary.starts_word[sentences.tokens]
         starts[:, 1:] |= ~candidates[:, :-1]
-        chosen = LAWS[self.law](Context(sentences, starts & candidates, noise, self))
+        chosen = MASKING_STRATEGIES[self.strategy](
+            MaskingContext(sentences, starts & candidates, noise, self)
+        )
         return self._show(sentences.tokens, chosen, noise), chosen
 
-    def _show(self, tokens: Numbers, chosen: Chosen, noise: Noise) -> Numbers:
+    def _show(self, tokens: Numbers, chosen: MaskedPositions, noise: HashNoise) -> Numbers:
         """[MASK] at 80 %, a random id at 10 %, the token itself at 10 % of the chosen places.
 
         Random ids are uniform over all V, special ones included (Chang et al. 2021, code).
@@ -116,13 +118,13 @@ class Masking:
         return shown
 
 
-def bernoulli(c: Context) -> Chosen:
+def bernoulli(c: MaskingContext) -> MaskedPositions:
     """Every token on its own with probability `rate` (Chang et al. 2021, released code)."""
     candidates = c.sentences.candidates
     return _chosen(candidates & (c.noise.grid(SELECT, candidates.shape[1]) < c.options.rate))
 
 
-def exact(c: Context) -> Chosen:
+def exact(c: MaskingContext) -> MaskedPositions:
     """max(1, round(rate n)) of n tokens, all sets alike (Devlin et al. 2019, released code)."""
     candidates = c.sentences.candidates
     keys = np.where(candidates, c.noise.grid(SELECT, candidates.shape[1]), 2.0)
@@ -131,7 +133,7 @@ def exact(c: Context) -> Chosen:
     return _chosen(candidates & (keys <= last))
 
 
-def whole_word(c: Context) -> Chosen:
+def whole_word(c: MaskingContext) -> MaskedPositions:
     """Words in random order, each taken whole if it fits into max(1, round(rate n)) tokens.
 
     Whole word masking of Devlin et al. (2019), code of May 2019; 80/10/10 token by token.
@@ -159,17 +161,20 @@ def whole_word(c: Context) -> Chosen:
     return _chosen(candidates & np.take_along_axis(taken, np.maximum(words, 0), 1))
 
 
-def span(c: Context) -> Chosen:
+def span(c: MaskingContext) -> MaskedPositions:
     """Runs of words until ceil(rate n) tokens are taken (Joshi et al. 2020, released code).
 
     A run begins at the word of a uniformly drawn token that is not taken yet and has ell words by
-    `span_law`; it stops at a special symbol and when the budget is full. Runs that touch are one:
+    `span_length_distribution`; it stops at a special symbol and when the budget is full. Runs
+    that touch are one:
     they share the draw of 80/10/10. Replacements are uniform over the vocabulary, not over the
     corpus as there.
     """
     candidates = c.sentences.candidates
     budget = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)
-    words = span_law(c.options.span_p, c.options.span_max) @ np.arange(1, c.options.span_max + 1)
+    words = span_length_distribution(c.options.span_p, c.options.span_max) @ np.arange(
+        1, c.options.span_max + 1
+    )
     attempts = 4 + int(1.4 * budget.max() / words)  # nearly always enough
     while (found := _runs(c, budget, attempts)) is None:
         attempts *= 2
@@ -177,10 +182,10 @@ def span(c: Context) -> Chosen:
     rows, places = np.divmod(found, width)
     begins = np.diff(found, prepend=-2) != 1  # place 0 is [CLS]: no run reaches into a next row
     runs = places[begins][np.cumsum(begins) - 1]
-    return Chosen(rows, places, runs)
+    return MaskedPositions(rows, places, runs)
 
 
-def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
+def _runs(c: MaskingContext, budget: Numbers, attempts: int) -> Numbers | None:
     """Places taken in so many attempts, rows back to back; None where one has too few of them.
 
     Attempts are made one after the other, but looked at all at once: an attempt counts unless its
@@ -198,7 +203,7 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
             break
         counts = after
     sizes = ((ends - begins) * counts.T).ravel()
-    taken = ranges(begins.ravel(), sizes)
+    taken = ragged_arange(begins.ravel(), sizes)
     first = np.empty(c.sentences.tokens.size, np.int64)
     first[taken[::-1]] = np.arange(len(taken))[::-1]  # of equal places the first one is kept
     taken = taken[first[taken] == np.arange(len(taken))]
@@ -206,10 +211,10 @@ def _runs(c: Context, budget: Numbers, attempts: int) -> Numbers | None:
     found = np.bincount(rows, minlength=len(budget))
     if (found < budget).any():
         return None
-    return np.sort(taken[ranges(0, found) < budget[rows]])
+    return np.sort(taken[ragged_arange(0, found) < budget[rows]])
 
 
-def _attempts(c: Context, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
+def _attempts(c: MaskingContext, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
     """Anchors and the runs that they begin, B x attempts; places are numbered through all rows."""
     candidates, size = c.sentences.candidates.ravel(), c.sentences.candidates.size
     inside, counts = np.flatnonzero(candidates), c.sentences.candidates.sum(1)
@@ -217,7 +222,7 @@ def _attempts(c: Context, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
     which = drawn.astype(np.int64)
     anchors = np.append(inside, 0)[which + (np.cumsum(counts) - counts)[:, None]]
     # what is behind the decimal point is a uniform number of its own
-    lengths = span_lengths(drawn - which, c.options.span_p, c.options.span_max)
+    lengths = draw_span_lengths(drawn - which, c.options.span_p, c.options.span_max)
     starts = np.append(np.flatnonzero(c.starts_word), size)
     words = np.cumsum(c.starts_word)[anchors] - 1
     walls = np.append(np.flatnonzero(~candidates), size)
@@ -227,23 +232,23 @@ def _attempts(c: Context, attempts: int) -> tuple[Numbers, Numbers, Numbers]:
     return anchors, np.where(empty, 0, starts[words]), np.where(empty, 0, ends)
 
 
-def span_law(p: float, longest: int) -> Reals:
-    """P(ell) ~ p (1 - p)^(ell - 1) for ell = 1 .. longest, renormalised (Joshi et al. 2020)."""
+def span_length_distribution(p: float, longest: int) -> Reals:
+    """P(ell) ~ p (1 - p)^(ell - 1) for ell = 1 .. longest, renormalized (Joshi et al. 2020)."""
     weights = p * (1 - p) ** np.arange(longest)
     return weights / weights.sum()
 
 
-def span_lengths(draws: Reals, p: float, longest: int) -> Numbers:
+def draw_span_lengths(draws: Reals, p: float, longest: int) -> Numbers:
     """Lengths by that law from uniform numbers."""
     return 1 + np.searchsorted(_edges(p, longest), draws, side="right")
 
 
 @cache
 def _edges(p: float, longest: int) -> Reals:
-    return np.cumsum(span_law(p, longest))[:-1]
+    return np.cumsum(span_length_distribution(p, longest))[:-1]
 
 
-def electra(c: Context) -> Chosen:
+def electra(c: MaskingContext) -> MaskedPositions:
     """min(most, max(1, round(rate n))) draws with replacement (Clark et al. 2020, code).
 
     n counts all tokens of the sentence, special ones too; most is (rate + 0.005) T rounded down.
@@ -255,12 +260,12 @@ def electra(c: Context) -> Chosen:
     wanted = np.minimum(max(1, most), _rounded(c.sentences.lengths, c.options.rate)) * (counts > 0)
     places = np.argsort(~candidates, 1, kind="stable")
     rows = np.repeat(np.arange(len(counts)), wanted)
-    draw = ranges(0, wanted)
+    draw = ragged_arange(0, wanted)
     drawn = (c.noise.at(SELECT, rows, draw) * counts[rows]).astype(np.int64)
-    return Chosen(rows, places[rows, drawn], draw)
+    return MaskedPositions(rows, places[rows, drawn], draw)
 
 
-LAWS: dict[str, Callable[[Context], Chosen]] = {
+MASKING_STRATEGIES: dict[str, Callable[[MaskingContext], MaskedPositions]] = {
     "bernoulli": bernoulli,
     "exact": exact,
     "whole_word": whole_word,
@@ -269,9 +274,9 @@ LAWS: dict[str, Callable[[Context], Chosen]] = {
 }
 
 
-def _chosen(selected: Flags) -> Chosen:
+def _chosen(selected: Flags) -> MaskedPositions:
     rows, places = np.nonzero(selected)
-    return Chosen(rows, places, places)
+    return MaskedPositions(rows, places, places)
 
 
 def _rounded(counts: Numbers, rate: float) -> Numbers:

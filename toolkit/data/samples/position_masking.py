@@ -8,9 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.common.random_hash import seed_of
-from toolkit.data.samples.masking import DECIDE, REPLACE, SPANS, Chosen, Context, Noise, span
-from toolkit.data.samples.text_samples import Flags, Numbers, Sentences
+from toolkit.common.random_hash import derive_seed
+from toolkit.data.samples.masking import (
+    DECIDE,
+    REPLACE,
+    SPANS,
+    HashNoise,
+    MaskedPositions,
+    MaskingContext,
+    span,
+)
+from toolkit.data.samples.text_samples import Flags, Numbers, SentenceBatch
 
 POSITIONS = 0x706F73
 """Sets the draws for positions apart from those for tokens."""
@@ -19,11 +27,11 @@ ORDERS = 1 << 20
 assert ORDERS > SPANS
 
 
-class Runs(NamedTuple):
-    """Chosen places, row by row, as runs of neighbours."""
+class PositionRuns(NamedTuple):
+    """Chosen places, row by row, as runs of neighbors."""
 
     rows: Numbers
-    places: Numbers
+    positions: Numbers
     run: Numbers
     """Number of the run that each place belongs to, 0 upwards."""
     sizes: Numbers
@@ -47,46 +55,46 @@ class PositionMasking:
     random_below: int | None
     """A shuffled run of one position gets a random one below this; None: one of its sentence's."""
 
-    def hide(self, sentences: Sentences, noise: Noise) -> tuple[Numbers, Chosen]:
+    def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[Numbers, MaskedPositions]:
         """Position ids as the model sees them, B x S, and the chosen places."""
-        noise = Noise(seed_of(noise.seed, POSITIONS), noise.epoch, noise.ids)
-        chosen = span(Context(sentences, sentences.candidates, noise, self))
+        noise = HashNoise(derive_seed(noise.seed, POSITIONS), noise.epoch, noise.ids)
+        chosen = span(MaskingContext(sentences, sentences.candidates, noise, self))
         shown = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
-        draw = noise.at(DECIDE, chosen.rows, chosen.decisions)
+        draw = noise.at(DECIDE, chosen.rows, chosen.decision_ids)
         hidden = draw < self.hidden_rate
         shuffled = ~hidden & (draw < self.hidden_rate + self.shuffled_rate)
-        shown[chosen.rows[hidden], chosen.places[hidden]] = HIDDEN_POSITION
-        runs = runs_of(chosen, shuffled)
-        shown[runs.rows, runs.places] = self.reordered(runs, sentences.lengths, noise)
+        shown[chosen.rows[hidden], chosen.positions[hidden]] = HIDDEN_POSITION
+        runs = group_into_runs(chosen, shuffled)
+        shown[runs.rows, runs.positions] = self.shuffle_or_draw(runs, sentences.lengths, noise)
         return shown, chosen
 
-    def reordered(self, runs: Runs, lengths: Numbers, noise: Noise) -> Numbers:
+    def shuffle_or_draw(self, runs: PositionRuns, lengths: Numbers, noise: HashNoise) -> Numbers:
         """A random order of each run that is not its own; a random position for a run of one."""
         alone = runs.sizes[runs.run] == 1
         below = lengths[runs.rows] if self.random_below is None else self.random_below
-        anywhere = (noise.at(REPLACE, runs.rows, runs.places) * below).astype(np.int64)
-        return np.where(alone, anywhere, permuted(runs, noise))
+        anywhere = (noise.at(REPLACE, runs.rows, runs.positions) * below).astype(np.int64)
+        return np.where(alone, anywhere, shuffle_runs(runs, noise))
 
 
-def runs_of(chosen: Chosen, wanted: Flags) -> Runs:
+def group_into_runs(chosen: MaskedPositions, wanted: Flags) -> PositionRuns:
     """The runs that the wanted ones of the chosen places form."""
     rows, places, decisions = (part[wanted] for part in chosen)
     _, run, sizes = np.unique(
         np.stack([rows, decisions]), axis=1, return_inverse=True, return_counts=True
     )
-    return Runs(rows, places, run.reshape(-1), sizes)
+    return PositionRuns(rows, places, run.reshape(-1), sizes)
 
 
-def permuted(runs: Runs, noise: Noise) -> Numbers:
+def shuffle_runs(runs: PositionRuns, noise: HashNoise) -> Numbers:
     """Every run's places in an order drawn anew until it is not the identity.
 
     Uniform over the other orders; a run of one keeps its place.
     """
-    order = runs.places.copy()
+    order = runs.positions.copy()
     open_ = runs.sizes[runs.run] > 1
     draw = ORDERS
     while open_.any():
-        run, places = runs.run[open_], runs.places[open_]
+        run, places = runs.run[open_], runs.positions[open_]
         keys = noise.at(draw, runs.rows[open_], places)
         order[open_] = places[np.lexsort((keys, run))]
         moved = np.zeros(len(runs.sizes), bool)

@@ -8,24 +8,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.ragged import ranges
-from toolkit.data.storage.columns import Column, Part
+from toolkit.data.ragged import ragged_arange
+from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Stretches(NamedTuple):
+class SampleSpans(NamedTuple):
     """Where each sentence lies in its column, in elements."""
 
-    begins: Numbers
+    starts: Numbers
     middles: Numbers
     """Where the second segment begins; `ends` where there is none."""
     ends: Numbers
 
 
-class Sentences(NamedTuple):
+class SentenceBatch(NamedTuple):
     """A batch of sentences with their special symbols, B x S."""
 
     tokens: Numbers
@@ -36,40 +36,40 @@ class Sentences(NamedTuple):
     """Token types; None where all are 0."""
 
 
-def pairs(part: Part, tokens_per_sample: int) -> Stretches:
+def pair_items(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
     """Items 1-2, 3-4, ... of a part; an unpaired last one is dropped (Chang et al. 2021)."""
     offsets = part.offsets
     count = (len(offsets) - 1) // 2
-    return Stretches(offsets[: 2 * count : 2], offsets[1 : 2 * count : 2], offsets[2::2][:count])
+    return SampleSpans(offsets[: 2 * count : 2], offsets[1 : 2 * count : 2], offsets[2::2][:count])
 
 
-def blocks(part: Part, tokens_per_sample: int) -> Stretches:
+def cut_blocks(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
     """Consecutive blocks of T - 2 tokens, across items and documents; the last may be shorter."""
-    return chopped(np.array([0]), np.array([part.elements]), tokens_per_sample - 2)
+    return cut_spans(np.array([0]), np.array([part.elements]), tokens_per_sample - 2)
 
 
-def documents(part: Part, tokens_per_sample: int) -> Stretches:
+def cut_documents(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
     """As `blocks`, but starting anew with each document."""
-    begins = np.union1d(0, part.offsets[part.document_items])
+    begins = np.union1d(0, part.offsets[part.document_starts])
     ends = np.append(begins[1:], part.elements)
-    return chopped(begins, ends, tokens_per_sample - 2)
+    return cut_spans(begins, ends, tokens_per_sample - 2)
 
 
-SAMPLES: dict[str, Callable[[Part, int], Stretches]] = {
-    "pairs": pairs,
-    "blocks": blocks,
-    "documents": documents,
+SAMPLE_MODES: dict[str, Callable[[ColumnPart, int], SampleSpans]] = {
+    "pairs": pair_items,
+    "blocks": cut_blocks,
+    "documents": cut_documents,
 }
 
 
-def chopped(begins: Numbers, ends: Numbers, size: int) -> Stretches:
+def cut_spans(begins: Numbers, ends: Numbers, size: int) -> SampleSpans:
     counts = -(-(ends - begins) // size)
-    starts = np.repeat(begins, counts) + ranges(0, counts) * size
+    starts = np.repeat(begins, counts) + ragged_arange(0, counts) * size
     stops = np.minimum(starts + size, np.repeat(ends, counts))
-    return Stretches(starts, stops, stops)
+    return SampleSpans(starts, stops, stops)
 
 
-def remark_of(whole: Numbers, lengths: Numbers) -> str:
+def describe_truncation(whole: Numbers, lengths: Numbers) -> str:
     """How many sentences are shorter than they would be, and what that loses."""
     lost = int((whole - lengths).sum())
     if lost == 0:
@@ -85,19 +85,19 @@ class TextSamples:
     """
 
     def __init__(
-        self, column: Column, vocabulary: Vocabulary, *, samples: str, tokens_per_sample: int
+        self, column: Column, vocabulary: Vocabulary, *, sample_mode: str, tokens_per_sample: int
     ) -> None:
-        found = [SAMPLES[samples](part, tokens_per_sample) for part in column.parts]
-        firsts = column.first_elements[:-1].tolist()
+        found = [SAMPLE_MODES[sample_mode](part, tokens_per_sample) for part in column.parts]
+        firsts = column.part_offsets[:-1].tolist()
         shifted = [[ends + first for ends in s] for s, first in zip(found, firsts, strict=True)]
-        self._where = Stretches(*(np.concatenate(ends) for ends in zip(*shifted, strict=True)))
+        self._where = SampleSpans(*(np.concatenate(ends) for ends in zip(*shifted, strict=True)))
         self._column, self._words = column, vocabulary
         specials = 2 + (self._where.middles < self._where.ends)
-        whole = self._where.ends - self._where.begins + specials
+        whole = self._where.ends - self._where.starts + specials
         self.lengths: Numbers = np.minimum(whole, tokens_per_sample)
-        self.remark = remark_of(whole, self.lengths)
+        self.remark = describe_truncation(whole, self.lengths)
 
-    def sentences(self, ids: Numbers) -> Sentences:
+    def read_batch(self, ids: Numbers) -> SentenceBatch:
         """Read, put [CLS] and [SEP] in and pad to the longest, all rows at once."""
         begins, middles, ends = (edge[ids][:, None] for edge in self._where)
         lengths = self.lengths[ids]
@@ -111,4 +111,4 @@ class TextSamples:
         tokens[:, 0] = self._words.cls
         tokens[(places == first) | (places == last)] = self._words.sep
         tokens[~inside] = self._words.pad
-        return Sentences(tokens, lengths, candidates)
+        return SentenceBatch(tokens, lengths, candidates)

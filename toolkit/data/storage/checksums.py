@@ -40,13 +40,13 @@ class RunningChecksums:
         return np.array(self._table + last, "<u4").tobytes()
 
 
-class Blocks:
+class BlockChecks:
     """What has been compared so far of one mapped payload."""
 
     def __init__(self, payload: Bytes, table: npt.NDArray[Any]) -> None:
         self._payload, self._table = payload, table
         self._good = np.zeros(len(table), bool)
-        self.unseen = len(table)
+        self.unverified = len(table)
         """Blocks that have not been compared yet."""
 
     def check(self, begins: Places, ends: Places, damaged: Callable[[int], NoReturn]) -> None:
@@ -54,7 +54,7 @@ class Blocks:
 
         Calls `damaged(block)`, which raises, at the first block that differs.
         """
-        if self.unseen == 0:
+        if self.unverified == 0:
             return
         filled = ends > begins
         first, last = begins[filled] // BLOCK_BYTES, (ends[filled] - 1) // BLOCK_BYTES
@@ -68,7 +68,7 @@ class Blocks:
             if zlib.crc32(piece.data) != int(self._table[block]):
                 damaged(block)
             self._good[block] = True
-            self.unseen -= 1
+            self.unverified -= 1
 
     def check_all(self, damaged: Callable[[int], NoReturn]) -> None:
         whole = np.array([len(self._payload)])

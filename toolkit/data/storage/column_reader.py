@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.checksums import BLOCK_BYTES, Blocks, Bytes, Places
-from toolkit.data.storage.columns import Part
+from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, Bytes, Places
+from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import HEADER_BYTES, Header, read_header
 
 
@@ -38,7 +38,7 @@ class MappedFile:
         return self._mapped[HEADER_BYTES : self._end]
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockChecks:
         table = self._mapped[self._end :]
         if zlib.crc32(table.data) != self.header.table_crc:
             raise ToolkitError(
@@ -46,10 +46,10 @@ class MappedFile:
                 f"damaged, or two files in one. Copy the folder again, or run toolkit-preprocess "
                 f"again."
             )
-        return Blocks(self.payload, table.view("<u4"))
+        return BlockChecks(self.payload, table.view("<u4"))
 
 
-class CheckedPart(Part):
+class CheckedColumnPart(ColumnPart):
     """One .bin with its .idx: values back to back, and where items and documents begin."""
 
     def __init__(self, stem: Path, split: str, column: str) -> None:
@@ -67,7 +67,7 @@ class CheckedPart(Part):
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CheckedPart, (self.stem, self.split, self.column)
+        return CheckedColumnPart, (self.stem, self.split, self.column)
 
     @property
     def items(self) -> int:
@@ -119,7 +119,7 @@ class CheckedPart(Part):
         return self._numbers[: self.header.items + 1]
 
     @property
-    def document_items(self) -> Places:
+    def document_starts(self) -> Places:
         """First item of each document; items before the first go on with an earlier part's."""
         begin = self.header.items + 1
         return self._numbers[begin : begin + self.header.documents]
@@ -131,7 +131,7 @@ class CheckedPart(Part):
 
     def check(self, begins: Places, ends: Places) -> None:
         """Compare the checksums of the blocks that these ranges of elements touch."""
-        if self._values.blocks.unseen:
+        if self._values.blocks.unverified:
             size = self.values.itemsize
             self._values.blocks.check(
                 begins * size, ends * size, partial(self._damaged_values, begins, ends)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from toolkit.data.storage.checksums import Places
 
 
-class Part(ABC):
+class ColumnPart(ABC):
     """Items back to back in files of some format; opening it has read nothing but a header."""
 
     dtype: np.dtype[Any]
@@ -43,7 +43,7 @@ class Part(ABC):
 
     @property
     @abstractmethod
-    def document_items(self) -> Places:
+    def document_starts(self) -> Places:
         """First item of each document; items before the first go on with an earlier part's."""
 
     @abstractmethod
@@ -61,12 +61,12 @@ class Part(ABC):
 class Column:
     """The parts of one column as if they were one: elements are numbered through."""
 
-    def __init__(self, name: str, parts: Sequence[Part]) -> None:
+    def __init__(self, name: str, parts: Sequence[ColumnPart]) -> None:
         self.name, self.parts = name, list(parts)
         self.dtype = np.result_type(*(part.dtype for part in self.parts))
 
     @cached_property
-    def first_elements(self) -> Places:
+    def part_offsets(self) -> Places:
         """The number of each part's first element, and at the end that of all."""
         return np.cumsum([0, *(part.elements for part in self.parts)], dtype=np.int64)
 
@@ -76,7 +76,7 @@ class Column:
 
     @property
     def elements(self) -> int:
-        return int(self.first_elements[-1])
+        return int(self.part_offsets[-1])
 
     @property
     def documents(self) -> int:
@@ -87,9 +87,9 @@ class Column:
 
         No row crosses a part.
         """
-        owners = np.searchsorted(self.first_elements, begins, side="right") - 1
+        owners = np.searchsorted(self.part_offsets, begins, side="right") - 1
         order = np.argsort(owners, kind="stable")
-        firsts = self.first_elements[owners[order]]
+        firsts = self.part_offsets[owners[order]]
         local, begins, ends = places[order] - firsts[:, None], begins[order], ends[order]
         found = np.empty(places.shape, np.int64)
         parts, edges = np.unique(firsts, return_index=True)

@@ -7,12 +7,12 @@ from math import lcm
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.data_folder import DataFolder, open_source
-from toolkit.data.storage.source import Source
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.storage.data_folder import DataFolder, open_folder
+from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
-BETWEEN = ":"
+SHARD_SEPARATOR = ":"
 
 
 class Corpora:
@@ -22,7 +22,7 @@ class Corpora:
     shards. All folders are opened at once, which reads no token.
     """
 
-    def __init__(self, corpora: Sequence[Sequence[Source]]) -> None:
+    def __init__(self, corpora: Sequence[Sequence[FolderSource]]) -> None:
         self.corpora = [list(shards) for shards in corpora]
         self.all = DataFolder([source for shards in self.corpora for source in shards])
         self.path = self.all.path
@@ -30,10 +30,12 @@ class Corpora:
     @classmethod
     def open(cls, *arguments: str) -> Corpora:
         """Check every folder's headers and sizes, and that all have one vocabulary."""
-        paths = [[path for path in argument.split(BETWEEN) if path] for argument in arguments]
+        paths = [
+            [path for path in argument.split(SHARD_SEPARATOR) if path] for argument in arguments
+        ]
         if not paths or not all(paths):
             raise ToolkitError("a data folder must be given, but none is. Name one or more.")
-        return cls([[open_source(Path(path)) for path in shards] for shards in paths])
+        return cls([[open_folder(Path(path)) for path in shards] for shards in paths])
 
     @property
     def cycle(self) -> int:
@@ -45,23 +47,23 @@ class Corpora:
         return self.all.fingerprint
 
     @property
-    def codec(self) -> Codec:
-        return self.all.codec
+    def tokenizer(self) -> Tokenizer:
+        return self.all.tokenizer
 
     @property
     def vocabulary(self) -> Vocabulary:
         return self.all.vocabulary
 
-    def of_epoch(self, epoch: int) -> DataFolder:
+    def for_epoch(self, epoch: int) -> DataFolder:
         """What the epoch learns from, corpus after corpus."""
         return DataFolder([shards[(epoch - 1) % len(shards)] for shards in self.corpora])
 
-    def growing(self, epoch: int) -> list[DataFolder]:
+    def prefixes(self, epoch: int) -> list[DataFolder]:
         """The same up to the first corpus, the second, ..., the last but one."""
-        sources = self.of_epoch(epoch).sources
+        sources = self.for_epoch(epoch).sources
         return [DataFolder(sources[:count]) for count in range(1, len(sources))]
 
-    def require(self, split: str) -> None:
+    def check_split(self, split: str) -> None:
         """Refuse shards of which some lack the split: their epochs would have nothing to learn."""
         without = [
             str(shard.path)
@@ -75,7 +77,7 @@ class Corpora:
                 f"Leave it out, or preprocess it again."
             )
 
-    def having(self, split: str) -> DataFolder:
+    def with_split(self, split: str) -> DataFolder:
         """For evaluation: of each corpus the first shard that has the split."""
         found = [
             next((shard for shard in shards if split in shard.splits), None)

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.columns import Column, Part
-from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq
-from toolkit.data.storage.meta import OwnFolder
-from toolkit.data.storage.source import Source
-from toolkit.data.storage.word_vectors import VECTORS_FILE, mapped
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.storage.columns import Column, ColumnPart
+from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq_folder
+from toolkit.data.storage.meta import ToolkitFolder
+from toolkit.data.storage.source import FolderSource
+from toolkit.data.storage.word_vectors import VECTORS_FILE, open_table
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 
@@ -44,7 +44,7 @@ class Split:
 class DataFolder:
     """The splits of all sources, one after the other. Opening reads no token."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[FolderSource]) -> None:
         self.sources = list(sources)
         self.path, self.kind = self.sources[0].path, self.sources[0].kind
         for source in self.sources:
@@ -52,7 +52,7 @@ class DataFolder:
                 if getattr(source, key) != getattr(self.sources[0], key):
                     raise ToolkitError(
                         f"data folders must agree on their {key}, but {source.path} differs from "
-                        f"{self.path}. Preprocess one with --codec-from the other."
+                        f"{self.path}. Preprocess one with --tokenizer-from the other."
                     )
         self._opened = {name: self._open_split(name) for name in self.splits}
 
@@ -61,7 +61,7 @@ class DataFolder:
         """Check what tells of the data, its headers and sizes; one vocabulary in all folders."""
         if not paths:
             raise ToolkitError("a data folder must be given, but none is. Name one or more.")
-        return cls([open_source(Path(path)) for path in paths])
+        return cls([open_folder(Path(path)) for path in paths])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -80,18 +80,18 @@ class DataFolder:
         return list(dict.fromkeys(name for source in self.sources for name in source.splits))
 
     @cached_property
-    def codec(self) -> Codec:
-        return self.sources[0].codec()
+    def tokenizer(self) -> Tokenizer:
+        return self.sources[0].tokenizer()
 
     @cached_property
     def word_vectors(self) -> npt.NDArray[np.float32] | None:
         """A memory-mapped row for each symbol, where preprocessing was given vectors."""
         path = self.path / VECTORS_FILE
-        return mapped(path) if path.is_file() else None
+        return open_table(path) if path.is_file() else None
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return self.codec.vocabulary
+        return self.tokenizer.vocabulary
 
     def split(self, name: str) -> Split:
         if name not in self._opened:
@@ -101,7 +101,7 @@ class DataFolder:
         return self._opened[name]
 
     def _open_split(self, name: str) -> Split:
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[ColumnPart]] = {}
         for source in self.sources:
             if name in source.splits:
                 for column, found in source.parts(name).items():
@@ -109,6 +109,6 @@ class DataFolder:
         return Split(name, {column: Column(column, found) for column, found in parts.items()})
 
 
-def open_source(path: Path) -> Source:
+def open_folder(path: Path) -> FolderSource:
     """A folder of toolkit-preprocess or of fairseq-preprocess, by what is in it."""
-    return FairseqFolder(path) if is_fairseq(path) else OwnFolder(path)
+    return FairseqFolder(path) if is_fairseq_folder(path) else ToolkitFolder(path)

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.checksums import Places
-from toolkit.data.storage.columns import Part
+from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
 from toolkit.data.storage.meta import META_FILE
-from toolkit.data.storage.source import Source
-from toolkit.data.tokenizers.tokenizer import CODEC_FILE
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 LOOKED_AT = 1024  # items whose last symbol tells whether all of them end in </s>
 
@@ -35,7 +35,7 @@ class _Items(NamedTuple):
     document_items: Places
 
 
-class FairseqPart(Part):
+class FairseqColumnPart(ColumnPart):
     """fairseq ends each line with </s>, and a blank line is an item of nothing but that.
 
     Tasks put in their own marks between sentences, so here </s> is left out, and a blank line ends
@@ -96,14 +96,14 @@ class FairseqPart(Part):
 
     @property
     def documents(self) -> int:
-        return len(self.document_items)
+        return len(self.document_starts)
 
     @property
     def offsets(self) -> Places:
         return self._items.offsets
 
     @property
-    def document_items(self) -> Places:
+    def document_starts(self) -> Places:
         return self._items.document_items
 
     def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:
@@ -136,21 +136,21 @@ class FairseqPart(Part):
         )
 
 
-def _opened(stem: Path, split: str, symbols: int, sep: int) -> FairseqPart:
-    return FairseqPart(stem, split, symbols=symbols, sep=sep)
+def _opened(stem: Path, split: str, symbols: int, sep: int) -> FairseqColumnPart:
+    return FairseqColumnPart(stem, split, symbols=symbols, sep=sep)
 
 
 COLUMN, DICTIONARY = "tokens", "dict.txt"
 SAMPLES, SAMPLE_BYTES = 64, 4096
 
 
-def is_fairseq(folder: Path) -> bool:
+def is_fairseq_folder(folder: Path) -> bool:
     """Whether it holds fairseq's files; one of our own has meta.json, or has lost it."""
-    own = any((folder / name).exists() for name in (META_FILE, CODEC_FILE))
+    own = any((folder / name).exists() for name in (META_FILE, TOKENIZER_CONFIG_FILE))
     return not own and folder.is_dir() and any(folder.glob("*.idx"))
 
 
-class FairseqFolder(Source):
+class FairseqFolder(FolderSource):
     """SPLIT.bin, SPLIT.idx and dict.txt. train, train1, train2, ... are one split, as in fairseq.
 
     The files have no checksums: `digest` is of the dictionary, of the files' sizes and of 64
@@ -180,7 +180,7 @@ class FairseqFolder(Source):
             split = "train" if re.fullmatch(r"train\d+", name) else name
             self._stems.setdefault(split, []).append(name)
         self.splits = sorted(self._stems, key=lambda name: (name != "train", name != "valid", name))
-        self._dictionary = Dictionary.read(path / DICTIONARY)
+        self._dictionary = WordLevelTokenizer.from_file(path / DICTIONARY)
         self.vocabulary = self._dictionary.vocabulary.fingerprint
 
     @cached_property
@@ -193,11 +193,11 @@ class FairseqFolder(Source):
                     found.update(_sampled(self.path / f"{name}.{ending}"))
         return found.hexdigest()
 
-    def parts(self, split: str) -> dict[str, list[Part]]:
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
         words = self._dictionary.vocabulary
         return {
             COLUMN: [
-                FairseqPart(self.path / name, split, symbols=len(words), sep=words.sep)
+                FairseqColumnPart(self.path / name, split, symbols=len(words), sep=words.sep)
                 for name in self._stems[split]
             ]
         }
@@ -206,7 +206,7 @@ class FairseqFolder(Source):
     def facts(self) -> dict[str, str]:
         return {"written by": "fairseq-preprocess, without checksums"}
 
-    def codec(self) -> Dictionary:
+    def tokenizer(self) -> WordLevelTokenizer:
         return self._dictionary
 
 
@@ -216,7 +216,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _sampled(path: Path) -> bytes:
-    """Digest of the size and of evenly spread pieces, the first and the last among them."""
+    """Digest of the size and of evenly spread pieces, the first and the last kind them."""
     size = path.stat().st_size
     found = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A data folder of toolkit-preprocess: meta.json, the codec's files, and checked columns."""
+"""A data folder of toolkit-preprocess: meta.json, the tokenizer's files, and checked columns."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import plain, read_json
-from toolkit.data.storage.column_reader import CheckedPart
-from toolkit.data.storage.columns import Part
-from toolkit.data.storage.source import Source
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.common.json_files import check_regular_file, read_json
+from toolkit.data.storage.column_reader import CheckedColumnPart
+from toolkit.data.storage.columns import ColumnPart
+from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 META_FILE = "meta.json"
 TARGET = "target"
-"""The folder inside that holds the codec of the language that is written."""
+"""The folder inside that holds the tokenizer of the language that is written."""
 FORMAT, VERSION = "toolkit data folder", 1
 
 
-def digest(meta: Mapping[str, Any]) -> str:
+def digest_of_meta(meta: Mapping[str, Any]) -> str:
     """sha256 of everything meta.json says except the digest itself."""
     said = {key: value for key, value in meta.items() if key != "digest"}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def meta_of(
+def build_meta(
     folder: Path,
-    codec: Codec,
+    tokenizer: Tokenizer,
     *,
     kind: str,
     settings: Mapping[str, Any],
@@ -38,8 +38,9 @@ def meta_of(
     target: Mapping[str, Any] | None = None,
     more_files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What meta.json says of a folder whose codec is saved; `target` is of a second vocabulary."""
-    words, names = codec.vocabulary, (*codec.files, *more_files)
+    """What meta.json says of a folder whose tokenizer is saved; `target` is of a second
+    vocabulary."""
+    words, names = tokenizer.vocabulary, (*tokenizer.files, *more_files)
     symbols = {"symbols": len(words), "fingerprint": words.fingerprint}
     meta: dict[str, Any] = {
         "format": FORMAT,
@@ -50,7 +51,7 @@ def meta_of(
         "settings": dict(settings),
         "splits": dict(splits),
     }
-    return {**meta, "digest": digest(meta)}
+    return {**meta, "digest": digest_of_meta(meta)}
 
 
 def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
@@ -90,7 +91,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
             f"{path} was written by format {meta.get('version')}, this toolkit reads {VERSION}. "
             f"Run toolkit-preprocess again, or upgrade."
         )
-    if meta.get("digest") != digest(meta):
+    if meta.get("digest") != digest_of_meta(meta):
         raise ToolkitError(
             f"{path} must match its own digest, but was damaged or edited. "
             f"Run toolkit-preprocess again."
@@ -98,8 +99,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-class OwnFolder(Source):
-    """Opening checks meta.json, the codec's files and every header and size; it reads no token."""
+class ToolkitFolder(FolderSource):
+    """Opening checks meta.json, the tokenizer's files and every header and size; it reads no
+    token."""
 
     checksums = True
 
@@ -109,7 +111,7 @@ class OwnFolder(Source):
         self.vocabulary = str(self.meta["vocabulary"]["fingerprint"])
         self.splits = list(self.meta["splits"])
         for name, expected in self.meta["files"].items():
-            _check_file(own_file(path, name), expected)
+            _check_file(resolve_listed_file(path, name), expected)
 
     @property
     def digest(self) -> str:
@@ -121,10 +123,10 @@ class OwnFolder(Source):
         vocabularies = [v for v in self.meta["vocabulary"].values() if isinstance(v, str)]
         return hashlib.sha256(repr((sorted(vocabularies), splits)).encode()).hexdigest()
 
-    def parts(self, split: str) -> dict[str, list[Part]]:
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
         """Column -> its parts, with equal item counts."""
         columns = self.meta["splits"][split]["columns"]
-        found: dict[str, list[Part]] = {
+        found: dict[str, list[ColumnPart]] = {
             column: [_open_part(self.path, split, column, part, self.meta) for part in e["parts"]]
             for column, e in columns.items()
         }
@@ -149,20 +151,20 @@ class OwnFolder(Source):
         entry = self.meta["splits"][split]
         return {name: value for name, value in entry.items() if isinstance(value, int)}
 
-    def codec(self) -> Codec:
-        codec = Codec.load(self.path)
-        if codec.vocabulary.fingerprint != self.vocabulary:
+    def tokenizer(self) -> Tokenizer:
+        tokenizer = Tokenizer.load(self.path)
+        if tokenizer.vocabulary.fingerprint != self.vocabulary:
             raise ToolkitError(
                 f"the vocabulary in {self.path} must be the one its data was written with, but is "
                 f"another. Run toolkit-preprocess again."
             )
-        return codec
+        return tokenizer
 
 
 def _open_part(
     folder: Path, split: str, column: str, entry: Mapping[str, Any], meta: Mapping[str, Any]
-) -> CheckedPart:
-    part = CheckedPart(folder / Path(entry["stem"]).name, split, column)
+) -> CheckedColumnPart:
+    part = CheckedColumnPart(folder / Path(entry["stem"]).name, split, column)
     found = {
         "items": part.header.items,
         "elements": part.header.elements,
@@ -190,7 +192,7 @@ def part_facts(column: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(part[name] for name in names) for part in column["parts"]]
 
 
-def own_file(folder: Path, name: str) -> Path:
+def resolve_listed_file(folder: Path, name: str) -> Path:
     """A file that meta.json lists: of the folder itself, or of the target language in it."""
     path = Path(name)
     return folder / TARGET / path.name if path.parent.name == TARGET else folder / path.name
@@ -198,7 +200,7 @@ def own_file(folder: Path, name: str) -> Path:
 
 def _check_file(path: Path, expected: str) -> None:
     try:
-        found = hashlib.sha256(plain(path).read_bytes()).hexdigest()
+        found = hashlib.sha256(check_regular_file(path).read_bytes()).hexdigest()
     except OSError as error:
         raise ToolkitError(
             f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."

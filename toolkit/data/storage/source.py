@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit.data.storage.columns import Part
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.storage.columns import ColumnPart
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
-class Source(ABC):
+class FolderSource(ABC):
     """One folder of some format; opening it has read no token."""
 
     path: Path
@@ -28,7 +28,7 @@ class Source(ABC):
         """Changes when the data does."""
 
     @abstractmethod
-    def parts(self, split: str) -> dict[str, list[Part]]:
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
         """Column -> its parts, with equal item counts."""
 
     @property
@@ -41,5 +41,5 @@ class Source(ABC):
         return {}
 
     @abstractmethod
-    def codec(self) -> Codec:
+    def tokenizer(self) -> Tokenizer:
         """Text to the ids of this folder and back."""

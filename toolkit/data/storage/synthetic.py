@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.storage.checksums import Places
-from toolkit.data.storage.columns import Column, Part
+from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.storage.data_folder import DataFolder, Split
-from toolkit.data.storage.source import Source
+from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 ITEM_TOKENS = 1 << 14
@@ -19,19 +19,23 @@ ITEM_TOKENS = 1 << 14
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
-def vocabulary_of(size: int) -> Vocabulary:
+def synthetic_vocabulary(size: int) -> Vocabulary:
     """Special symbols, then numbers, each a word."""
     symbols = [*SPECIAL, *(f"\u2581{number}" for number in range(size - len(SPECIAL)))]
     return Vocabulary(symbols, pad=0, cls=1, sep=2, mask=3, unk=4)
 
 
-class StandIn(DataFolder):
+class SyntheticFolder(DataFolder):
     """A data folder with one split, `train`, of long items in one document."""
 
     def __init__(self, vocabulary: Vocabulary, items: int) -> None:
         self.words = vocabulary
-        self.path, self.kind, self.sources = Path("a stand-in for text"), "text", list[Source]()
-        column = Column("tokens", [Even(vocabulary, items)])
+        self.path, self.kind, self.sources = (
+            Path("a stand-in for text"),
+            "text",
+            list[FolderSource](),
+        )
+        column = Column("tokens", [ConstantLengthPart(vocabulary, items)])
         self._opened = {"train": Split("train", {"tokens": column})}
 
     @property
@@ -51,7 +55,7 @@ class StandIn(DataFolder):
         return ["train"]
 
 
-class Even(Part):
+class ConstantLengthPart(ColumnPart):
     """Items of equal length; token n is the n-th symbol of a text, counted round and round."""
 
     dtype = np.dtype(np.int64)
@@ -82,7 +86,7 @@ class Even(Part):
         return np.arange(self._items + 1, dtype=np.int64) * ITEM_TOKENS
 
     @property
-    def document_items(self) -> Places:
+    def document_starts(self) -> Places:
         return np.zeros(1, np.int64)
 
     def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:

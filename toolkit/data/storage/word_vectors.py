@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
-from toolkit.data.formats.tagging.sentence import refuse
+from toolkit.data.formats.tagging.sentence import raise_at_line
 
 VECTORS_FILE = "vectors.npy"
-SPREAD = 0.05  # words without a vector: uniform within this (Dufter et al. 2020, code)
-MOST_PACKED = 1032
+INIT_RANGE = 0.05  # words without a vector: uniform within this (Dufter et al. 2020, code)
+MAX_COMPRESSION = 1032
 """Times that gzip makes a file smaller, at most."""
 
 Matrix = npt.NDArray[np.float32]
@@ -36,30 +36,30 @@ class WordVectors(NamedTuple):
     rows: Mapping[str, int]
     table: Matrix
 
-    def of(self, symbols: list[str], *, seed: int = 0) -> tuple[Matrix, int]:
+    def rows_for(self, symbols: list[str], *, seed: int = 0) -> tuple[Matrix, int]:
         """A row for each symbol, random ones where there is none, and how many were found."""
         random = np.random.default_rng(seed)
-        found = random.uniform(-SPREAD, SPREAD, (len(symbols), self.table.shape[1]))
+        found = random.uniform(-INIT_RANGE, INIT_RANGE, (len(symbols), self.table.shape[1]))
         known = [(i, self.rows[s]) for i, s in enumerate(symbols) if s in self.rows]
         places = np.array(known, np.int64).reshape(-1, 2)
         found[places[:, 0]] = self.table[places[:, 1]]
         return found.astype(np.float32), len(known)
 
 
-def read_vectors(path: Path, first: int = 0) -> WordVectors:
+def read_word_vectors(path: Path, max_vectors: int = 0) -> WordVectors:
     """The first vectors of a file, or all; parsed once and then read from a cache beside it."""
-    cache = cache_of(path, first)
+    cache = cache_path(path, max_vectors)
     names, table = cache.with_suffix(".json"), cache.with_suffix(".npy")
     if not (names.is_file() and table.is_file()):
-        words, vectors = parse(path, first)
-        if not keep(names, table, words, vectors):
+        words, vectors = parse_vectors(path, max_vectors)
+        if not write_cache(names, table, words, vectors):
             return WordVectors({w: i for i, w in reversed(list(enumerate(words)))}, vectors)
     words = read_json(names, 1 << 30)
     rows = {w: i for i, w in reversed(list(enumerate(words)))}  # the first of equal ones counts
-    return WordVectors(rows, mapped(table))
+    return WordVectors(rows, open_table(table))
 
 
-def mapped(path: Path) -> Matrix:
+def open_table(path: Path) -> Matrix:
     """A memory-mapped table; a file of objects, which would be unpickled, is refused."""
     try:
         return np.lib.format.open_memmap(path, mode="r")
@@ -69,7 +69,7 @@ def mapped(path: Path) -> Matrix:
         ) from error
 
 
-def cache_of(path: Path, first: int) -> Path:
+def cache_path(path: Path, first: int) -> Path:
     """Named by the file's size and time, so that another file of the name is read anew."""
     try:
         found = path.stat()
@@ -82,7 +82,7 @@ def cache_of(path: Path, first: int) -> Path:
     return path.with_name(f"{path.name}.{mark}.cache")
 
 
-def keep(names: Path, table: Path, words: list[str], vectors: Matrix) -> bool:
+def write_cache(names: Path, table: Path, words: list[str], vectors: Matrix) -> bool:
     """Write the cache, whole or not at all; False where the folder takes no files."""
     partial = names.with_name(f"{names.name}.{os.getpid()}")
     try:
@@ -101,23 +101,23 @@ def keep(names: Path, table: Path, words: list[str], vectors: Matrix) -> bool:
     return True
 
 
-def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
+def parse_vectors(path: Path, first: int) -> tuple[list[str], Matrix]:
     words: list[str] = []
     try:
-        with opened(path) as file:
-            count, width = header(path, file.readline())
+        with open_vectors(path) as file:
+            count, width = parse_header(path, file.readline())
             count = min(first, count) if first else count
-            refuse_too_many(path, count, width)
+            check_count(path, count, width)
             vectors = np.empty((count, width), np.float32)
             for number, line in enumerate(islice(file, count)):
-                words.append(row(path, number + 2, line, vectors[number]))
+                words.append(parse_row(path, number + 2, line, vectors[number]))
     except (OSError, EOFError, zlib.error) as error:
         raise ToolkitError(
             f"word_vectors must name a readable file, but {path} is not: {error}. Correct the "
             f"path, or copy it again."
         ) from error
     if len(words) < count:
-        refuse(
+        raise_at_line(
             path,
             len(words) + 2,
             f"the file must hold the {count} vectors that its first line says, but ends here. It "
@@ -126,16 +126,16 @@ def parse(path: Path, first: int) -> tuple[list[str], Matrix]:
     return words, vectors
 
 
-def refuse_too_many(path: Path, count: int, width: int) -> None:
+def check_count(path: Path, count: int, width: int) -> None:
     """Before room is made for them: a number has a digit and a space at least.
 
     A pipe does not say what it holds.
     """
     if not path.is_file():
         return
-    held = path.stat().st_size * (MOST_PACKED if path.suffix == ".gz" else 1)
+    held = path.stat().st_size * (MAX_COMPRESSION if path.suffix == ".gz" else 1)
     if 2 * count * width > held:
-        refuse(
+        raise_at_line(
             path,
             1,
             f"the file must hold the vectors that its first line says, but {count} of {width} "
@@ -143,14 +143,14 @@ def refuse_too_many(path: Path, count: int, width: int) -> None:
         )
 
 
-def opened(path: Path) -> io.BufferedIOBase:
+def open_vectors(path: Path) -> io.BufferedIOBase:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def header(path: Path, line: bytes) -> tuple[int, int]:
+def parse_header(path: Path, line: bytes) -> tuple[int, int]:
     numbers = line.split()
     if len(numbers) != 2 or not all(n.isdigit() and int(n) for n in numbers):
-        refuse(
+        raise_at_line(
             path,
             1,
             f"the first line must be how many vectors follow and how wide they are, but is "
@@ -159,7 +159,7 @@ def header(path: Path, line: bytes) -> tuple[int, int]:
     return int(numbers[0]), int(numbers[1])
 
 
-def row(path: Path, number: int, line: bytes, into: Matrix) -> str:
+def parse_row(path: Path, number: int, line: bytes, into: Matrix) -> str:
     """A word, which may hold spaces, and behind it its numbers."""
     parts = line.rstrip().rsplit(b" ", len(into))
     try:
@@ -170,4 +170,6 @@ def row(path: Path, number: int, line: bytes, into: Matrix) -> str:
             raise ValueError("has one that is not finite")
         return parts[0].decode()
     except (ValueError, UnicodeDecodeError) as error:
-        refuse(path, number, f"a line must be a word and {len(into)} numbers, but is not: {error}.")
+        raise_at_line(
+            path, number, f"a line must be a word and {len(into)} numbers, but is not: {error}."
+        )

@@ -17,14 +17,14 @@ import sentencepiece
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.token_offsets import (
-    Located,
-    LocatedWords,
-    Token,
-    origins_of,
-    packed,
-    tidied,
+    TokenOffsets,
+    TokenSpan,
+    WordOffsets,
+    pack_token_offsets,
+    span_mapper,
+    trim_span,
 )
-from toolkit.data.tokenizers.tokenizer import CODEC_FILE, SYMBOLS_FILE, Codec, Ids
+from toolkit.data.tokenizers.tokenizer import SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Ids, Tokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_START, append_special
 from toolkit.data.tokenizers.word_cache import WordCache
 
@@ -93,7 +93,7 @@ MANY = 32
 OPTIONS = ("lowercase", "split_digit_commas")
 
 
-class SentencePieces(Codec):
+class SentencePieceTokenizer(Tokenizer):
     """SentencePiece (Kudo & Richardson 2018) behind optional lower-casing, as Chang et al.
 
     Pieces do not cross spaces, so a sentence's best segmentation is that of its words one after
@@ -102,7 +102,7 @@ class SentencePieces(Codec):
     """
 
     kind = "sentencepiece"
-    files = (SYMBOLS_FILE, CODEC_FILE, MODEL_FILE)
+    files = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, MODEL_FILE)
 
     def __init__(self, model: bytes, *, lowercase: bool, split_digit_commas: bool = False) -> None:
         self.model, self.split_digit_commas = model, split_digit_commas
@@ -126,23 +126,23 @@ class SentencePieces(Codec):
         ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
         return ids, lengths
 
-    def locate_lines(self, lines: Sequence[str]) -> Located:
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:
-            return self._located.locate_lines(lines)
-        return packed([self._locate(line) for line in lines])
+            return self._located.encode_with_offsets(lines)
+        return pack_token_offsets([self._locate(line) for line in lines])
 
     @cached_property
-    def _located(self) -> LocatedWords:
-        return LocatedWords(self._locate)
+    def _located(self) -> WordOffsets:
+        return WordOffsets(self._locate)
 
-    def _locate(self, text: str) -> list[Token]:
-        plain, origin = self.plain(text), origins_of(text, self.lowercase)
+    def _locate(self, text: str) -> list[TokenSpan]:
+        plain, origin = self.normalize(text), span_mapper(text, self.lowercase)
         message = self._pieces.encode(plain, out_type="serialized_proto")
         places = characters(plain, pieces_of(message))
         parts = (part for piece in places for part in self._parts(piece))
-        return [(i, *origin(tidied(plain, (begin, end)))) for i, begin, end in parts]
+        return [(i, *origin(trim_span(plain, (begin, end)))) for i, begin, end in parts]
 
-    def _parts(self, piece: Token) -> list[Token]:
+    def _parts(self, piece: TokenSpan) -> list[TokenSpan]:
         """Those of a piece that is cut, one behind the other."""
         number, begin, end = piece
         if number not in self._apart:
@@ -152,7 +152,7 @@ class SentencePieces(Codec):
         edges = [min(edge, end) for edge in accumulate(widths, initial=begin)]
         return [(i, *edge) for i, edge in zip(ids, pairwise(edges), strict=True)]
 
-    def continue_word(self, text: str) -> list[int]:
+    def encode_continuation(self, text: str) -> list[int]:
         """The same pieces, but the first without the mark of a word's beginning."""
         ids, symbols = self.encode(text), self.vocabulary.symbols
         if not ids or not (first := symbols[ids[0]]).startswith(WORD_START):
@@ -166,7 +166,7 @@ class SentencePieces(Codec):
         return str(self._pieces.decode(list(ids)))
 
     def _segment(self, texts: Sequence[str]) -> list[list[int]]:
-        plain, split = [self.plain(text) for text in texts], list[list[int]]()
+        plain, split = [self.normalize(text) for text in texts], list[list[int]]()
         if len(plain) < MANY:  # many at once start a thread, which costs more than a few texts
             split = [self._pieces.encode(text) for text in plain]
         else:
@@ -198,20 +198,20 @@ class SentencePieces(Codec):
         return {**super().settings(), "split_digit_commas": self.split_digit_commas}
 
     def save(self, folder: Path | str) -> None:
-        """dict.txt, codec.json and sentencepiece.model."""
+        """dict.txt, tokenizer_config.json and sentencepiece.model."""
         super().save(folder)
         (Path(folder) / MODEL_FILE).write_bytes(self.model)
 
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> SentencePieces:
+    ) -> SentencePieceTokenizer:
         options = {name: bool(settings.get(name, False)) for name in OPTIONS}
-        codec = cls((folder / MODEL_FILE).read_bytes(), **options)
-        found = codec.vocabulary
+        tokenizer = cls((folder / MODEL_FILE).read_bytes(), **options)
+        found = tokenizer.vocabulary
         if list(symbols) != found.symbols or settings["special"] != found.roles:
             raise ToolkitError(
                 f"{folder / SYMBOLS_FILE} must list the pieces of {MODEL_FILE} beside it, but "
                 f"differs. One of them was replaced: run toolkit-preprocess again."
             )
-        return codec
+        return tokenizer

@@ -13,35 +13,35 @@ from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.word_cache import WordCache
 
 Numbers = npt.NDArray[np.int64]
-Place = tuple[int, int]
-Token = tuple[int, int, int]
+Span = tuple[int, int]
+TokenSpan = tuple[int, int, int]
 """Id, and the characters from which and before which it stands."""
 
 
-class Located(NamedTuple):
+class TokenOffsets(NamedTuple):
     """Tokens of several lines back to back."""
 
     ids: Numbers
     lengths: Numbers
     """Tokens of each line."""
-    begins: Numbers
+    starts: Numbers
     """The first character of each token, counted from 0 in its line."""
     ends: Numbers
     """The character behind its last; equal to `begins` where it stands for none."""
 
 
-class LocatedWords:
+class WordOffsets:
     """Places of tokens in lines that are segmented word by word, each distinct word once."""
 
-    def __init__(self, locate: Callable[[str], Iterable[Token]]) -> None:
+    def __init__(self, locate: Callable[[str], Iterable[TokenSpan]]) -> None:
         self._words = WordCache(
             lambda words: [[n for token in locate(word) for n in token] for word in words]
         )
 
-    def locate_lines(self, lines: Sequence[str]) -> Located:
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         """Words are what spaces separate; two spaces have an empty word between them."""
         if not lines:
-            return packed([])
+            return pack_token_offsets([])
         words = " ".join(lines).split(" ")
         flat, numbers = self._words.encode_lines(words)
         tokens, counts = flat.reshape(-1, 3), numbers // 3
@@ -52,17 +52,17 @@ class LocatedWords:
         begins -= np.repeat(begins[firsts], per_line)
         shift = np.repeat(begins, counts)
         lengths = np.add.reduceat(counts, firsts)
-        return Located(tokens[:, 0], lengths, tokens[:, 1] + shift, tokens[:, 2] + shift)
+        return TokenOffsets(tokens[:, 0], lengths, tokens[:, 1] + shift, tokens[:, 2] + shift)
 
 
-def packed(lines: Sequence[Sequence[Token]]) -> Located:
+def pack_token_offsets(lines: Sequence[Sequence[TokenSpan]]) -> TokenOffsets:
     """Tokens that were found line by line."""
     lengths = np.array([len(tokens) for tokens in lines], np.int64)
     flat = np.array([token for tokens in lines for token in tokens], np.int64).reshape(-1, 3)
-    return Located(flat[:, 0], lengths, flat[:, 1], flat[:, 2])
+    return TokenOffsets(flat[:, 0], lengths, flat[:, 1], flat[:, 2])
 
 
-def tidied(text: str, place: Place) -> Place:
+def trim_span(text: str, place: Span) -> Span:
     """Without white space at its edges, and with the combining marks that belong to its last."""
     begin, end = place
     while begin < end and text[begin].isspace():
@@ -74,7 +74,7 @@ def tidied(text: str, place: Place) -> Place:
     return begin, end
 
 
-class Origins:
+class OriginalSpans:
     """From places in lower_without_accents(text) back to places in the text.
 
     Each character gives its own letters there: what order compatibility decomposition changes is
@@ -86,18 +86,18 @@ class Origins:
         self._of = [place for place, count in enumerate(letters) for _ in range(count)]
         self._text = text
 
-    def __call__(self, place: Place) -> Place:
+    def __call__(self, place: Span) -> Span:
         begin, end = place
         if begin >= end:
             edge = self._of[begin] if begin < len(self._of) else len(self._text)
             return edge, edge
-        return tidied(self._text, (self._of[begin], self._of[end - 1] + 1))
+        return trim_span(self._text, (self._of[begin], self._of[end - 1] + 1))
 
 
-def no_change(place: Place) -> Place:
+def identity_span(place: Span) -> Span:
     return place
 
 
-def origins_of(text: str, lowercase: bool) -> Callable[[Place], Place]:
-    """Back from the text that a codec reads to the one that it was given."""
-    return Origins(text) if lowercase and not text.isascii() else no_change
+def span_mapper(text: str, lowercase: bool) -> Callable[[Span], Span]:
+    """Back from the text that a tokenizer reads to the one that it was given."""
+    return OriginalSpans(text) if lowercase and not text.isascii() else identity_span

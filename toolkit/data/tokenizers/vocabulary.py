@@ -18,27 +18,27 @@ SPACE_BYTE = "\u0120"  # how byte-level pieces spell the space before a word
 ROLES = ("pad", "cls", "sep", "mask", "unk")
 
 
-def first_marked(symbol: str) -> bool:
+def starts_sentencepiece_word(symbol: str) -> bool:
     """Whether a piece begins a word, where the first piece of a word is marked."""
     return symbol.startswith(WORD_START)
 
 
-def rest_marked(symbol: str) -> bool:
+def starts_wordpiece_word(symbol: str) -> bool:
     """Whether a piece begins a word, where all pieces but the first are marked."""
     return not symbol.startswith(WORD_REST)
 
 
-def space_marked(symbol: str) -> bool:
+def starts_byte_level_word(symbol: str) -> bool:
     """Whether a piece begins a word, where pieces are bytes and spaces belong to what follows."""
     return symbol.startswith(SPACE_BYTE)
 
 
-def whole_words(symbol: str) -> bool:
+def starts_whole_word(symbol: str) -> bool:
     """Every symbol is a word."""
     return True
 
 
-def is_marked(symbols: Sequence[str], mark: str) -> bool:
+def uses_mark(symbols: Sequence[str], mark: str) -> bool:
     """Whether it marks pieces, and is not a letter of a few: bare, or on a tenth of the symbols."""
     return mark in symbols or 10 * sum(it.startswith(mark) for it in symbols) >= len(symbols) > 0
 
@@ -55,9 +55,9 @@ class Vocabulary:
         sep: int,
         mask: int,
         unk: int,
-        begins: Callable[[str], bool] = first_marked,
+        is_word_start: Callable[[str], bool] = starts_sentencepiece_word,
     ) -> None:
-        self.symbols, self._begins = list(symbols), begins
+        self.symbols, self._begins = list(symbols), is_word_start
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
         for role in ROLES:
             if not 0 <= self.roles[role] < len(self.symbols):
@@ -83,11 +83,11 @@ class Vocabulary:
         """sha256 of the symbols in order and of their roles, 64 hexadecimal digits."""
         return hashlib.sha256(json.dumps([self.symbols, self.roles]).encode()).hexdigest()
 
-    def readable(self, symbol: str) -> str:
+    def display_symbol(self, symbol: str) -> str:
         """A piece that begins a word without its mark, one that continues a word with a dash."""
-        if self._begins is space_marked:
+        if self._begins is starts_byte_level_word:
             return symbol[1:] or "(space)" if self._begins(symbol) else f"-{symbol}"
-        if self._begins is not first_marked:
+        if self._begins is not starts_sentencepiece_word:
             return symbol if self._begins(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
         if symbol.startswith(WORD_START):
             return symbol[1:] or "(space)"

@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.ragged import ranges
+from toolkit.data.ragged import ragged_arange
 
 CACHED_WORDS = 1 << 20
 
@@ -38,7 +38,7 @@ class WordCache:
         self._learn(self._rows.take_new())
         begins = np.frombuffer(self._begins, np.int64)
         first, counts = begins[rows], begins[rows + 1] - begins[rows]
-        ids = np.frombuffer(self._ids, np.int32)[ranges(first, counts)].astype(np.int64)
+        ids = np.frombuffer(self._ids, np.int32)[ragged_arange(first, counts)].astype(np.int64)
         last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
         totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
         return ids, np.diff(totals, prepend=0)

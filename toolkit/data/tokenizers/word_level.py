@@ -12,18 +12,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import read_whole
-from toolkit.data.tokenizers.token_offsets import Located, LocatedWords, Token, origins_of
-from toolkit.data.tokenizers.tokenizer import Codec, Ids
+from toolkit.data.text_files import read_text
+from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, span_mapper
+from toolkit.data.tokenizers.tokenizer import Ids, Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_START,
     Vocabulary,
-    first_marked,
-    is_marked,
-    whole_words,
+    starts_sentencepiece_word,
+    starts_whole_word,
+    uses_mark,
 )
 
-FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's ids 0 to 3, not in its file
+FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's ids 0 to 3, not in its file
 MASK = "<mask>"
 OVERWRITE = "#fairseq:overwrite"
 
@@ -37,10 +37,10 @@ class _Index(dict[str, int]):
         return self.unknown
 
 
-class Dictionary(Codec):
+class WordLevelTokenizer(Tokenizer):
     """Words between white space, each an id or unknown (Ott et al. 2019, fairseq's dict.txt).
 
-    A word of the text that is spelt like a special symbol is unknown, so that text never pads or
+    A word of the text that is spelled like a special symbol is unknown, so that text never pads or
     ends a sentence. Where a symbol is listed twice the later one is meant, as in fairseq.
     """
 
@@ -54,58 +54,58 @@ class Dictionary(Codec):
         self._index.unknown = vocabulary.unk
 
     @classmethod
-    def read(cls, path: Path | str, *, lowercase: bool = False) -> Dictionary:
+    def from_file(cls, path: Path | str, *, lowercase: bool = False) -> WordLevelTokenizer:
         """fairseq's file: a line `symbol count` for each symbol behind <s> <pad> </s> <unk>.
 
         `#fairseq:overwrite` behind the count lets a line repeat a symbol. <mask> is appended
         unless the file has it.
         """
         path = Path(path)
-        text = read_whole(path).replace("\r\n", "\n").replace("\r", "\n")
-        symbols, line_of = list(FIRST), dict.fromkeys(FIRST, 0)
+        text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
+        symbols, line_of = list(FAIRSEQ_SPECIAL), dict.fromkeys(FAIRSEQ_SPECIAL, 0)
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             symbol, overwrite = _entry(path, number, line)
             if symbol in line_of and not overwrite:
                 _refuse_twice(path, number, symbol, line_of[symbol])
             line_of[symbol] = number
             symbols.append(symbol)
-        return cls.of(symbols, lowercase=lowercase)
+        return cls.from_symbols(symbols, lowercase=lowercase)
 
     @classmethod
-    def build(
+    def from_counts(
         cls, counts: Mapping[str, int], *, size: int, min_count: int = 1, lowercase: bool = False
-    ) -> Dictionary:
+    ) -> WordLevelTokenizer:
         """The `size` most frequent words that come `min_count` times; ties in order of code."""
         known = ((count, word) for word, count in counts.items() if count >= min_count)
         ranked = sorted(known, key=lambda entry: (-entry[0], entry[1]))
-        words = [word for _, word in ranked if word not in (*FIRST, MASK)]
-        return cls.of([*FIRST, *words[:size]], lowercase=lowercase)
+        words = [word for _, word in ranked if word not in (*FAIRSEQ_SPECIAL, MASK)]
+        return cls.from_symbols([*FAIRSEQ_SPECIAL, *words[:size]], lowercase=lowercase)
 
     @classmethod
-    def of(cls, symbols: Sequence[str], *, lowercase: bool = False) -> Dictionary:
+    def from_symbols(cls, symbols: Sequence[str], *, lowercase: bool = False) -> WordLevelTokenizer:
         """Of symbols that begin with fairseq's four."""
         symbols = list(symbols) if MASK in symbols else [*symbols, MASK]
         mask = len(symbols) - 1 - symbols[::-1].index(MASK)
         return cls(_vocabulary(symbols, cls=0, pad=1, sep=2, unk=3, mask=mask), lowercase=lowercase)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        split = [self.plain(line).split() for line in lines]
+        split = [self.normalize(line).split() for line in lines]
         lengths = np.array([len(words) for words in split], np.int64)
         ids = map(self._index.__getitem__, chain.from_iterable(split))
         return np.fromiter(ids, np.int64, int(lengths.sum())), lengths
 
-    def locate_lines(self, lines: Sequence[str]) -> Located:
-        return self._located.locate_lines(lines)
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
+        return self._located.encode_with_offsets(lines)
 
     @cached_property
-    def _located(self) -> LocatedWords:
-        return LocatedWords(self._locate)
+    def _located(self) -> WordOffsets:
+        return WordOffsets(self._locate)
 
-    def _locate(self, word: str) -> list[Token]:
-        origin, found = origins_of(word, self.lowercase), re.finditer(r"\S+", self.plain(word))
+    def _locate(self, word: str) -> list[TokenSpan]:
+        origin, found = span_mapper(word, self.lowercase), re.finditer(r"\S+", self.normalize(word))
         return [(self._index[match.group()], *origin(match.span())) for match in found]
 
-    def continue_word(self, text: str) -> list[int]:
+    def encode_continuation(self, text: str) -> list[int]:
         """Words have no parts: the same as `encode`."""
         return self.encode(text)
 
@@ -115,15 +115,15 @@ class Dictionary(Codec):
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> Dictionary:
+    ) -> WordLevelTokenizer:
         vocabulary = _vocabulary(symbols, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
 
 
 def _vocabulary(symbols: Sequence[str], **roles: int) -> Vocabulary:
     """Of words; where they are SentencePiece's pieces, as such."""
-    begins = first_marked if is_marked(symbols, WORD_START) else whole_words
-    return Vocabulary(symbols, begins=begins, **roles)
+    begins = starts_sentencepiece_word if uses_mark(symbols, WORD_START) else starts_whole_word
+    return Vocabulary(symbols, is_word_start=begins, **roles)
 
 
 def _entry(path: Path, number: int, line: str) -> tuple[str, bool]:
@@ -138,13 +138,15 @@ def _entry(path: Path, number: int, line: str) -> tuple[str, bool]:
     raise ToolkitError(
         f"{path}:{number} must be a symbol, a space and its count, but is {shown}. Give a dict.txt "
         f"that fairseq wrote; a data folder's or checkpoint's own has no counts: name that folder "
-        f"with --codec-from."
+        f"with --tokenizer-from."
     )
 
 
 def _refuse_twice(path: Path, number: int, symbol: str, line: int) -> NoReturn:
     where = (
-        f"on line {line}" if line else f"among {' '.join(FIRST)}, which come first by themselves"
+        f"on line {line}"
+        if line
+        else f"kind {' '.join(FAIRSEQ_SPECIAL)}, which come first by themselves"
     )
     raise ToolkitError(
         f"{path}:{number} must name a symbol of its own, but {symbol!r} is already {where}. Take "

@@ -11,17 +11,17 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.text_files import read_whole
-from toolkit.data.tokenizers.token_offsets import Located, LocatedWords, Token, tidied
-from toolkit.data.tokenizers.tokenizer import Codec, Ids
-from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary, rest_marked
+from toolkit.data.text_files import read_text
+from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, trim_span
+from toolkit.data.tokenizers.tokenizer import Ids, Tokenizer
+from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary, starts_wordpiece_word
 from toolkit.data.tokenizers.word_cache import WordCache
 
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-LONGEST_WORD = 100  # characters; a longer one is unknown, as in BERT
+MAX_WORD_CHARACTERS = 100  # characters; a longer one is unknown, as in BERT
 
 
-def tokenizers() -> Any:
+def import_tokenizers() -> Any:
     """The package, imported when first needed."""
     try:
         return importlib.import_module("tokenizers")
@@ -32,21 +32,21 @@ def tokenizers() -> Any:
         ) from error
 
 
-class WordPieces(Codec):
+class WordPieceTokenizer(Tokenizer):
     """The longest piece that fits, from left to right in each word (Devlin et al. 2019, code).
 
     Text is cleaned and cut at white space, punctuation and around each Chinese character; lower
-    case also drops accents. Special symbols spelt out in the text are ordinary text.
+    case also drops accents. Special symbols spelled out in the text are ordinary text.
     """
 
     kind = "wordpiece"
 
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         super().__init__(vocabulary, lowercase=lowercase)
-        package = tokenizers()
+        package = import_tokenizers()
         self._index = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
         model = package.models.WordPiece(
-            self._index, unk_token=SPECIAL["unk"], max_input_chars_per_word=LONGEST_WORD
+            self._index, unk_token=SPECIAL["unk"], max_input_chars_per_word=MAX_WORD_CHARACTERS
         )
         self._tokenizer = package.Tokenizer(model)
         self._tokenizer.normalizer = package.normalizers.BertNormalizer(lowercase=lowercase)
@@ -55,11 +55,11 @@ class WordPieces(Codec):
         self._words = WordCache(self._segment)
 
     @classmethod
-    def read(cls, path: Path | str, *, lowercase: bool) -> WordPieces:
+    def from_file(cls, path: Path | str, *, lowercase: bool) -> WordPieceTokenizer:
         """BERT's vocab.txt: line i is piece i."""
         path = Path(path)
         line_of: dict[str, int] = {}
-        lines = read_whole(path).removesuffix("\n").split("\n")
+        lines = read_text(path).removesuffix("\n").split("\n")
         for number, symbol in enumerate((line.removesuffix("\r") for line in lines), 1):
             if not symbol.strip() or symbol in line_of:
                 fault = f"is that of line {line_of[symbol]}" if symbol in line_of else "is blank"
@@ -74,30 +74,32 @@ class WordPieces(Codec):
                 f"{path} must list {', '.join(SPECIAL.values())}, but {', '.join(missing)} is "
                 f"missing. Give the vocab.txt of a BERT model."
             )
-        return cls.of(list(line_of), lowercase=lowercase)
+        return cls.from_symbols(list(line_of), lowercase=lowercase)
 
     @classmethod
-    def of(cls, symbols: Sequence[str], *, lowercase: bool) -> WordPieces:
+    def from_symbols(cls, symbols: Sequence[str], *, lowercase: bool) -> WordPieceTokenizer:
         """Of pieces in the order of their ids, the special ones under BERT's names."""
         roles = {role: symbols.index(name) for role, name in SPECIAL.items()}
-        return cls(Vocabulary(symbols, begins=rest_marked, **roles), lowercase=lowercase)
+        return cls(
+            Vocabulary(symbols, is_word_start=starts_wordpiece_word, **roles), lowercase=lowercase
+        )
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
         return self._words.encode_lines(lines)
 
-    def locate_lines(self, lines: Sequence[str]) -> Located:
-        return self._located.locate_lines(lines)
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
+        return self._located.encode_with_offsets(lines)
 
     @cached_property
-    def _located(self) -> LocatedWords:
-        return LocatedWords(self._locate)
+    def _located(self) -> WordOffsets:
+        return WordOffsets(self._locate)
 
-    def _locate(self, word: str) -> list[Token]:
+    def _locate(self, word: str) -> list[TokenSpan]:
         found = self._tokenizer.encode(word, add_special_tokens=False)
-        places = (tidied(word, place) for place in found.offsets)
+        places = (trim_span(word, place) for place in found.offsets)
         return [(token, *place) for token, place in zip(found.ids, places, strict=True)]
 
-    def continue_word(self, text: str) -> list[int]:
+    def encode_continuation(self, text: str) -> list[int]:
         """The first word as later pieces only; not where it begins with punctuation."""
         plain = self._tokenizer.normalizer.normalize_str(text)
         if not plain[:1].isalnum():
@@ -127,8 +129,8 @@ class WordPieces(Codec):
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> WordPieces:
-        vocabulary = Vocabulary(symbols, begins=rest_marked, **settings["special"])
+    ) -> WordPieceTokenizer:
+        vocabulary = Vocabulary(symbols, is_word_start=starts_wordpiece_word, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
 
 
@@ -139,7 +141,7 @@ def train_word_pieces(items: Sequence[str], config: PreprocessConfig) -> list[st
     published BERT's own way. It numbers characters as they happen to lie in memory; given in order
     of frequency beforehand, the same text has the same vocabulary.
     """
-    package = tokenizers()
+    package = import_tokenizers()
     normalizer = package.normalizers.BertNormalizer(lowercase=config.lowercase)
     letters = _alphabet([normalizer.normalize_str(item) for item in items], config)
     fixed = [*SPECIAL.values(), *letters, *(WORD_REST + letter for letter in letters)]

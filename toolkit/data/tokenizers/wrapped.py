@@ -1,4 +1,4 @@
-"""A codec that keeps another one and something of its own beside it."""
+"""A tokenizer that keeps another one and something of its own beside it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.tokenizers.token_offsets import Located
-from toolkit.data.tokenizers.tokenizer import Codec, Ids, class_of
+from toolkit.data.tokenizers.token_offsets import TokenOffsets
+from toolkit.data.tokenizers.tokenizer import Ids, Tokenizer, find_tokenizer_class
 
 
-class WrappedCodec(Codec):
-    """Reads text as the codec within it does."""
+class WrappedTokenizer(Tokenizer):
+    """Reads text as the tokenizer within it does."""
 
-    def __init__(self, inner: Codec, *own_files: str) -> None:
+    def __init__(self, inner: Tokenizer, *own_files: str) -> None:
         super().__init__(inner.vocabulary, lowercase=inner.lowercase)
         self.inner = inner
         self.files = (*inner.files, *own_files)  # type: ignore[misc]
@@ -24,11 +24,11 @@ class WrappedCodec(Codec):
     def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
         return self.inner.encode_words(words)
 
-    def locate_lines(self, lines: Sequence[str]) -> Located:
-        return self.inner.locate_lines(lines)
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
+        return self.inner.encode_with_offsets(lines)
 
-    def continue_word(self, text: str) -> list[int]:
-        return self.inner.continue_word(text)
+    def encode_continuation(self, text: str) -> list[int]:
+        return self.inner.encode_continuation(text)
 
     def _join(self, ids: Sequence[int]) -> str:
         return self.inner._join(ids)
@@ -42,12 +42,12 @@ class WrappedCodec(Codec):
         super().save(folder)
 
 
-def bare(codec: Codec) -> Codec:
-    """The codec of text alone, without labels, tags or another language."""
-    return codec.inner if isinstance(codec, WrappedCodec) else codec
+def unwrap_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of text alone, without labels, tags or another language."""
+    return tokenizer.inner if isinstance(tokenizer, WrappedTokenizer) else tokenizer
 
 
-def inner_of(folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]) -> Codec:
-    """The codec within, from what `settings` wrote."""
+def restore_inner(folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]) -> Tokenizer:
+    """The tokenizer within, from what `settings` wrote."""
     inner = {**settings["inner"], "special": settings["special"]}
-    return class_of(inner.get("kind"), folder)._restore(folder, inner, symbols)
+    return find_tokenizer_class(inner.get("kind"), folder)._restore(folder, inner, symbols)

@@ -1,8 +1,8 @@
 from toolkit.nn.attention.attention import Attention as Attention
 from toolkit.nn.attention.cross import CrossAttention as CrossAttention
-from toolkit.nn.attention.cross import Source as Source
-from toolkit.nn.attention.inputs import Places as Places
-from toolkit.nn.attention.inputs import Projected as Projected
+from toolkit.nn.attention.cross import CrossAttentionSource as CrossAttentionSource
+from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
+from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
 from toolkit.nn.attention.kernel_convolution import Convolution as Convolution
 from toolkit.nn.attention.kernel_convolution import KernelConvolution as KernelConvolution
 from toolkit.nn.attention.kernel_convolution import PlainConvolution as PlainConvolution
@@ -10,7 +10,7 @@ from toolkit.nn.attention.kernel_map import KernelMap as KernelMap
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
 from toolkit.nn.attention.kernels import KeyKernel as KeyKernel
-from toolkit.nn.attention.kernels import NormalisedKernel as NormalisedKernel
+from toolkit.nn.attention.kernels import NormalizedKernel as NormalizedKernel
 from toolkit.nn.attention.kernels import QueryKernel as QueryKernel
 from toolkit.nn.attention.kernels import SharedKernel as SharedKernel
 from toolkit.nn.attention.kernels import SharedKeyKernel as SharedKeyKernel
@@ -20,9 +20,9 @@ from toolkit.nn.attention.kernels import TokenKernel as TokenKernel
 from toolkit.nn.attention.maps import AttentionMap as AttentionMap
 from toolkit.nn.attention.maps import SoftmaxMap as SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets as Offsets
+from toolkit.nn.attention.position_bias import AbsolutePositionBias as AbsolutePositionBias
 from toolkit.nn.attention.position_bias import BucketBias as BucketBias
-from toolkit.nn.attention.position_bias import PlaceTable as PlaceTable
-from toolkit.nn.attention.position_bias import TurnedKernel as TurnedKernel
+from toolkit.nn.attention.position_bias import ReversedKernel as ReversedKernel
 from toolkit.nn.attention.projections import ConvolvedProjections as ConvolvedProjections
 from toolkit.nn.attention.projections import GatedProjection as GatedProjection
 from toolkit.nn.attention.projections import LinearProjections as LinearProjections
@@ -35,10 +35,10 @@ from toolkit.nn.attention.terms import Content as Content
 from toolkit.nn.attention.terms import Relative as Relative
 from toolkit.nn.attention.terms import RelativeToKey as RelativeToKey
 from toolkit.nn.attention.terms import ScoreTerm as ScoreTerm
-from toolkit.nn.attention.two_stream_maps import JointMaps as JointMaps
 from toolkit.nn.attention.two_stream_maps import MixedMaps as MixedMaps
 from toolkit.nn.attention.two_stream_maps import SummedMaps as SummedMaps
+from toolkit.nn.attention.two_stream_maps import TwoStreamMaps as TwoStreamMaps
+from toolkit.nn.attention.values import AttentionValues as AttentionValues
 from toolkit.nn.attention.values import DepthwiseValues as DepthwiseValues
 from toolkit.nn.attention.values import MixedValues as MixedValues
 from toolkit.nn.attention.values import PlainValues as PlainValues
-from toolkit.nn.attention.values import Values as Values

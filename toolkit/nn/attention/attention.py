@@ -5,10 +5,10 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import Places
+from toolkit.nn.attention.inputs import SequenceContext
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.attention.values import PlainValues, Values
-from toolkit.nn.decoding_cache import Kept
+from toolkit.nn.attention.values import AttentionValues, PlainValues
+from toolkit.nn.decoding_cache import AttentionCache
 
 
 class Attention(nn.Module):
@@ -21,23 +21,26 @@ class Attention(nn.Module):
         self,
         width: int,
         project: nn.Module,
-        map_: AttentionMap,
-        values: Values | None = None,
-        context: int | None = None,
+        attention_map: AttentionMap,
+        values: AttentionValues | None = None,
+        context_width: int | None = None,
         *,
         output: bool = True,
     ) -> None:
         super().__init__()
-        self.project, self.map, self.values = project, map_, values or PlainValues()
-        self.output = nn.Linear(context or width, width) if output else nn.Identity()
+        self.project, self.map, self.values = project, attention_map, values or PlainValues()
+        self.output = nn.Linear(context_width or width, width) if output else nn.Identity()
 
     def forward(
-        self, x: Float[Tensor, "B S D"], places: Places, kept: Kept | None = None
+        self,
+        x: Float[Tensor, "B S D"],
+        sequence: SequenceContext,
+        cache: AttentionCache | None = None,
     ) -> Float[Tensor, "B S D"]:
         """With `kept`, x holds new places alone, and those before them are remembered."""
-        p = self.project(x, places)
-        if kept is not None:
-            k, v = kept.extended(p.k, p.v)
+        p = self.project(x, sequence)
+        if cache is not None:
+            k, v = cache.append(p.k, p.v)
             p = p._replace(k=k, v=v)
         context = self.values(self.map, p)  # (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)

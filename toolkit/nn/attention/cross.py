@@ -7,14 +7,14 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import Places, Projected
+from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.attention.maps import SoftmaxMap
 from toolkit.nn.attention.offsets import Offsets
-from toolkit.nn.attention.projections import by_head
-from toolkit.nn.decoding_cache import Read, SourceRead, kept_as
+from toolkit.nn.attention.projections import split_heads
+from toolkit.nn.decoding_cache import EncoderKV, EncoderKVCache, to_cache_dtype
 
 
-class Source(NamedTuple):
+class CrossAttentionSource(NamedTuple):
     """What is read; a source may serve several rows, which lie side by side."""
 
     states: Float[Tensor, "N T D"]
@@ -26,47 +26,54 @@ class CrossAttention(nn.Module):
     (Vaswani et al. 2017, section 3.2.3).
     """
 
-    def __init__(self, width: int, heads: int, map_: SoftmaxMap) -> None:
+    def __init__(self, width: int, heads: int, attention_map: SoftmaxMap) -> None:
         super().__init__()
-        self.heads, self.map = heads, map_
-        self.query, self.source = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.heads, self.map = heads, attention_map
+        self.query, self.key_value = nn.Linear(width, width), nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
 
     def forward(
         self,
         x: Float[Tensor, "B S D"],
-        source: Source | None,
-        kept: SourceRead | None = None,
+        source: CrossAttentionSource | None,
+        cache: EncoderKVCache | None = None,
     ) -> Float[Tensor, "B S D"]:
         """With `kept`, the source is read once and may be left out from then on."""
-        p = self.projected(x, source, kept)
+        p = self.project(x, source, cache)
         context, beam = self.map.average(p), len(x) // len(p.k)
         if beam > 1:
             apart = context.unflatten(2, (beam, -1))  # (N, H, beam S, K) -> (N, H, beam, S, K)
             context = apart.transpose(1, 2).flatten(0, 1)  # -> (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
 
-    def projected(
-        self, x: Float[Tensor, "B S D"], source: Source | None, kept: SourceRead | None = None
-    ) -> Projected:
+    def project(
+        self,
+        x: Float[Tensor, "B S D"],
+        source: CrossAttentionSource | None,
+        cache: EncoderKVCache | None = None,
+    ) -> AttentionInputs:
         """Queries of all rows of one source stand behind each other, as if of one sentence."""
 
-        def read() -> Read:
+        def read() -> EncoderKV:
             assert source is not None, "a source is there until it has been read"
-            k, v = by_head(self.source(source.states), 2 * self.heads).chunk(2, 1)
-            return Read(k, v, source.padding)
+            k, v = split_heads(self.key_value(source.states), 2 * self.heads).chunk(2, 1)
+            return EncoderKV(k, v, source.padding)
 
-        def in_one_piece() -> Read:
+        def in_one_piece() -> EncoderKV:
             k, v, padding = read()
-            return Read(kept_as(k).contiguous(), kept_as(v).contiguous(), padding)
+            return EncoderKV(
+                to_cache_dtype(k).contiguous(), to_cache_dtype(v).contiguous(), padding
+            )
 
-        k, v, padding = read() if kept is None else kept.of(in_one_piece)
-        q, beam = by_head(self.query(x), self.heads), len(x) // len(k)
+        k, v, padding = read() if cache is None else cache.get_or_compute(in_one_piece)
+        q, beam = split_heads(self.query(x), self.heads), len(x) // len(k)
         if beam > 1:
             q = q.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)
-        places = Places(Offsets(None, k.shape[2], x.device), padding)
-        return Projected(q, k, v, x, places)
+        places = SequenceContext(Offsets(None, k.shape[2], x.device), padding)
+        return AttentionInputs(q, k, v, x, places)
 
-    def weights(self, x: Float[Tensor, "B S D"], source: Source) -> Float[Tensor, "B H S T"]:
+    def weights(
+        self, x: Float[Tensor, "B S D"], source: CrossAttentionSource
+    ) -> Float[Tensor, "B H S T"]:
         """Who reads what of the source."""
-        return self.map(self.projected(x, source))
+        return self.map(self.project(x, source))

@@ -1,4 +1,4 @@
-"""Heads that look at their neighbours alone, beside those of self-attention."""
+"""Heads that look at their neighbors alone, beside those of self-attention."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
-from toolkit.nn.attention.projections import by_head
-from toolkit.nn.ops.banded_convolution import narrow
+from toolkit.nn.attention.projections import split_heads
+from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.depthwise import SeparableConvolution
 from toolkit.nn.ops.dropout import Dropout
 
@@ -19,22 +19,22 @@ class Convolution(nn.Module, ABC):
     """Vectors for the convolutional heads; what should not be seen is 0 in `p.x` and `p.v`."""
 
     @abstractmethod
-    def forward(self, p: Projected) -> Float[Tensor, "B H S K"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]: ...
 
 
 class KernelConvolution(Convolution):
     """sum_m w_{i,h,m} v_{i+m,h}, |m| <= radius, zeros beyond the ends (Jiang et al. 2020, eq. 5).
 
-    The weights are normalised by the kernel, over its taps; at the ends of a sentence they are not
-    renormalised.
+    The weights are normalized by the kernel, over its taps; at the ends of a sentence they are not
+    renormalized.
     """
 
     def __init__(self, kernel: Kernel, dropout: float = 0.0) -> None:
         super().__init__()
         self.kernel, self.dropout = kernel, Dropout(dropout)
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S K"]:
-        return narrow(self.dropout(self.kernel(p)).to(p.v.dtype), p.v)
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        return dynamic_convolution(self.dropout(self.kernel(p)).to(p.v.dtype), p.v)
 
 
 class PlainConvolution(Convolution):
@@ -49,5 +49,5 @@ class PlainConvolution(Convolution):
             width, heads * head_width, radius, depthwise_bias=depthwise_bias
         )
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S K"]:
-        return by_head(self.separable(p.x), self.heads)
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        return split_heads(self.separable(p.x), self.heads)

@@ -7,18 +7,18 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.decoding_cache import LastInputs
-from toolkit.nn.ops.banded_convolution import narrow
+from toolkit.nn.decoding_cache import ConvolutionCache
+from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.dropout import Dropout
 
 
 class KernelMap(AttentionMap):
     """w_{i,j} = taps_{i, j-i}, dropped as weights (Wu et al. 2019, eq. 3 and 4).
 
-    The kernel is normalised over its taps and not over the keys: what falls beyond the ends or on
+    The kernel is normalized over its taps and not over the keys: what falls beyond the ends or on
     padding is lost. `left_only`, the same taps end at the place itself instead of around it.
     """
 
@@ -31,37 +31,37 @@ class KernelMap(AttentionMap):
         self.dropout = Dropout(dropout)
 
     @property
-    def left(self) -> int:
+    def left_window(self) -> int:
         """How many places to the left are seen."""
         return self.size - 1 if self.left_only else self.size // 2
 
-    def keeps(self) -> LastInputs:
+    def init_cache(self) -> ConvolutionCache:
         assert self.left_only, "decoders look to the left"
-        return LastInputs(self.left)
+        return ConvolutionCache(self.left_window)
 
-    def taps(self, p: Projected) -> Float[Tensor, "B H S R"]:
+    def taps(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
         taps = self.dropout(self.kernel(p)).to(p.v.dtype)
         return taps.expand(len(p.q), -1, p.q.shape[2], -1)
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         taps, length = self.taps(p), p.v.shape[2]
         places = torch.arange(length, device=taps.device)
-        index = places - places[length - p.q.shape[2] :, None] + self.left
+        index = places - places[length - p.q.shape[2] :, None] + self.left_window
         outside = (index < 0) | (index >= self.size)
-        if p.places.padding is not None:
-            outside = outside | p.places.padding[:, None, None]
+        if p.sequence.padding is not None:
+            outside = outside | p.sequence.padding[:, None, None]
         index = index.clamp(0, self.size - 1).expand(*taps.shape[:3], -1)
         return taps.gather(-1, index).masked_fill(outside, 0.0)
 
-    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         taps, v = self.taps(p), p.v
         if v.shape[2] > p.q.shape[2]:  # earlier values stand before the queries' own
             return (taps.unsqueeze(-2) @ v.unfold(2, self.size, 1).mT).squeeze(-2)
-        if p.places.padding is not None:
-            v = v.masked_fill(p.places.padding[:, None, :, None], 0.0)
+        if p.sequence.padding is not None:
+            v = v.masked_fill(p.sequence.padding[:, None, :, None], 0.0)
         if not self.left_only:
-            return narrow(taps, v)
+            return dynamic_convolution(taps, v)
         # What ends at a place reaches to both sides of the place so much further left.
         radius, length = self.size // 2, v.shape[2]
         taps, v = F.pad(taps, (0, 0, 0, radius)), F.pad(v, (0, 0, radius, 0))
-        return narrow(taps, v)[:, :, :length]
+        return dynamic_convolution(taps, v)[:, :, :length]

@@ -1,6 +1,6 @@
 """Functions of the offset j - i: the ingredient that relative positions and convolutions share.
 
-Added to the scores, a kernel is a relative position term; normalised on its own, it is a
+Added to the scores, a kernel is a relative position term; normalized on its own, it is a
 lightweight convolution (Chang et al. 2021, section 2).
 """
 
@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.inputs import Projected
-from toolkit.nn.ops.attention import HIDDEN
+from toolkit.nn.attention.inputs import AttentionInputs
+from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.depthwise import SeparableConvolution
 
 
@@ -23,7 +23,7 @@ class Kernel(nn.Module, ABC):
     """Gives each place its taps: one number for every offset within the radius."""
 
     @abstractmethod
-    def forward(self, p: Projected) -> Float[Tensor, "#B H #S R"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]: ...
 
 
 class FixedKernel(Kernel):
@@ -31,24 +31,24 @@ class FixedKernel(Kernel):
 
     def __init__(self, heads: int, radius: int, *, left_only: bool = False) -> None:
         super().__init__()
-        self.taps = nn.Parameter(torch.zeros(heads, count(radius, left_only)))
-        self.unread = radius if left_only else 0
+        self.taps = nn.Parameter(torch.zeros(heads, tap_count(radius, left_only)))
+        self.missing_taps = radius if left_only else 0
 
-    def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
-        return filled(self.taps, self.unread)[None, :, None]
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
+        return pad_right_taps(self.taps, self.missing_taps)[None, :, None]
 
 
-def count(radius: int, left_only: bool) -> int:
-    """Taps that are learnt; of a kernel that looks left alone, those on the right are not read."""
+def tap_count(radius: int, left_only: bool) -> int:
+    """Taps that are learned; of a kernel that looks left alone, those on the right are not read."""
     return radius + 1 if left_only else 2 * radius + 1
 
 
-def filled(taps: Float[Tensor, "*shape R"], unread: int) -> Float[Tensor, "*shape R2"]:
+def pad_right_taps(taps: Float[Tensor, "*shape R"], missing: int) -> Float[Tensor, "*shape R2"]:
     """With zeros for the taps that are not there because nothing reads them."""
-    return F.pad(taps, (0, unread)) if unread else taps
+    return F.pad(taps, (0, missing)) if missing else taps
 
 
-class NormalisedKernel(Kernel):
+class NormalizedKernel(Kernel):
     """softmax(beta_h) over the taps, the same at every place (Wu et al. 2019, eq. 3)."""
 
     def __init__(self, heads: int, size: int) -> None:
@@ -56,7 +56,7 @@ class NormalisedKernel(Kernel):
         self.taps = nn.Parameter(torch.empty(heads, size))
         nn.init.xavier_uniform_(self.taps)
 
-    def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
         return self.taps.softmax(-1)[None, :, None]
 
 
@@ -66,12 +66,12 @@ class QueryKernel(Kernel):
     def __init__(self, head_width: int, radius: int, *, left_only: bool = False) -> None:
         super().__init__()
         self.scale = 1 / math.sqrt(head_width)
-        self.directions = directions(head_width, radius, left_only=left_only)
-        self.unread = radius if left_only else 0
+        self.directions = init_directions(head_width, radius, left_only=left_only)
+        self.missing_taps = radius if left_only else 0
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
         taps = p.q @ (self.scale * self.directions)  # (B, H, S, K) @ (K, R)
-        return filled(taps, self.unread)
+        return pad_right_taps(taps, self.missing_taps)
 
 
 class KeyKernel(Kernel):
@@ -80,15 +80,15 @@ class KeyKernel(Kernel):
     def __init__(self, head_width: int, radius: int) -> None:
         super().__init__()
         self.scale = 1 / math.sqrt(head_width)
-        self.directions = directions(head_width, radius)
+        self.directions = init_directions(head_width, radius)
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H T R"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H T R"]:
         return p.k @ (self.scale * self.directions)  # (B, H, T, K) @ (K, R)
 
 
-def directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:
+def init_directions(head_width: int, radius: int, *, left_only: bool = False) -> nn.Parameter:
     """U(-1, 1) / sqrt(R), torch's default for a [K, R] matrix, as in the authors' code."""
-    table = nn.Parameter(torch.empty(head_width, count(radius, left_only)))
+    table = nn.Parameter(torch.empty(head_width, tap_count(radius, left_only)))
     nn.init.kaiming_uniform_(table, a=math.sqrt(5))
     return table
 
@@ -105,31 +105,33 @@ class SharedKernel(Kernel):
         self.project = nn.Linear(relative_width, heads * head_width, bias=False)
 
     @abstractmethod
-    def vectors(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         """Whose taps they are."""
 
-    def directions(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
+    def project_offsets(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
         return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
-        assert p.places.rows is not None, "an encoder with shared rows hands them to its layers"
-        x = self.vectors(p)
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
+        assert p.sequence.offset_vectors is not None, (
+            "an encoder with shared rows hands them to its layers"
+        )
+        x = self.content_vectors(p)
         by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
-        taps = by_head @ (self.scale * self.directions(p.places.rows)).mT
+        taps = by_head @ (self.scale * self.project_offsets(p.sequence.offset_vectors)).mT
         return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)
 
 
 class SharedQueryKernel(SharedKernel):
     """q_i . (W r_{j-i}) / sqrt(K): content to position."""
 
-    def vectors(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return p.q
 
 
 class SharedKeyKernel(SharedKernel):
     """k_j . (W r_{i-j}) / sqrt(K): position to content."""
 
-    def vectors(self, p: Projected) -> Float[Tensor, "B H T K"]:
+    def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H T K"]:
         return p.k
 
 
@@ -142,27 +144,33 @@ class GeneratedKernel(Kernel):
     """
 
     def __init__(
-        self, heads: int, head_width: int, radius: int, *, within: bool = False, bias: bool = True
+        self,
+        heads: int,
+        head_width: int,
+        radius: int,
+        *,
+        renormalize: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.heads, self.radius, self.within = heads, radius, within
+        self.heads, self.radius, self.renormalize = heads, radius, renormalize
         self.generate = nn.Linear(heads * head_width, heads * (2 * radius + 1), bias=bias)
 
     @abstractmethod
-    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+    def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         """s, of all heads side by side."""
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S R"]:
-        taps = self.generate(self.shown(p)).unflatten(-1, (self.heads, -1))
-        if self.within:
-            taps = taps.masked_fill(self.outside(p)[:, :, None], HIDDEN)
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
+        taps = self.generate(self.kernel_input(p)).unflatten(-1, (self.heads, -1))
+        if self.renormalize:
+            taps = taps.masked_fill(self.outside_mask(p)[:, :, None], MASKED_SCORE)
         # Taps first: over an inner axis so short, softmax takes 5 times as long on a CPU.
         first = taps.permute(3, 0, 2, 1).contiguous()  # (B, S, H, R) -> (R, B, H, S)
         return first.softmax(0).permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
 
-    def outside(self, p: Projected) -> Bool[Tensor, "#B S R"]:
+    def outside_mask(self, p: AttentionInputs) -> Bool[Tensor, "#B S R"]:
         """Whether there is no token under a tap."""
-        padding = p.places.padding
+        padding = p.sequence.padding
         if padding is None:
             padding = torch.zeros(1, p.x.shape[1], dtype=torch.bool, device=p.x.device)
         ends = nn.functional.pad(padding, (self.radius, self.radius), value=True)
@@ -172,7 +180,7 @@ class GeneratedKernel(Kernel):
 class TokenKernel(GeneratedKernel):
     """softmax(W_f q_i): from the token alone (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
 
-    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+    def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         return p.q.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
 
 
@@ -186,13 +194,13 @@ class SpanKernel(GeneratedKernel):
         head_width: int,
         radius: int,
         *,
-        within: bool = False,
+        renormalize: bool = False,
         depthwise_bias: bool = False,
     ) -> None:
-        super().__init__(heads, head_width, radius, within=within)
+        super().__init__(heads, head_width, radius, renormalize=renormalize)
         self.span = SeparableConvolution(
             width, heads * head_width, radius, depthwise_bias=depthwise_bias
         )
 
-    def shown(self, p: Projected) -> Float[Tensor, "B S W"]:
+    def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         return p.q.transpose(1, 2).flatten(2) * self.span(p.x)  # (B, H, S, K) -> (B, S, HK)

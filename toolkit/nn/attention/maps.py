@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.terms import Content, ScoreTerm
-from toolkit.nn.decoding_cache import Kept, KeysAndValues
+from toolkit.nn.decoding_cache import AttentionCache, KeyValueCache
 from toolkit.nn.ops import attention
 from toolkit.nn.ops.dropout import Dropout
 
@@ -20,13 +20,13 @@ class AttentionMap(nn.Module, ABC):
     """Weights of the keys for each query, and the values averaged by them."""
 
     @abstractmethod
-    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]: ...
 
     @abstractmethod
-    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         """sum_j w_ij v_j, without showing the weights where that is faster."""
 
-    def keeps(self) -> Kept:
+    def init_cache(self) -> AttentionCache:
         """What a decoder keeps of the places behind it, new for every use."""
         raise ToolkitError(
             f"attention of a decoder must look to the left alone and say what it keeps, but "
@@ -44,32 +44,34 @@ class SoftmaxMap(AttentionMap):
         self.content, self.terms = content, nn.ModuleList(terms)
         self.dropout = Dropout(dropout)
 
-    def bias(self, p: Projected) -> Float[Tensor, "#B H S T"] | None:
+    def bias(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"] | None:
         """The terms besides the content, added up."""
         total: Tensor | None = None
         for term in self.terms:
             total = term(p) if total is None else total + term(p)
         return total
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         scores, bias = self.content(p), self.bias(p)
-        if p.places.causal:
-            bias = attention.look_left(bias, p.q, p.k)
+        if p.sequence.causal:
+            bias = attention.causal_bias(bias, p.q, p.k)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(attention.softmax(attention.hide_keys(scores, p.places.padding)))
+        return self.dropout(
+            attention.softmax(attention.mask_padding_keys(scores, p.sequence.padding))
+        )
 
-    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return attention.attend(
             p.q,
             p.k,
             p.v,
             self.bias(p),
-            p.places.padding,
+            p.sequence.padding,
             scale=self.content.scale,
-            dropout=self.dropout.active,
-            causal=p.places.causal,
+            dropout=self.dropout.effective_rate,
+            causal=p.sequence.causal,
         )
 
-    def keeps(self) -> Kept:
-        return KeysAndValues()
+    def init_cache(self) -> AttentionCache:
+        return KeyValueCache()

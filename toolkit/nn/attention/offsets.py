@@ -13,41 +13,41 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.nn.ops.skew import Moved, laid_by_ids, moved
+from toolkit.nn.ops.skew import MovedTokens, find_moved_tokens, scatter_by_position
 
-KEPT = 8
+CACHED_TABLES = 8
 """Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
-LARGE = 1 << 21
+LARGE_TABLE = 1 << 21
 """Numbers of a table of which only the last is kept."""
-UNKNOWN = 2**31
+UNKNOWN_LIMIT = 2**31
 """Larger than any offset, where the largest is not known."""
 
 
-@lru_cache(maxsize=KEPT)
-def plain_taps(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
+@lru_cache(maxsize=CACHED_TABLES)
+def cached_tap_indices(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
     """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
     with torch.inference_mode(False):  # a kept inference tensor could not serve training later
-        return clipped(torch.arange(length, device=device)[None], radius)
+        return clip_offsets(torch.arange(length, device=device)[None], radius)
 
 
-def plain_one_hot(
+def cached_one_hot(
     length: int, radius: int, device: torch.device, dtype: torch.dtype
 ) -> Float[Tensor, "S T R"]:
     """1 where offset (i, j) reads tap r, else 0; kept, large ones for a shorter time."""
-    large = length * length * (2 * radius + 1) > LARGE
+    large = length * length * (2 * radius + 1) > LARGE_TABLE
     return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
 
 
-def _plain_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def _build_one_hot(length: int, radius: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     with torch.inference_mode(False):
-        return one_hot(plain_taps(length, radius, device)[0], radius, dtype)
+        return one_hot(cached_tap_indices(length, radius, device)[0], radius, dtype)
 
 
-_small_one_hot = lru_cache(maxsize=KEPT)(_plain_one_hot)
-_large_one_hot = lru_cache(maxsize=1)(_plain_one_hot)
+_small_one_hot = lru_cache(maxsize=CACHED_TABLES)(_build_one_hot)
+_large_one_hot = lru_cache(maxsize=1)(_build_one_hot)
 
 
-def clipped(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
+def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
     """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of places reads."""
     offsets = positions[:, None, :] - positions[:, :, None]
     return offsets.clamp(-radius, radius) + radius
@@ -69,15 +69,15 @@ class Offsets:
         positions: Int[Tensor, "B S"] | None,
         length: int,
         device: torch.device,
-        limit: int = UNKNOWN,
-        first: int = 0,
+        limit: int = UNKNOWN_LIMIT,
+        query_start: int = 0,
     ) -> None:
         """`limit` is above all ids, the least of which is -1; known ones spare a GPU a look.
 
         Queries are asked from place `first` on; the keys of those before it are remembered.
         """
         self.positions, self.length, self.device = positions, length, device
-        self.first = first
+        self.query_start = query_start
         self._limit = limit
         self._taps: dict[int, Tensor] = {}
 
@@ -96,7 +96,7 @@ class Offsets:
         return min(0, int(self.positions.min())), max(self.length - 1, int(self.positions.max()))
 
     @property
-    def reach(self) -> int:
+    def max_offset(self) -> int:
         """No offset is larger."""
         least, most = self.bounds
         return most - least
@@ -108,7 +108,7 @@ class Offsets:
         return self.positions - self.bounds[0]
 
     @cached_property
-    def plain(self) -> int:
+    def ordered_prefix(self) -> int:
         """How many sentences at the front have their positions in order; on a GPU none is seen."""
         if self.positions is None or self.positions.device.type != "cpu":
             return 0
@@ -116,43 +116,49 @@ class Offsets:
         return int(in_order.long().cumprod(0).sum())
 
     @cached_property
-    def moved(self) -> Moved:
+    def moved_tokens(self) -> MovedTokens:
         """The places that are not in order."""
         every, first = self.device.type != "cpu", -self.bounds[0]
-        return moved(self.ids, first, self.reach + 1, self.plain, every=every)
+        return find_moved_tokens(
+            self.ids, first, self.max_offset + 1, self.ordered_prefix, every=every
+        )
 
-    def taps(self, radius: int) -> Int[Tensor, "#B S T"]:
+    def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
-        if self.first:
+        if self.query_start:
             places = torch.arange(self.length, device=self.device)
-            offsets = places - places[self.first :, None]
+            offsets = places - places[self.query_start :, None]
             return offsets.clamp(-radius, radius)[None] + radius
         if self.positions is None:
-            return plain_taps(self.length, radius, self.device)
+            return cached_tap_indices(self.length, radius, self.device)
         if radius not in self._taps:
-            self._taps[radius] = clipped(self.positions, radius)
+            self._taps[radius] = clip_offsets(self.positions, radius)
         return self._taps[radius]
 
 
-def lay(taps: Float[Tensor, "#B H S R"], offsets: Offsets) -> Float[Tensor, "#B H S T"]:
+def scatter_to_diagonals(
+    taps: Float[Tensor, "#B H S R"], offsets: Offsets
+) -> Float[Tensor, "#B H S T"]:
     """Lay taps along the diagonals: out[b, h, i, j] = taps[b, h, i, clip(j - i) + radius]."""
     radius = taps.shape[-1] // 2
-    if offsets.first:
-        index = offsets.taps(radius).unsqueeze(1)
+    if offsets.query_start:
+        index = offsets.tap_indices(radius).unsqueeze(1)
         return taps.gather(-1, index.expand(*taps.shape[:2], -1, -1))
     if offsets.shared and radius == offsets.length - 1:
-        return skewed(taps)
-    if not offsets.shared and radius >= offsets.reach:
+        return skew(taps)
+    if not offsets.shared and radius >= offsets.max_offset:
         sentences = len(offsets.ids)
-        if offsets.plain == sentences:
-            return skewed(taps)
-        return laid_by_ids(taps.expand(sentences, -1, -1, -1), offsets.ids, offsets.moved)
-    index = offsets.taps(radius)
-    laid: Tensor = _Lay.apply(taps, index, offsets.shared)
+        if offsets.ordered_prefix == sentences:
+            return skew(taps)
+        return scatter_by_position(
+            taps.expand(sentences, -1, -1, -1), offsets.ids, offsets.moved_tokens
+        )
+    index = offsets.tap_indices(radius)
+    laid: Tensor = _ScatterToDiagonals.apply(taps, index, offsets.shared)
     return laid
 
 
-def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
+def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     """A view of the taps where out[.., i, j] = taps[.., i, j - i + r], for r = R // 2 >= S - 1.
 
     One row further down, the same offset lies one place further left (Huang et al. 2019, section
@@ -166,7 +172,7 @@ def skewed(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     return taps.as_strided((*taps.shape[:-1], length), strides, start)
 
 
-class _Lay(torch.autograd.Function):
+class _ScatterToDiagonals(torch.autograd.Function):
     """gather; backwards, products with one-hot matrices, whose order of addition is fixed."""
 
     @staticmethod
@@ -175,7 +181,7 @@ class _Lay(torch.autograd.Function):
         ctx.shared, ctx.taps = shared, taps.shape[-1]
         batch = max(len(taps), len(index))
         if shared:
-            table = plain_one_hot(index.shape[-1], ctx.taps // 2, index.device, taps.dtype)
+            table = cached_one_hot(index.shape[-1], ctx.taps // 2, index.device, taps.dtype)
             by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
             laid = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
             return laid.unflatten(0, taps.shape[:2])
@@ -188,7 +194,7 @@ class _Lay(torch.autograd.Function):
         (index,) = ctx.saved_tensors
         radius = ctx.taps // 2
         if ctx.shared:
-            table = plain_one_hot(index.shape[-1], radius, index.device, gradient.dtype)
+            table = cached_one_hot(index.shape[-1], radius, index.device, gradient.dtype)
             by_query = gradient.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
             taps = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
             return taps.unflatten(0, gradient.shape[:2]), None, None

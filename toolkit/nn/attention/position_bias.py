@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.terms import ScoreTerm
 from toolkit.nn.init import glorot_normal_
@@ -23,16 +23,20 @@ class BucketBias(ScoreTerm):
     buckets are of places to the left, and none is spent on those that are never seen.
     """
 
-    def __init__(self, heads: int, buckets: int, reach: int, *, left_only: bool = False) -> None:
+    def __init__(
+        self, heads: int, buckets: int, max_distance: int, *, left_only: bool = False
+    ) -> None:
         super().__init__()
-        self.reach, self.left_only = reach, left_only
+        self.max_distance, self.left_only = max_distance, left_only
         self.numbers = nn.Parameter(torch.zeros(heads, buckets))
 
-    def forward(self, p: Projected) -> Float[Tensor, "1 H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
         queries, keys = p.q.shape[2], p.k.shape[2]
-        assert p.places.offsets.shared, "buckets are read along the diagonals"
+        assert p.sequence.offsets.shared, "buckets are read along the diagonals"
         device, buckets = self.numbers.device, self.numbers.shape[1]
-        chosen = choice(keys, buckets, self.reach, self.left_only, device)  # from 1 - T to T - 1
+        chosen = bucket_one_hot(
+            keys, buckets, self.max_distance, self.left_only, device
+        )  # from 1 - T to T - 1
         diagonals = self.numbers @ chosen[: keys + queries - 1].to(self.numbers.dtype).mT
         # The query at place i reads T numbers from offset -i on; the last query is at T - 1.
         laid = diagonals.unfold(-1, keys, 1).flip(1)  # (H, T + S - 1) -> (H, S, T)
@@ -40,8 +44,8 @@ class BucketBias(ScoreTerm):
 
 
 @lru_cache(maxsize=8)
-def choice(
-    length: int, buckets: int, reach: int, left_only: bool, device: torch.device
+def bucket_one_hot(
+    length: int, buckets: int, max_distance: int, left_only: bool, device: torch.device
 ) -> Float[Tensor, "O U"]:
     """1 at the bucket of each offset 1 - length .. length - 1, else 0.
 
@@ -49,12 +53,12 @@ def choice(
     """
     with torch.inference_mode(False):
         offsets = torch.arange(1 - length, length)
-        chosen = bucket_of(offsets, buckets, reach, left_only=left_only)
+        chosen = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
         return F.one_hot(chosen, buckets).float().to(device)
 
 
-def bucket_of(
-    offsets: Int[Tensor, " O"], buckets: int, reach: int, *, left_only: bool
+def bucket_indices(
+    offsets: Int[Tensor, " O"], buckets: int, max_distance: int, *, left_only: bool
 ) -> Int[Tensor, " O"]:
     """One bucket each for near offsets, half of all; those up to `reach` share the others, whose
     borders grow like powers; the last takes all that is farther.
@@ -67,12 +71,12 @@ def bucket_of(
         buckets //= 2
         side, distance = (offsets > 0) * buckets, offsets.abs()
     near = buckets // 2
-    far = (distance.clamp(min=1) / near).log() / math.log(reach / near) * (buckets - near)
+    far = (distance.clamp(min=1) / near).log() / math.log(max_distance / near) * (buckets - near)
     wide = (near + far.long()).clamp(max=buckets - 1)
     return side + torch.where(distance < near, distance, wide)
 
 
-class PlaceTable(ScoreTerm):
+class AbsolutePositionBias(ScoreTerm):
     """P[h, i, j], a number for every pair of places (Dufter et al. 2020, section 2.3, A^p)."""
 
     def __init__(self, heads: int, length: int) -> None:
@@ -81,12 +85,12 @@ class PlaceTable(ScoreTerm):
         for head in self.table.detach():
             glorot_normal_(head, length, length)
 
-    def forward(self, p: Projected) -> Float[Tensor, "1 H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
         length = p.q.shape[2]
         return self.table[None, :, :length, :length]
 
 
-class TurnedKernel(Kernel):
+class ReversedKernel(Kernel):
     """a[h, i - j + t], a in R^2t, the offset counted from the key (section 2.3, A^r).
 
     The first of the 2t numbers belongs to no pair of t places and is never read. With `spectral`,
@@ -101,7 +105,7 @@ class TurnedKernel(Kernel):
         fan = math.sqrt(2 * length)
         glorot_normal_(self.numbers.detach(), fan, fan)
 
-    def forward(self, p: Projected) -> Float[Tensor, "1 H 1 R"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
         if not self.spectral:
             return self.numbers[:, 1:].flip(-1)[None, :, None]  # i - j = 1 - t .. t - 1, turned
         offsets = torch.arange(1 - self.length, self.length, device=self.numbers.device)

@@ -9,11 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.nn.attention.inputs import Places, Projected
+from toolkit.nn.attention.inputs import AttentionInputs, SequenceContext
 from toolkit.nn.init import glorot_normal_
-from toolkit.nn.ops.depthwise import DepthwiseConvolution, hide
+from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
 
-PARTS = ("query", "key", "value")
+PROJECTIONS = ("query", "key", "value")
 
 
 class LinearProjections(nn.Module):
@@ -24,18 +24,23 @@ class LinearProjections(nn.Module):
     """
 
     def __init__(
-        self, width: int, heads: int, head_width: int | None = None, *, nearby: bool = False
+        self,
+        width: int,
+        heads: int,
+        head_width: int | None = None,
+        *,
+        convolution_values: bool = False,
     ) -> None:
         super().__init__()
-        self.heads, self.parts = heads, 3 + nearby
-        self.together = nn.Linear(width, self.parts * heads * (head_width or width // heads))
+        self.heads, self.parts = heads, 3 + convolution_values
+        self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
-        parts = self.together(x).unflatten(-1, (self.parts, self.heads, -1))
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
+        parts = self.qkv(x).unflatten(-1, (self.parts, self.heads, -1))
         q, k, v, *more = parts.permute(
             2, 0, 3, 1, 4
         ).contiguous()  # (B, S, 3, H, K) -> 3 (B, H, S, K)
-        return Projected(q, k, v, x, places, *more)
+        return AttentionInputs(q, k, v, x, sequence, *more)
 
 
 class GatedProjection(nn.Module):
@@ -48,10 +53,10 @@ class GatedProjection(nn.Module):
         self.heads, self.gated = heads, gated
         self.project = nn.Linear(width, 2 * width if gated else width)
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         y = self.project(x)
-        v = by_head(nn.functional.glu(y) if self.gated else y, self.heads)
-        return Projected(v, v, v, x, places)
+        v = split_heads(nn.functional.glu(y) if self.gated else y, self.heads)
+        return AttentionInputs(v, v, v, x, sequence)
 
 
 class StreamProjections(nn.Module):
@@ -63,15 +68,15 @@ class StreamProjections(nn.Module):
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
         self.heads, self.parts = heads, [heads * head_width, heads * head_width, width]
-        self.together = nn.Linear(width, sum(self.parts))
+        self.qkv = nn.Linear(width, sum(self.parts))
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
-        q, k, v = (by_head(y, self.heads) for y in self.together(x).split(self.parts, -1))
-        return Projected(q, k, v, x, places)
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
+        q, k, v = (split_heads(y, self.heads) for y in self.qkv(x).split(self.parts, -1))
+        return AttentionInputs(q, k, v, x, sequence)
 
 
 class ConvolvedProjections(nn.Module):
-    """Half of the heads of each named part see their neighbours (Chang et al. 2021, section 5).
+    """Half of the heads of each named part see their neighbors (Chang et al. 2021, section 5).
 
     conv half = Linear(d -> d/2)(depthwise(x)), linear half = Linear(d -> d/2)(x), in this order;
     no activation in between, as in the authors' code. x is zero at padding before all of them.
@@ -88,14 +93,14 @@ class ConvolvedProjections(nn.Module):
         self.parts = nn.ModuleDict(
             {
                 part: HalfConvolved(width, radius) if part in convolve else nn.Linear(width, width)
-                for part in PARTS
+                for part in PROJECTIONS
             }
         )
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
-        seen = hide(x, places.padding)
-        q, k, v = (by_head(self.parts[part](seen), self.heads) for part in PARTS)
-        return Projected(q, k, v, x, places)
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
+        seen = mask_padding(x, sequence.padding)
+        q, k, v = (split_heads(self.parts[part](seen), self.heads) for part in PROJECTIONS)
+        return AttentionInputs(q, k, v, x, sequence)
 
 
 class HalfConvolved(nn.Module):
@@ -111,11 +116,11 @@ class HalfConvolved(nn.Module):
         return torch.cat([self.convolved(self.depthwise(x)), self.linear(x)], dim=-1)
 
 
-def by_head(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K"]:
+def split_heads(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K"]:
     return y.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, S, HK) -> (B, H, S, K)
 
 
-TEMPERED_PARTS = 3
+QKV_COUNT = 3
 
 
 class TemperedProjections(nn.Module):
@@ -128,20 +133,20 @@ class TemperedProjections(nn.Module):
     def __init__(self, width: int, heads: int, *, temperature: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.together = nn.Linear(width, TEMPERED_PARTS * width, bias=False)
-        self.temperature = nn.Parameter(torch.ones(TEMPERED_PARTS, heads)) if temperature else None
-        for head in self.together.weight.detach().split(width // heads):
+        self.qkv = nn.Linear(width, QKV_COUNT * width, bias=False)
+        self.temperature = nn.Parameter(torch.ones(QKV_COUNT, heads)) if temperature else None
+        for head in self.qkv.weight.detach().split(width // heads):
             glorot_normal_(head, width, width // heads)
 
     def weight(self) -> Float[Tensor, "D3 D"]:
-        weight = self.together.weight
+        weight = self.qkv.weight
         if self.temperature is None:
             return weight
-        by_head = weight.unflatten(0, (TEMPERED_PARTS * self.heads, -1))
+        by_head = weight.unflatten(0, (QKV_COUNT * self.heads, -1))
         return (self.temperature.flatten()[:, None, None] * by_head).flatten(0, 1)
 
-    def forward(self, x: Float[Tensor, "B S D"], places: Places) -> Projected:
+    def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
         together = nn.functional.linear(x, self.weight())
-        parts = together.unflatten(-1, (TEMPERED_PARTS, self.heads, -1))
+        parts = together.unflatten(-1, (QKV_COUNT, self.heads, -1))
         q, k, v = parts.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, 3, H, K) -> (3, B, H, S, K)
-        return Projected(q, k, v, x, places)
+        return AttentionInputs(q, k, v, x, sequence)

@@ -10,15 +10,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.terms import Content, ScoreTerm
-from toolkit.nn.decoding_cache import Kept
+from toolkit.nn.decoding_cache import AttentionCache
 from toolkit.nn.init import glorot_uniform_
-from toolkit.nn.ops.convolution import convolved
+from toolkit.nn.ops.convolution import relu_convolution
 
 WIDTH = 3
-"""Of the filters: a place and its neighbours."""
+"""Of the filters: a place and its neighbors."""
 BANDED_UP_TO = 128
 """Keys up to which a product with banded filters is faster than torch's convolution on a CPU."""
 
@@ -37,14 +37,14 @@ class SmoothedMap(SoftmaxMap):
         super().__init__(content, terms)
         self.smoothing = smoothing
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         return self.smoothing(super().forward(p))
 
-    def keeps(self) -> Kept:
-        """Nothing that would do: neighbours on the right smooth the weights too."""
-        return AttentionMap.keeps(self)
+    def init_cache(self) -> AttentionCache:
+        """Nothing that would do: neighbors on the right smooth the weights too."""
+        return AttentionMap.init_cache(self)
 
-    def average(self, p: Projected) -> Float[Tensor, "B H S K"]:
+    def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return self(p) @ p.v
 
 
@@ -63,16 +63,16 @@ class QueryConvolution(Smoothing):
             glorot_uniform_(head, WIDTH * length, WIDTH * length)
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
-        return by_head(weights, self.filters, self.bias)
+        return convolve_by_head(weights, self.filters, self.bias)
 
 
-def by_head(
+def convolve_by_head(
     weights: Float[Tensor, "B H S T"],
     filters: Float[Tensor, "H R T T"],
     bias: Float[Tensor, "H T"],
 ) -> Float[Tensor, "B H S T"]:
     """Every head's weights convolved along the queries."""
-    return convolved(weights.transpose(0, 1), filters, bias).transpose(0, 1)
+    return relu_convolution(weights.transpose(0, 1), filters, bias).transpose(0, 1)
 
 
 class PairConvolution(Smoothing):
@@ -90,7 +90,9 @@ class PairConvolution(Smoothing):
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
         length = weights.shape[3]
         if weights.device.type == "cpu" and length <= BANDED_UP_TO:
-            return by_head(weights, self.banded(length), self.bias[:, None].expand(-1, length))
+            return convolve_by_head(
+                weights, self.banded(length), self.bias[:, None].expand(-1, length)
+            )
         filters, bias = self.filters.to(weights.dtype), self.bias.to(weights.dtype)
         return F.conv2d(weights, filters, bias, padding=1, groups=len(bias)).relu()
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
-from toolkit.nn.attention.offsets import lay
+from toolkit.nn.attention.offsets import scatter_to_diagonals
 
 
 class ScoreTerm(nn.Module, ABC):
     """One summand of the attention scores; broadcasts over batch."""
 
     @abstractmethod
-    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]: ...
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]: ...
 
 
 class Content(ScoreTerm):
@@ -28,7 +28,7 @@ class Content(ScoreTerm):
         super().__init__()
         self.scale = 1 / math.sqrt(head_width)
 
-    def forward(self, p: Projected) -> Float[Tensor, "B H S T"]:
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         return self.scale * (p.q @ p.k.mT)  # (B, H, S, K) @ (B, H, K, T)
 
 
@@ -42,18 +42,18 @@ class Relative(ScoreTerm):
         super().__init__()
         self.kernels = nn.ModuleList(kernels)
 
-    def taps(self, p: Projected) -> Float[Tensor, "#B H S R"]:
+    def taps(self, p: AttentionInputs) -> Float[Tensor, "#B H S R"]:
         total = self.kernels[0](p)
         for kernel in self.kernels[1:]:
             total = total + kernel(p)
         return total.to(p.q.dtype).expand(-1, -1, p.q.shape[2], -1)
 
-    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]:
-        return lay(self.taps(p), p.places.offsets)
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
+        return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
 
 
 class RelativeToKey(Relative):
     """The same from the key's side: taps of place j, read at i - j."""
 
-    def forward(self, p: Projected) -> Float[Tensor, "#B H S T"]:
-        return lay(self.taps(p), p.places.offsets).mT
+    def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
+        return scatter_to_diagonals(self.taps(p), p.sequence.offsets).mT

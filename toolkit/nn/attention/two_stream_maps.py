@@ -12,14 +12,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.terms import ScoreTerm
-from toolkit.nn.ops.attention import HIDDEN
-from toolkit.nn.ops.channel_mixing import mixed
+from toolkit.nn.ops.attention import MASKED_SCORE
+from toolkit.nn.ops.channel_mixing import mix_maps
 from toolkit.nn.ops.dropout import Dropout
 
 
-class JointMaps(nn.Module, ABC):
+class TwoStreamMaps(nn.Module, ABC):
     """Scores of the heads of both streams, words first.
 
     They are what the layer above sees too, so padding is hidden by `weights` alone: hidden before
@@ -38,7 +38,10 @@ class JointMaps(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+        self,
+        words: AttentionInputs,
+        positions: AttentionInputs,
+        previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> Float[Tensor, "B H S T"]:
         """Scores before the softmax, `below` being those of the layer below."""
 
@@ -47,11 +50,11 @@ class JointMaps(nn.Module, ABC):
     ) -> Float[Tensor, "B H S T"]:
         """dropout(softmax(scores)), padding hidden."""
         if padding is not None:
-            scores = scores + padding[:, None, None, :].to(scores.dtype) * HIDDEN
+            scores = scores + padding[:, None, None, :].to(scores.dtype) * MASKED_SCORE
         return self.dropout(scores.softmax(-1))
 
 
-class MixedMaps(JointMaps):
+class MixedMaps(TwoStreamMaps):
     """PReLU(W * [A_W; A_QR; A_RK; A_P; maps below] + b), W a 1x1 convolution (TACO, 3.4).
 
     The channels are heads. The slopes are one for each of the maps that come out.
@@ -65,35 +68,41 @@ class MixedMaps(JointMaps):
         *,
         word_heads: int,
         position_heads: int,
-        below: bool,
+        uses_previous_scores: bool,
     ) -> None:
         super().__init__(word_terms, position_terms, dropout)
         heads = word_heads + position_heads
         channels = word_heads * len(word_terms) + position_heads * len(position_terms)
-        self.mix = nn.Conv2d(channels + heads * below, heads, 1)
+        self.mix = nn.Conv2d(channels + heads * uses_previous_scores, heads, 1)
         self.slope = nn.PReLU(heads)
 
     def forward(
-        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+        self,
+        words: AttentionInputs,
+        positions: AttentionInputs,
+        previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> Float[Tensor, "B H S T"]:
         maps = [term(words) for term in self.word_terms]
         maps += [term(positions) for term in self.position_terms]
-        maps += [] if below is None else [below]
+        maps += [] if previous_scores is None else [previous_scores]
         weight, bias, kind = self.mix.weight, self.mix.bias, maps[0].dtype
         assert bias is not None, "the convolution has one"
         if maps[0].device.type == "cpu":
-            return mixed(maps, weight.flatten(1), bias, self.slope.weight)
+            return mix_maps(maps, weight.flatten(1), bias, self.slope.weight)
         together = torch.cat(maps, 1)
         return self.slope(F.conv2d(together, weight.to(kind), bias.to(kind)))
 
 
-class SummedMaps(JointMaps):
+class SummedMaps(TwoStreamMaps):
     """[A_W + A_QR + A_RK; A_P] + maps below: TACO without its convolution (section 4.2)."""
 
     def forward(
-        self, words: Projected, positions: Projected, below: Float[Tensor, "B H S T"] | None
+        self,
+        words: AttentionInputs,
+        positions: AttentionInputs,
+        previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> Float[Tensor, "B H S T"]:
         of_words = reduce(add, (term(words) for term in self.word_terms))
         of_positions = reduce(add, (term(positions) for term in self.position_terms))
         scores = torch.cat([of_words, of_positions], 1)
-        return scores if below is None else scores + below
+        return scores if previous_scores is None else scores + previous_scores

@@ -8,25 +8,27 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.nn.attention.inputs import Projected
+from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernel_convolution import Convolution
 from toolkit.nn.attention.maps import AttentionMap
-from toolkit.nn.ops.depthwise import DepthwiseConvolution, hide
+from toolkit.nn.ops.depthwise import DepthwiseConvolution, mask_padding
 
 
-class Values(nn.Module, ABC):
+class AttentionValues(nn.Module, ABC):
     @abstractmethod
-    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]: ...
+    def forward(
+        self, attention_map: AttentionMap, p: AttentionInputs
+    ) -> Float[Tensor, "B H S K"]: ...
 
 
-class PlainValues(Values):
+class PlainValues(AttentionValues):
     """sum_j w_ij v_j (Vaswani et al. 2017, eq. 1)."""
 
-    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]:
-        return map_.average(p)
+    def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        return attention_map.average(p)
 
 
-class DepthwiseValues(Values):
+class DepthwiseValues(AttentionValues):
     """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7).
 
     As built by the authors (footnote 3): a convolution of the values, with a bias, added after
@@ -37,13 +39,15 @@ class DepthwiseValues(Values):
         super().__init__()
         self.convolution = DepthwiseConvolution(width, radius)
 
-    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H S K"]:
-        v = hide(p.v.transpose(1, 2).flatten(2), p.places.padding)  # (B, H, T, K) -> (B, T, HK)
+    def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
+        v = mask_padding(
+            p.v.transpose(1, 2).flatten(2), p.sequence.padding
+        )  # (B, H, T, K) -> (B, T, HK)
         nearby = self.convolution(v).unflatten(-1, (p.v.shape[1], -1))
-        return map_.average(p) + nearby.transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)
+        return attention_map.average(p) + nearby.transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)
 
 
-class MixedValues(Values):
+class MixedValues(AttentionValues):
     """concat(heads of self-attention, heads of a convolution) (Jiang et al. 2020, eq. 6).
 
     The convolution takes padding for the end of the text, unless it `sees_padding`.
@@ -53,14 +57,22 @@ class MixedValues(Values):
         super().__init__()
         self.convolution, self.sees_padding = convolution, sees_padding
 
-    def forward(self, map_: AttentionMap, p: Projected) -> Float[Tensor, "B H2 S K"]:
-        both = map_.average(p).transpose(1, 2), self.convolution(self.seen(p)).transpose(1, 2)
+    def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H2 S K"]:
+        both = (
+            attention_map.average(p).transpose(1, 2),
+            self.convolution(self.convolution_inputs(p)).transpose(1, 2),
+        )
         return torch.cat(both, dim=2).transpose(1, 2)  # (B, S, H2, K) -> (B, H2, S, K)
 
-    def seen(self, p: Projected) -> Projected:
-        v, padding = p.v if p.nearby is None else p.nearby, p.places.padding
+    def convolution_inputs(self, p: AttentionInputs) -> AttentionInputs:
+        v, padding = (
+            p.v if p.convolution_values is None else p.convolution_values,
+            p.sequence.padding,
+        )
         if padding is None:
             return p._replace(v=v)
         if self.sees_padding:
-            return p._replace(v=v, places=p.places._replace(padding=None))
-        return p._replace(v=v.masked_fill(padding[:, None, :, None], 0.0), x=hide(p.x, padding))
+            return p._replace(v=v, sequence=p.sequence._replace(padding=None))
+        return p._replace(
+            v=v.masked_fill(padding[:, None, :, None], 0.0), x=mask_padding(p.x, padding)
+        )

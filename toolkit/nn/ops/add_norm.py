@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.dropout import keep, masked, rounded
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
 
 def add_norm(
@@ -45,9 +45,9 @@ def add_norm_on_cpu(
 class _AddNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y, weight, bias, eps, rate):  # type: ignore[no-untyped-def]
-        kept = keep(y.shape, rate) if rate else None
-        ctx.scale = 1 / (1 - rounded(rate))
-        total = x + y if kept is None else torch.add(x, masked(y, kept), alpha=ctx.scale)
+        kept = draw_keep_mask(y.shape, rate) if rate else None
+        ctx.scale = 1 / (1 - round_rate(rate))
+        total = x + y if kept is None else torch.add(x, apply_keep_mask(y, kept), alpha=ctx.scale)
         normed, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
         ctx.save_for_backward(total, mean, rstd, weight, bias, kept)
         return normed
@@ -59,5 +59,5 @@ class _AddNorm(torch.autograd.Function):
         of_x, of_weight, of_bias = torch.ops.aten.native_layer_norm_backward(
             gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, [True] * 3
         )
-        of_y = of_x if kept is None else masked(of_x, kept).mul_(ctx.scale)
+        of_y = of_x if kept is None else apply_keep_mask(of_x, kept).mul_(ctx.scale)
         return of_x, of_y, of_weight, of_bias, None, None

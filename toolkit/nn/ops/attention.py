@@ -15,18 +15,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from toolkit.nn.ops.dropout import keep, masked, rounded
+from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
-HIDDEN = -30000.0  # finite, so that a row of padding alone stays a number; exp(HIDDEN) is 0
+MASKED_SCORE = -30000.0  # finite, so that a row of padding alone stays a number; exp(HIDDEN) is 0
 
 
-def hide_keys(
+def mask_padding_keys(
     scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
 ) -> Float[Tensor, "B H S T"]:
     """Scores of padding so low that softmax gives it exactly 0; in place."""
     if padding is None:
         return scores
-    return scores.add_(padding[:, None, None, :].to(scores.dtype), alpha=HIDDEN)
+    return scores.add_(padding[:, None, None, :].to(scores.dtype), alpha=MASKED_SCORE)
 
 
 def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
@@ -39,14 +39,14 @@ def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
     return scores.softmax(-1)
 
 
-def look_left(
+def causal_bias(
     bias: Float[Tensor, "#B H S T"] | None,
     q: Float[Tensor, "B H S K"],
     k: Float[Tensor, "B H T K"],
 ) -> Float[Tensor, "#B #H S T"]:
     """The bias, which hides the keys to the right; the queries are the last S of the T places."""
     length = k.shape[2]
-    hidden = torch.full((q.shape[2], length), HIDDEN, dtype=q.dtype, device=q.device)
+    hidden = torch.full((q.shape[2], length), MASKED_SCORE, dtype=q.dtype, device=q.device)
     hidden = hidden.triu_(1 + length - q.shape[2])[None, None]
     return hidden if bias is None else bias + hidden
 
@@ -70,14 +70,14 @@ def attend(
             q, k, v, dropout_p=dropout, scale=scale, is_causal=True
         )
     if causal:
-        bias = look_left(bias, q, k)
+        bias = causal_bias(bias, q, k)
     if by_products and not dropout and not torch.is_grad_enabled():
-        return plain_products(q, k, v, bias, padding, scale)
+        return inference_products(q, k, v, bias, padding, scale)
     if by_products:
         return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
-        hidden = padding[:, None, None, :].to(q.dtype) * HIDDEN
+        hidden = padding[:, None, None, :].to(q.dtype) * MASKED_SCORE
         mask = hidden if mask is None else mask + hidden
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
 
@@ -101,60 +101,65 @@ def batched_products(
     dropout: float,
 ) -> Float[Tensor, "B H S K"]:
     """The same on the CPU, as plain products with everything between them in place."""
-    context: Tensor = _Products.apply(q, k, v, bias, padding, scale, dropout)
+    context: Tensor = _BatchedProducts.apply(q, k, v, bias, padding, scale, dropout)
     return context
 
 
-def product(a: Tensor, b: Tensor, scale: float) -> Tensor:
+def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     """scale a b for stacks of matrices with two leading axes, the scale for free."""
     left, right = a.flatten(0, 1), b.flatten(0, 1)
     out = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
     return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
 
 
-def plain_products(
+def inference_products(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
-    """The same where nothing is learnt: no more than the numbers, in the format of the keys."""
-    weights = weights_of(q.to(k.dtype), k, bias, padding, scale)
-    return product(weights, v, 1.0).to(q.dtype)
+    """The same where nothing is learned: no more than the numbers, in the format of the keys."""
+    weights = attention_weights(q.to(k.dtype), k, bias, padding, scale)
+    return scaled_product(weights, v, 1.0).to(q.dtype)
 
 
-def weights_of(
+def attention_weights(
     q: Tensor, k: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
     """softmax(scale q k^T + bias), padding hidden."""
     # A matrix by a column costs MKL half as much as a row by a matrix, where they come from memory.
     single = q.shape[2] == 1
-    scores = product(k, q.mT, scale).mT if single else product(q, k.mT, scale)
+    scores = scaled_product(k, q.mT, scale).mT if single else scaled_product(q, k.mT, scale)
     if bias is not None:
         scores += bias
-    return softmax(hide_keys(scores, padding))
+    return softmax(mask_padding_keys(scores, padding))
 
 
-class _Products(torch.autograd.Function):
+class _BatchedProducts(torch.autograd.Function):
     """Plain batched products; everything between them works in place."""
 
     @staticmethod
     def forward(ctx, q, k, v, bias, padding, scale, rate):  # type: ignore[no-untyped-def]
-        weights = weights_of(q, k, bias, padding, scale)
-        kept = keep(weights.shape, rate) if rate else None
-        ctx.scale, ctx.up = scale, 1 / (1 - rounded(rate))
+        weights = attention_weights(q, k, bias, padding, scale)
+        kept = draw_keep_mask(weights.shape, rate) if rate else None
+        ctx.scale, ctx.up = scale, 1 / (1 - round_rate(rate))
         ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[3] else None
         ctx.save_for_backward(q, k, v, weights, kept)
-        return product(weights if kept is None else masked(weights, kept), v, ctx.up)
+        return scaled_product(
+            weights if kept is None else apply_keep_mask(weights, kept), v, ctx.up
+        )
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         q, k, v, weights, kept = ctx.saved_tensors
-        applied = weights if kept is None else masked(weights, kept)
-        of_v = product(applied.mT, gradient, ctx.up)
-        of_weights = product(gradient, v.mT, ctx.up)
+        applied = weights if kept is None else apply_keep_mask(weights, kept)
+        of_v = scaled_product(applied.mT, gradient, ctx.up)
+        of_weights = scaled_product(gradient, v.mT, ctx.up)
         if kept is not None:
-            of_weights = masked(of_weights, kept)
+            of_weights = apply_keep_mask(of_weights, kept)
         of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-        of_q, of_k = product(of_scores, k, ctx.scale), product(of_scores.mT, q, ctx.scale)
+        of_q, of_k = (
+            scaled_product(of_scores, k, ctx.scale),
+            scaled_product(of_scores.mT, q, ctx.scale),
+        )
         of_bias = None
         if ctx.bias is not None:
             shape, dtype = ctx.bias

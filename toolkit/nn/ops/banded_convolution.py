@@ -23,30 +23,33 @@ BLOCK = 32
 """Rows of a block; a multiple of what is vectorised. Wider kernels have wider blocks."""
 
 
-def narrow(taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S K"]:
+def dynamic_convolution(
+    taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
+) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends.
 
-    On a GPU by the kernels of `narrow_on_gpu.py`, where torch has brought Triton along.
+    On a GPU by the kernels of `triton_dynamic_convolution.py`, where torch has brought Triton
+    along.
     """
-    if v.is_cuda and v.dtype != torch.float64 and triton_is_there():
-        from toolkit.nn.ops.banded_convolution_triton import narrow_on_gpu
+    if v.is_cuda and v.dtype != torch.float64 and has_triton():
+        from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
 
-        return narrow_on_gpu(taps, v)
-    out: Tensor = _Narrow.apply(taps, v)
+        return triton_dynamic_convolution(taps, v)
+    out: Tensor = _BandedConvolution.apply(taps, v)
     return out
 
 
 @cache
-def triton_is_there() -> bool:
+def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def block_of(length: int, taps: int) -> int:
+def block_size(length: int, taps: int) -> int:
     """No fewer rows than the kernel reaches to both sides, no more than there are."""
     return min(length, max(BLOCK, taps - 1))
 
 
-def bands(taps: Float[Tensor, "N S R"], block: int) -> Float[Tensor, "M C W"]:
+def to_bands(taps: Float[Tensor, "N S R"], block: int) -> Float[Tensor, "M C W"]:
     """Taps laid along the diagonals, block by block: W = C + R - 1 columns, M = N S / C."""
     count, places, taps_each = taps.shape
     width = block + taps_each - 1
@@ -58,13 +61,13 @@ def bands(taps: Float[Tensor, "N S R"], block: int) -> Float[Tensor, "M C W"]:
     return laid
 
 
-def diagonals(laid: Float[Tensor, "M C W"], taps: int) -> Float[Tensor, "M C R"]:
+def band_diagonals(laid: Float[Tensor, "M C W"], taps: int) -> Float[Tensor, "M C R"]:
     """What `bands` has laid out, as a view."""
     block, width = laid.shape[1:]
     return laid.as_strided((len(laid), block, taps), (block * width, width + 1, 1))
 
 
-def seen(v: Float[Tensor, "N S K"], block: int, taps: int) -> Float[Tensor, "M W K"]:
+def block_windows(v: Float[Tensor, "N S K"], block: int, taps: int) -> Float[Tensor, "M W K"]:
     """The values that each block of places sees; zeros beyond the ends."""
     count, places, channels = v.shape
     padded = F.pad(v, (0, 0, taps // 2, taps // 2))
@@ -73,31 +76,31 @@ def seen(v: Float[Tensor, "N S K"], block: int, taps: int) -> Float[Tensor, "M W
     return padded.as_strided(shape, strides).flatten(0, 1)
 
 
-def turned(taps: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
-    """Taps from the neighbour's side, as a view: turned_{j,m} = taps_{j+m,-m}."""
+def transpose_taps(taps: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
+    """Taps from the neighbor's side, as a view: turned_{j,m} = taps_{j+m,-m}."""
     count, places, taps_each = taps.shape
     padded = F.pad(taps, (0, 0, taps_each // 2, taps_each // 2))
     strides = (padded.stride(0), taps_each, taps_each - 1)
     return padded.as_strided((count, places, taps_each), strides, taps_each - 1)
 
 
-def filled(x: Float[Tensor, "B H S _"], block: int) -> Float[Tensor, "N P _"]:
+def pad_to_blocks(x: Float[Tensor, "B H S _"], block: int) -> Float[Tensor, "N P _"]:
     """Heads in a row, zeros after the last place up to a whole number of blocks."""
     return F.pad(x, (0, 0, 0, -x.shape[2] % block)).flatten(0, 1).contiguous()
 
 
-def convolved(taps: Float[Tensor, "N P R"], v: Float[Tensor, "N P K"], block: int) -> Tensor:
-    return (bands(taps, block) @ seen(v, block, taps.shape[-1])).view(v.shape)
+def convolve_blocks(taps: Float[Tensor, "N P R"], v: Float[Tensor, "N P K"], block: int) -> Tensor:
+    return (to_bands(taps, block) @ block_windows(v, block, taps.shape[-1])).view(v.shape)
 
 
-class _Narrow(torch.autograd.Function):
+class _BandedConvolution(torch.autograd.Function):
     """Backwards the same: to the values a convolution with turned taps, to the taps diagonals."""
 
     @staticmethod
     def forward(ctx, taps, v):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(taps, v)
-        block = block_of(v.shape[2], taps.shape[-1])
-        out = convolved(filled(taps, block), filled(v, block), block)
+        block = block_size(v.shape[2], taps.shape[-1])
+        out = convolve_blocks(pad_to_blocks(taps, block), pad_to_blocks(v, block), block)
         return out[:, : v.shape[2]].unflatten(0, v.shape[:2])
 
     @staticmethod
@@ -105,9 +108,11 @@ class _Narrow(torch.autograd.Function):
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         taps, v = ctx.saved_tensors
         length, count = v.shape[2], taps.shape[-1]
-        block = block_of(length, count)
-        g, w = filled(gradient, block), filled(taps, block)
-        of_v = convolved(turned(w), g, block)[:, :length].unflatten(0, v.shape[:2])
-        products = g.view(-1, block, g.shape[-1]) @ seen(filled(v, block), block, count).mT
-        of_taps = diagonals(products, count).reshape(*w.shape[:2], count)
+        block = block_size(length, count)
+        g, w = pad_to_blocks(gradient, block), pad_to_blocks(taps, block)
+        of_v = convolve_blocks(transpose_taps(w), g, block)[:, :length].unflatten(0, v.shape[:2])
+        products = (
+            g.view(-1, block, g.shape[-1]) @ block_windows(pad_to_blocks(v, block), block, count).mT
+        )
+        of_taps = band_diagonals(products, count).reshape(*w.shape[:2], count)
         return of_taps[:, :length].unflatten(0, v.shape[:2]), of_v

@@ -22,11 +22,11 @@ ROWS = 32
 """Places that one program computes."""
 
 
-def narrow_on_gpu(
+def triton_dynamic_convolution(
     taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
 ) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends."""
-    out: Tensor = _Narrow.apply(taps.contiguous(), v.contiguous())
+    out: Tensor = _TritonConvolution.apply(taps.contiguous(), v.contiguous())
     return out
 
 
@@ -80,7 +80,7 @@ def _correlate(
         tl.store(out + (head + here) * TAPS + tap, tl.sum(mine * near, 1), mask=here < places)
 
 
-def convolved(taps: Tensor, v: Tensor, *, turned: bool) -> Tensor:
+def launch_convolution(taps: Tensor, v: Tensor, *, turned: bool) -> Tensor:
     heads, places, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
     out, across = torch.empty_like(v), triton.next_power_of_2(width)
     grid = (heads, triton.cdiv(places, ROWS))
@@ -88,7 +88,7 @@ def convolved(taps: Tensor, v: Tensor, *, turned: bool) -> Tensor:
     return out
 
 
-def correlated(gradient: Tensor, v: Tensor, taps: int) -> Tensor:
+def launch_correlation(gradient: Tensor, v: Tensor, taps: int) -> Tensor:
     heads, places, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
     out, across = v.new_empty(*v.shape[:3], taps), triton.next_power_of_2(width)
     grid = (heads, triton.cdiv(places, ROWS))
@@ -96,16 +96,16 @@ def correlated(gradient: Tensor, v: Tensor, taps: int) -> Tensor:
     return out
 
 
-class _Narrow(torch.autograd.Function):
+class _TritonConvolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, v):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(taps, v)
-        return convolved(taps, v, turned=False)
+        return launch_convolution(taps, v, turned=False)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         taps, v = ctx.saved_tensors
         gradient = gradient.contiguous()
-        of_taps = correlated(gradient, v, taps.shape[-1])
-        return of_taps, convolved(taps, gradient, turned=True)
+        of_taps = launch_correlation(gradient, v, taps.shape[-1])
+        return of_taps, launch_convolution(taps, gradient, turned=True)

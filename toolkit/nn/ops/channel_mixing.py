@@ -16,7 +16,7 @@ leaky_relu_backward = torch.ops.aten.leaky_relu_backward.grad_input
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def mixed(
+def mix_maps(
     maps: Sequence[Float[Tensor, "B _ S T"]],
     weight: Float[Tensor, "H C"],
     bias: Float[Tensor, " H"],
@@ -24,11 +24,11 @@ def mixed(
 ) -> Float[Tensor, "B H S T"]:
     """PReLU(W * [maps] + b), W a 1x1 convolution and the maps' channels side by side."""
     kind = maps[0].dtype
-    out: Tensor = _Mixed.apply(weight.to(kind), bias.to(kind), slope, *maps)
+    out: Tensor = _MixMaps.apply(weight.to(kind), bias.to(kind), slope, *maps)
     return out
 
 
-class _Mixed(torch.autograd.Function):
+class _MixMaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, bias, slope, *maps):  # type: ignore[no-untyped-def]
         batch, _, *places = maps[0].shape

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 
-def convolved(
+def relu_convolution(
     x: Float[Tensor, "G N L C"], filters: Float[Tensor, "G R C E"], bias: Float[Tensor, "G E"]
 ) -> Float[Tensor, "G N L E"]:
     """relu(b + sum_m W_m x_{i+m}), |m| <= R // 2, zeros beyond the ends.
@@ -21,11 +21,11 @@ def convolved(
     Groups G have filters of their own; N sequences of L places, C channels in and E out. The
     filters are taken in the number format of x.
     """
-    y: Tensor = _Convolved.apply(x, filters.to(x.dtype), bias.to(x.dtype))
+    y: Tensor = _ReluConvolution.apply(x, filters.to(x.dtype), bias.to(x.dtype))
     return y
 
 
-def windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G NL RC"]:
+def unfold_windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G NL RC"]:
     """x_{i-r} .. x_{i+r} side by side."""
     groups, count, length, channels = x.shape
     around = F.pad(x, (0, 0, taps // 2, taps // 2)).contiguous()
@@ -33,12 +33,14 @@ def windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G NL RC"]:
     return around.as_strided(shape, (*around.stride()[:2], channels, 1)).flatten(1, 2)
 
 
-class _Convolved(torch.autograd.Function):
+class _ReluConvolution(torch.autograd.Function):
     """Backwards, a convolution with the filters turned round; windows are made again."""
 
     @staticmethod
     def forward(ctx, x, filters, bias):  # type: ignore[no-untyped-def]
-        product = torch.baddbmm(bias[:, None], windows(x, filters.shape[1]), filters.flatten(1, 2))
+        product = torch.baddbmm(
+            bias[:, None], unfold_windows(x, filters.shape[1]), filters.flatten(1, 2)
+        )
         y = product.relu_().unflatten(1, x.shape[1:3])
         ctx.save_for_backward(x, filters, y)
         return y
@@ -50,22 +52,24 @@ class _Convolved(torch.autograd.Function):
         taps = filters.shape[1]
         gradient = torch.ops.aten.threshold_backward(gradient, y, 0)
         of_product = gradient.flatten(1, 2)
-        of_filters = products_over_places(of_product, windows(x, taps)).mT.unflatten(1, (taps, -1))
+        of_filters = sum_outer_products(of_product, unfold_windows(x, taps)).mT.unflatten(
+            1, (taps, -1)
+        )
         of_x = None
         if ctx.needs_input_grad[0]:
             turned = filters.flip(1).mT.flatten(1, 2)  # (G, R, C, E) -> (G, RE, C)
-            of_x = (windows(gradient, taps) @ turned).unflatten(1, x.shape[1:3])
+            of_x = (unfold_windows(gradient, taps) @ turned).unflatten(1, x.shape[1:3])
         return of_x, of_filters, of_product.sum(1)
 
 
-def products_over_places(
+def sum_outer_products(
     a: Float[Tensor, "G M E"], b: Float[Tensor, "G M C"]
 ) -> Float[Tensor, "G E C"]:
     """a^T b for each group; one by one, since torch's batched product copies transposed bf16."""
     return torch.stack([one.mT @ other for one, other in zip(a, b, strict=True)])
 
 
-def computed(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+def to_compute_dtype(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """x in the number format that products are computed in."""
     kind = x.device.type
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x

@@ -8,13 +8,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-NARROW = 16
+MAX_UNSAFE_BF16_CHANNELS = 16
 """Channels up to which torch's kernel for bf16 on CPUs (oneDNN's) may never return, where there are
 15 taps or more."""
 
 
-def hide(x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None) -> Float[Tensor, "B S D"]:
-    """Zero where there is no token, so that a neighbour's convolution sees the end of the text."""
+def mask_padding(
+    x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None
+) -> Float[Tensor, "B S D"]:
+    """Zero where there is no token, so that a neighbor's convolution sees the end of the text."""
     return x if padding is None else x.masked_fill(padding.unsqueeze(-1), 0.0)
 
 
@@ -30,22 +32,26 @@ class DepthwiseConvolution(nn.Module):
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         weight, bias = self.convolution.weight, self.convolution.bias
         if x.device.type != "cpu":
-            return convolved(x, weight, bias)
+            return depthwise_conv1d(x, weight, bias)
         if torch.is_autocast_enabled("cpu"):
             x = x.to(torch.get_autocast_dtype("cpu"))
-        y: Tensor = _Depthwise.apply(
+        y: Tensor = _DepthwiseConvolution.apply(
             x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
         )
         return y
 
 
-def convolved(
+def depthwise_conv1d(
     x: Float[Tensor, "B S D"], weight: Float[Tensor, "D 1 R"], bias: Float[Tensor, " D"] | None
 ) -> Float[Tensor, "B S D"]:
-    if x.device.type == "cpu" and x.dtype == torch.bfloat16 and len(weight) <= NARROW:
+    if (
+        x.device.type == "cpu"
+        and x.dtype == torch.bfloat16
+        and len(weight) <= MAX_UNSAFE_BF16_CHANNELS
+    ):
         wide = (None if it is None else it.float() for it in (x, weight, bias))
         with torch.autocast("cpu", enabled=False):  # which would make them bf16 again
-            return convolved(*wide).to(x.dtype)  # type: ignore[arg-type]
+            return depthwise_conv1d(*wide).to(x.dtype)  # type: ignore[arg-type]
     # As an image one row high, its channels last as they lie in memory: conv1d would move them
     # first, which takes 2.5 times as long on a CPU.
     image = x.mT.unsqueeze(2)  # (B, S, D) -> (B, D, 1, S)
@@ -54,7 +60,7 @@ def convolved(
     return y.squeeze(2).mT  # (B, D, 1, S) -> (B, S, D)
 
 
-class _Depthwise(torch.autograd.Function):
+class _DepthwiseConvolution(torch.autograd.Function):
     """On a CPU, where torch's own gradient of the weights takes up to twice as long.
 
     It is sum_i y'_{i,c} x_{i+m,c} for each tap m, one pass over the gradient y' for each.
@@ -63,7 +69,7 @@ class _Depthwise(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(x, weight)
-        return convolved(x, weight, bias)
+        return depthwise_conv1d(x, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -76,11 +82,11 @@ class _Depthwise(torch.autograd.Function):
             torch.mul(gradient, near[:, tap : tap + length], out=passed)
             torch.sum(passed, (0, 1), out=of_weight[tap])
         of_bias = gradient.sum((0, 1)) if ctx.needs_input_grad[2] else None
-        return convolved(gradient, weight.flip(-1), None), of_weight.mT.unsqueeze(1), of_bias
+        return depthwise_conv1d(gradient, weight.flip(-1), None), of_weight.mT.unsqueeze(1), of_bias
 
 
 class SeparableConvolution(nn.Module):
-    """U depthwise(x) + b: the neighbours' channels one by one, then channels mixed.
+    """U depthwise(x) + b: the neighbors' channels one by one, then channels mixed.
 
     As in ConvBERT's code, the depthwise stage starts from a normal with deviation 1 / taps cut at
     two deviations, and has no bias; with one, as in Chang et al. 2021, it starts as torch does.

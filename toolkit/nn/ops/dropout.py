@@ -42,14 +42,14 @@ class Dropout(nn.Module):
         self.rate = rate
 
     @property
-    def active(self) -> float:
+    def effective_rate(self) -> float:
         """The rate in force: 0 in evaluation."""
         return self.rate if self.training else 0.0
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        if self.active == 0 or x.device.type != "cpu":
-            return F.dropout(x, self.active, self.training)
-        return dropped(x, self.active)
+        if self.effective_rate == 0 or x.device.type != "cpu":
+            return F.dropout(x, self.effective_rate, self.training)
+        return cpu_dropout(x, self.effective_rate)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
@@ -57,34 +57,36 @@ class Dropout(nn.Module):
 
 # Bits seen as other integers are beyond the compiler.
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def dropped(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
+def cpu_dropout(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
     """x * keep / (1 - rate), on the CPU."""
     out: Tensor = _Dropout.apply(x, rate)
     return out
 
 
-def rounded(rate: float) -> float:
+def round_rate(rate: float) -> float:
     """The nearest rate below 1 that 15 bits can draw."""
     return min(round(rate * LEVELS), LEVELS - 1) / LEVELS
 
 
-def keep(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
+def draw_keep_mask(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
     """All bits set with probability 1 - rounded(rate), none otherwise; on the CPU."""
-    kept = round((1 - rounded(rate)) * LEVELS)  # of LEVELS values that the 15 low bits take
+    kept = round((1 - round_rate(rate)) * LEVELS)  # of LEVELS values that the 15 low bits take
     words = torch.empty(-(-shape.numel() // 4), dtype=torch.int64)
-    for block in drawn(words):
+    for block in fill_random_blocks(words):
         bits = block.view(torch.int16)
         bits.bitwise_and_(LEVELS - 1).sub_(kept).bitwise_right_shift_(15)  # the sign, spread
     return words.view(torch.int16)[: shape.numel()].view(shape)
 
 
-def masked(x: Float[Tensor, "*shape"], kept: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+def apply_keep_mask(
+    x: Float[Tensor, "*shape"], kept: Int[Tensor, "*shape"]
+) -> Float[Tensor, "*shape"]:
     """x where all bits of `kept` are set, 0 where none is."""
     integer = SAME_SIZE[x.dtype]
     return x.view(integer).bitwise_and(kept.to(integer)).view(x.dtype)
 
 
-def drawn(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
+def fill_random_blocks(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
     """Its blocks one by one, filled with random bits, the highest of every word unset.
 
     From one seed; word i is the finaliser of seed + (i + 1) golden, whatever the blocks are.
@@ -94,7 +96,7 @@ def drawn(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
     for first in range(0, len(words), BLOCK):
         z = words[first : first + BLOCK]
         shifted = scratch[: len(z)]
-        torch.add(counter()[: len(z)], seed + _signed(GOLDEN * first), out=z)
+        torch.add(counter_block()[: len(z)], seed + _signed(GOLDEN * first), out=z)
         torch.bitwise_right_shift(z, 30, out=shifted)
         z.bitwise_xor_(shifted).mul_(_signed(0xBF58476D1CE4E5B9))
         torch.bitwise_right_shift(z, 27, out=shifted)
@@ -104,7 +106,7 @@ def drawn(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
 
 
 @cache
-def counter() -> Int[Tensor, " words"]:
+def counter_block() -> Int[Tensor, " words"]:
     """golden, 2 golden, 3 golden, ... modulo 2^64, for one block."""
     with torch.inference_mode(False):
         return torch.arange(1, BLOCK + 1).mul_(_signed(GOLDEN))
@@ -118,12 +120,12 @@ def _signed(word: int) -> int:
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, rate):  # type: ignore[no-untyped-def]
-        kept, ctx.scale = keep(x.shape, rate), 1 / (1 - rounded(rate))
+        kept, ctx.scale = draw_keep_mask(x.shape, rate), 1 / (1 - round_rate(rate))
         ctx.save_for_backward(kept)
-        return masked(x, kept).mul_(ctx.scale)
+        return apply_keep_mask(x, kept).mul_(ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (kept,) = ctx.saved_tensors
-        return masked(gradient, kept).mul_(ctx.scale), None
+        return apply_keep_mask(gradient, kept).mul_(ctx.scale), None

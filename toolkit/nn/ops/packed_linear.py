@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-ROWS = 32
+TUNED_ROWS = 32
 """For which the order is chosen; any other number is multiplied too."""
 
 
-def supported(weight: Tensor) -> bool:
+def supports_packing(weight: Tensor) -> bool:
     """Whether this torch, on this processor, has such products for it."""
     if weight.device.type != "cpu" or platform.machine() not in {"x86_64", "AMD64"}:
         return False
@@ -37,7 +37,7 @@ class PackedLinear(nn.Module):
 
     def __init__(self, weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None) -> None:
         super().__init__()
-        self.packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
+        self.packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TUNED_ROWS)
         self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: Float[Tensor, "... I"]) -> Float[Tensor, "... O"]:
@@ -46,12 +46,12 @@ class PackedLinear(nn.Module):
         return found
 
 
-def packed(weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> PackedLinear | None:
+def pack_linear(weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> PackedLinear | None:
     """The map by this weight; None where it must stay as it is."""
-    return PackedLinear(weight, bias) if supported(weight) else None
+    return PackedLinear(weight, bias) if supports_packing(weight) else None
 
 
-def pack(model: nn.Module) -> None:
+def pack_linear_layers(model: nn.Module) -> None:
     """Every nn.Linear within becomes a PackedLinear, where that is possible: to answer only."""
     done: dict[nn.Linear, PackedLinear | None] = {}
     for parent in list(model.modules()):
@@ -59,6 +59,6 @@ def pack(model: nn.Module) -> None:
             if type(child) is not nn.Linear:
                 continue
             if child not in done:
-                done[child] = packed(child.weight, child.bias)
+                done[child] = pack_linear(child.weight, child.bias)
             if (found := done[child]) is not None:
                 setattr(parent, name, found)

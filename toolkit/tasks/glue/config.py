@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit.config.sections import one_of, require
-from toolkit.tasks.tagging.config import reach
+from toolkit.config.sections import check_choice, require
+from toolkit.tasks.tagging.config import max_input_length
 
 HEADS = ("pooled", "plain")
-USUAL = 128
+DEFAULT_TOKENS = 128
 """Tokens that are read at once by default, as in the papers."""
 
 
@@ -26,7 +26,7 @@ class GlueConfig:
     token by token where the pair is longer. 0 for 128, or what the architecture takes if less."""
 
     def __post_init__(self) -> None:
-        one_of("task.head", self.head, HEADS)
+        check_choice("task.head", self.head, HEADS)
         require(
             0 <= self.head_dropout < 1,
             f"task.head_dropout must lie between 0 and 1, 1 excluded, but is {self.head_dropout}.",
@@ -38,12 +38,12 @@ class GlueConfig:
         )
 
 
-def suited(c: Any, arch: Any, usual: int = USUAL) -> Any:
+def resolve_length(c: Any, arch: Any, default: int = DEFAULT_TOKENS) -> Any:
     """With a length that the architecture takes, by its config or the encoder itself."""
-    limit = reach(arch)
+    limit = max_input_length(arch)
     require(
         not limit or c.tokens_per_sample <= limit,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
         f"is {c.tokens_per_sample}. Lower it, or raise the architecture's max_positions.",
     )
-    return replace(c, tokens_per_sample=c.tokens_per_sample or min(usual, limit or usual))
+    return replace(c, tokens_per_sample=c.tokens_per_sample or min(default, limit or default))

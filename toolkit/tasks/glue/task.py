@@ -10,14 +10,14 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.loading.examples import Examples
-from toolkit.models.encoder import states_at
+from toolkit.models.encoder import select_states
 from toolkit.models.heads import Pooler, SentenceHead
 from toolkit.models.interface import Sizes
-from toolkit.tasks.glue.config import GlueConfig, suited
-from toolkit.tasks.glue.examples import OBJECTIVE, LabelledBatch, LabelledExamples
-from toolkit.tasks.glue.predictions import GlueAnswers
+from toolkit.tasks.glue.config import GlueConfig, resolve_length
+from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
+from toolkit.tasks.glue.predictions import GlueCollector
 from toolkit.tasks.task import Task
 
 
@@ -28,7 +28,7 @@ class Glue(Task):
     Of a number y it is (w . x + b - y)^2 (Devlin et al. 2019, section 4.1 and code).
     """
 
-    answers_in_training, perplexity = True, False
+    collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
 
     def __init__(self, c: GlueConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
@@ -38,28 +38,28 @@ class Glue(Task):
                 "task glue must know how many classes there are, but the data has none. Run "
                 "toolkit-preprocess with --format glue or tsv."
             )
-        self.number = sizes.labels == 1
+        self.is_regression = sizes.labels == 1
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = SentenceHead(encoder.width, sizes.labels, c.head_dropout)
 
     @classmethod
-    def suited(cls, config: Any, arch: Any) -> Any:
-        return suited(config, arch)
+    def resolve_for(cls, config: Any, arch: Any) -> Any:
+        return resolve_length(config, arch)
 
     @classmethod
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        return LabelledExamples(config, LabelledSplit(folder, split), training=training)
+        return GlueExamples(config, ClassificationSplit(folder, split), training=training)
 
-    def predict(self, encoder: Any, batch: LabelledBatch) -> dict[str, Prediction]:
-        states = states_at(encoder, batch.inputs, batch.places)  # (N, D)
+    def predict(self, encoder: Any, batch: GlueBatch) -> dict[str, Prediction]:
+        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
         scores = self.head(self.pooler(states))  # (N, D) -> (N, C)
-        if self.number:
+        if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
         return {OBJECTIVE: Classes(scores, batch.targets)}
 
-    def answers(self, examples: Examples) -> GlueAnswers:
+    def collector(self, examples: Examples) -> GlueCollector:
         """Collects each answer: for the benchmark's figures, and to be submitted."""
-        assert isinstance(examples, LabelledExamples), "the examples are this task's own"
-        return GlueAnswers(examples.split)
+        assert isinstance(examples, GlueExamples), "the examples are this task's own"
+        return GlueCollector(examples.split)

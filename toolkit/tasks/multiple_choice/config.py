@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.config.sections import one_of, require
+from toolkit.config.sections import check_choice, require
 from toolkit.tasks.glue.config import HEADS
-from toolkit.tasks.glue.config import suited as suited_to
-from toolkit.tasks.squad.config import LEAST
+from toolkit.tasks.glue.config import resolve_length as suited_to
+from toolkit.tasks.squad.config import MIN_TOKENS
 
-USUAL = 512
+DEFAULT_TOKENS = 512
 """Tokens that are read at once by default, as in the papers; only RACE has so many."""
 
 
@@ -27,19 +27,19 @@ class MultipleChoiceConfig:
     less."""
 
     def __post_init__(self) -> None:
-        one_of("task.head", self.head, HEADS)
+        check_choice("task.head", self.head, HEADS)
         require(
             0 <= self.head_dropout < 1,
             f"task.head_dropout must lie between 0 and 1, 1 excluded, but is {self.head_dropout}.",
         )
         require(
-            self.tokens_per_sample == 0 or self.tokens_per_sample >= LEAST,
-            f"task.tokens_per_sample must be at least {LEAST}, or 0 for the usual, but is "
+            self.tokens_per_sample == 0 or self.tokens_per_sample >= MIN_TOKENS,
+            f"task.tokens_per_sample must be at least {MIN_TOKENS}, or 0 for the usual, but is "
             f"{self.tokens_per_sample}.",
         )
 
 
-def suited(c: MultipleChoiceConfig, arch: Any) -> MultipleChoiceConfig:
+def resolve_multiple_choice(c: MultipleChoiceConfig, arch: Any) -> MultipleChoiceConfig:
     """With a length that the architecture takes, by its config or the encoder itself."""
-    found: MultipleChoiceConfig = suited_to(c, arch, USUAL)
+    found: MultipleChoiceConfig = suited_to(c, arch, DEFAULT_TOKENS)
     return found

@@ -16,12 +16,12 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import ChoiceSplit
-from toolkit.data.loading.batching import fingerprint_of
-from toolkit.data.ragged import ranges
-from toolkit.data.samples.sequence_pairs import MARKS_OF_TWO, joined, longest_first
-from toolkit.data.samples.text_samples import remark_of
+from toolkit.data.loading.batching import compute_fingerprint
+from toolkit.data.ragged import ragged_arange
+from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, join_pairs, truncate_longest_first
+from toolkit.data.samples.text_samples import describe_truncation
 from toolkit.models.interface import Inputs
-from toolkit.tasks.glue.examples import inputs_of
+from toolkit.tasks.glue.examples import to_inputs
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 
 OBJECTIVE = "choice"
@@ -29,24 +29,24 @@ NO_OPTION = -1
 Numbers = npt.NDArray[np.int64]
 
 
-class ChoiceBatch(NamedTuple):
+class MultipleChoiceBatch(NamedTuple):
     """Options beside their passages, and which are right."""
 
     inputs: Inputs
-    places: Int[Tensor, " B"]
+    selected: Int[Tensor, " B"]
     """First token of each row, as flat indices into B x S."""
-    rows: Int[Tensor, "N O"]
+    option_rows: Int[Tensor, "N O"]
     """Row of each option; -1 where a question has fewer."""
     targets: Int[Tensor, " N"]
     """The right option of each; IGNORED where it is not known."""
-    questions: Int[Tensor, " N"]
+    question_ids: Int[Tensor, " N"]
     """Number of each in the split; -1 for an idle rank's."""
     weights: dict[str, float]
     sentences: int
     tokens: int
 
 
-class ChoiceExamples:
+class MultipleChoiceExamples:
     """The questions of one split, each as long as its options together."""
 
     def __init__(self, c: MultipleChoiceConfig, split: ChoiceSplit, *, training: bool) -> None:
@@ -59,23 +59,25 @@ class ChoiceExamples:
         counts = split.option_counts
         self._firsts = np.cumsum(counts) - counts
         passages = np.repeat(split.passage_lengths, counts)
-        most = c.tokens_per_sample - MARKS_OF_TWO
-        self._passage, self._option = longest_first(passages, split.option_lengths, most)
+        most = c.tokens_per_sample - SPECIAL_OF_PAIR
+        self._passage, self._option = truncate_longest_first(passages, split.option_lengths, most)
         kept = self._passage + self._option
-        longest = np.maximum.reduceat(kept, self._firsts) + MARKS_OF_TWO
+        longest = np.maximum.reduceat(kept, self._firsts) + SPECIAL_OF_PAIR
         self.lengths = longest * int(counts.max())  # so that no batch has more places than allowed
         self._begins = np.cumsum(split.option_lengths) - split.option_lengths
         self._begins -= np.repeat(self._begins[self._firsts], counts)
-        self.remark = remark_of(passages + split.option_lengths, kept)
-        self.fingerprint = fingerprint_of(split.folder.fingerprint, split.name, c.tokens_per_sample)
+        self.remark = describe_truncation(passages + split.option_lengths, kept)
+        self.fingerprint = compute_fingerprint(
+            split.folder.fingerprint, split.name, c.tokens_per_sample
+        )
 
-    def collate(self, ids: Numbers, epoch: int | None) -> ChoiceBatch:
+    def collate(self, ids: Numbers, epoch: int | None) -> MultipleChoiceBatch:
         """The options side by side; without ids an idle rank's batch of weight zero."""
         idle = len(ids) == 0
         ids = np.zeros(1, np.int64) if idle else ids % len(self.lengths)
         split, counts = self.split, self.split.option_counts[ids]
-        chosen, of = ranges(self._firsts[ids], counts), np.repeat(ids, counts)
-        texts = joined(
+        chosen, of = ragged_arange(self._firsts[ids], counts), np.repeat(ids, counts)
+        texts = join_pairs(
             split.passages.take(split.passage_of[of], self._passage[chosen]),
             split.options.take(of, self._option[chosen], self._begins[chosen]),
             split.vocabulary,
@@ -83,12 +85,12 @@ class ChoiceExamples:
         places, behind = np.arange(counts.max()), np.cumsum(counts) - counts
         rows = np.where(places < counts[:, None], behind[:, None] + places, NO_OPTION)
         known = (split.answers[ids] >= 0) & (not idle)
-        return ChoiceBatch(
-            inputs=inputs_of(texts),
-            places=torch.arange(len(of)) * texts.tokens.shape[1],
-            rows=torch.from_numpy(rows),
+        return MultipleChoiceBatch(
+            inputs=to_inputs(texts),
+            selected=torch.arange(len(of)) * texts.tokens.shape[1],
+            option_rows=torch.from_numpy(rows),
             targets=torch.from_numpy(np.where(known, split.answers[ids], IGNORED)),
-            questions=torch.from_numpy(np.full(1, -1) if idle else ids),
+            question_ids=torch.from_numpy(np.full(1, -1) if idle else ids),
             weights={OBJECTIVE: float(known.sum())},
             sentences=0 if idle else len(ids),
             tokens=0 if idle else int(texts.lengths.sum()),

@@ -14,31 +14,33 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.distributed import World
-from toolkit.tasks.multiple_choice.examples import OBJECTIVE, ChoiceBatch
-from toolkit.tasks.predictions import Answers, refuse_equal
+from toolkit.tasks.multiple_choice.examples import OBJECTIVE, MultipleChoiceBatch
+from toolkit.tasks.predictions import PredictionCollector, check_unique_ids
 
 Numbers = npt.NDArray[np.int64]
 
 
-class ChoiceAnswers(Answers):
+class MultipleChoiceCollector(PredictionCollector):
     def __init__(self, split: ChoiceSplit) -> None:
         self.split = split
-        self.heard = np.zeros(len(split), bool)
-        self.given = np.zeros(len(split), np.int64)
+        self.seen = np.zeros(len(split), bool)
+        self.predicted = np.zeros(len(split), np.int64)
         """Option chosen for each question."""
 
-    def hear(self, batch: ChoiceBatch, predictions: Mapping[str, Prediction]) -> None:
-        (scores, _), questions = predictions[OBJECTIVE], batch.questions.cpu().numpy()
+    def update(self, batch: MultipleChoiceBatch, predictions: Mapping[str, Prediction]) -> None:
+        (scores, _), questions = predictions[OBJECTIVE], batch.question_ids.cpu().numpy()
         real = questions >= 0
-        self.given[questions[real]] = scores.argmax(-1).cpu().numpy()[real]
-        self.heard[questions[real]] = True
+        self.predicted[questions[real]] = scores.argmax(-1).cpu().numpy()[real]
+        self.seen[questions[real]] = True
 
-    def gather(self, world: World) -> None:
-        questions = np.flatnonzero(self.heard)
-        for text in world.gather(json.dumps([questions.tolist(), self.given[questions].tolist()])):
+    def sync(self, world: World) -> None:
+        questions = np.flatnonzero(self.seen)
+        for text in world.all_gather(
+            json.dumps([questions.tolist(), self.predicted[questions].tolist()])
+        ):
             places, values = json.loads(text)
-            self.given[places], self.heard[places] = values, True
-        assert self.heard.all(), "every question is in one batch"
+            self.predicted[places], self.seen[places] = values, True
+        assert self.seen.all(), "every question is in one batch"
 
     @cached_property
     def groups(self) -> dict[str, Numbers]:
@@ -50,11 +52,11 @@ class ChoiceAnswers(Answers):
 
     def accuracy(self, questions: Numbers) -> float:
         """The share that is right of those that are known; NaN where none is."""
-        right, given = self.split.answers[questions], self.given[questions]
+        right, given = self.split.answers[questions], self.predicted[questions]
         known = right >= 0
         return float(np.mean(right[known] == given[known])) if known.any() else float("nan")
 
-    def figures(self) -> dict[str, float]:
+    def compute(self) -> dict[str, float]:
         if not (self.split.answers >= 0).any():
             return {}
         parts = {f"{name}_accuracy": self.accuracy(it) for name, it in self.groups.items()}
@@ -64,8 +66,8 @@ class ChoiceAnswers(Answers):
         """RACE's as its own files have them, SWAG's as a column beside the rows' numbers."""
         names = [record["id"] for record in self.split.records]
         race = any(" " in name for name in names)
-        refuse_equal(names, "passage and number" if race else "row")
-        text = as_race(names, self.given) if race else as_swag(names, self.given)
+        check_unique_ids(names, "passage and number" if race else "row")
+        text = format_race(names, self.predicted) if race else format_swag(names, self.predicted)
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -75,7 +77,7 @@ class ChoiceAnswers(Answers):
             ) from error
 
 
-def as_race(names: Sequence[str], given: Numbers) -> str:
+def format_race(names: Sequence[str], given: Numbers) -> str:
     """{"high/12.txt": {"1": "A", "2": "C"}}: passage, number of the question from 1, letter."""
     found: dict[str, dict[str, str]] = {}
     for name, option in zip(names, given.tolist(), strict=True):
@@ -84,7 +86,7 @@ def as_race(names: Sequence[str], given: Numbers) -> str:
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
-def as_swag(names: Sequence[str], given: Numbers) -> str:
+def format_swag(names: Sequence[str], given: Numbers) -> str:
     """Row, counted from 0 in its file, and label."""
     rows = zip(names, given.tolist(), strict=True)
     return "row,label\n" + "".join(f"{name},{option}\n" for name, option in rows)

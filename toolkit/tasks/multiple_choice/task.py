@@ -8,18 +8,23 @@ from typing import Any
 from torch import nn
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Choices, Prediction
+from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.examples import Examples
-from toolkit.models.encoder import states_at
+from toolkit.models.encoder import select_states
 from toolkit.models.heads import OptionHead, Pooler
 from toolkit.models.interface import Sizes
-from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig, suited
-from toolkit.tasks.multiple_choice.examples import NO_OPTION, OBJECTIVE, ChoiceBatch, ChoiceExamples
-from toolkit.tasks.multiple_choice.predictions import ChoiceAnswers
+from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig, resolve_multiple_choice
+from toolkit.tasks.multiple_choice.examples import (
+    NO_OPTION,
+    OBJECTIVE,
+    MultipleChoiceBatch,
+    MultipleChoiceExamples,
+)
+from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
 from toolkit.tasks.task import Task
 
-NEVER = -1e4
+IMPOSSIBLE = -1e4
 """Score of an option that a question does not have; every precision has it."""
 
 
@@ -30,7 +35,7 @@ class MultipleChoice(Task):
     (Devlin et al. 2019, section 4.4.) x is pooled or plain, as in the task glue.
     """
 
-    answers_in_training, perplexity = True, False
+    collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
 
     def __init__(
@@ -41,23 +46,23 @@ class MultipleChoice(Task):
         self.head = OptionHead(encoder.width, c.head_dropout)
 
     @classmethod
-    def suited(cls, config: Any, arch: Any) -> Any:
-        return suited(config, arch)
+    def resolve_for(cls, config: Any, arch: Any) -> Any:
+        return resolve_multiple_choice(config, arch)
 
     @classmethod
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        return ChoiceExamples(config, ChoiceSplit(folder, split), training=training)
+        return MultipleChoiceExamples(config, ChoiceSplit(folder, split), training=training)
 
-    def predict(self, encoder: Any, batch: ChoiceBatch) -> dict[str, Prediction]:
-        states = states_at(encoder, batch.inputs, batch.places)  # (B, D)
+    def predict(self, encoder: Any, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
+        states = select_states(encoder, batch.inputs, batch.selected)  # (B, D)
         scores = self.head(self.pooler(states))  # (B, D) -> (B)
-        options = scores[batch.rows.clamp(min=0)]  # (B) -> (N, O)
-        options = options.masked_fill(batch.rows == NO_OPTION, NEVER)
-        return {OBJECTIVE: Choices(options, batch.targets)}
+        options = scores[batch.option_rows.clamp(min=0)]  # (B) -> (N, O)
+        options = options.masked_fill(batch.option_rows == NO_OPTION, IMPOSSIBLE)
+        return {OBJECTIVE: MaskedClasses(options, batch.targets)}
 
-    def answers(self, examples: Examples) -> ChoiceAnswers:
+    def collector(self, examples: Examples) -> MultipleChoiceCollector:
         """Collects each answer: for the figures of each part, and to be handed in."""
-        assert isinstance(examples, ChoiceExamples), "the examples are this task's own"
-        return ChoiceAnswers(examples.split)
+        assert isinstance(examples, MultipleChoiceExamples), "the examples are this task's own"
+        return MultipleChoiceCollector(examples.split)

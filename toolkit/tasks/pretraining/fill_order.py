@@ -12,32 +12,32 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.generation.assignment import assignment
-from toolkit.generation.fill_mask import Filling
-from toolkit.models.encoder import states_at
+from toolkit.generation.assignment import assign_positions
+from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.models.encoder import select_states
 from toolkit.models.interface import Inputs
 
 HIDDEN_WORD = re.compile(r"\{([^\s{}]+)\}")
 
 
-def coded(codec: Any, sentence: str) -> tuple[list[int], list[bool]]:
+def encode_hidden_words(tokenizer: Any, sentence: str) -> tuple[list[int], list[bool]]:
     """[CLS] words [SEP], and which tokens' positions are hidden.
 
     These are the tokens of the words in braces, or of all words where none is.
     """
-    vocabulary, words = codec.vocabulary, sentence.split()
-    refuse_stray_braces(words)
+    vocabulary, words = tokenizer.vocabulary, sentence.split()
+    check_braces(words)
     marked = any(HIDDEN_WORD.search(word) for word in words)
     ids, hidden = [vocabulary.cls], [False]
     for place, word in enumerate(words):
         plain = HIDDEN_WORD.sub(r"\1", word)
-        tokens = codec.encode_words([plain])[0].tolist() if place else codec.encode(plain)
+        tokens = tokenizer.encode_words([plain])[0].tolist() if place else tokenizer.encode(plain)
         ids += tokens
         hidden += [not marked or bool(HIDDEN_WORD.search(word))] * len(tokens)
     return [*ids, vocabulary.sep], [*hidden, False]
 
 
-def refuse_stray_braces(words: Sequence[str]) -> None:
+def check_braces(words: Sequence[str]) -> None:
     for word in words:
         if re.search("[{}]", HIDDEN_WORD.sub("", word)):
             raise ToolkitError(
@@ -46,7 +46,7 @@ def refuse_stray_braces(words: Sequence[str]) -> None:
             )
 
 
-def refuse(sentence: str, ids: Sequence[int], hidden: Sequence[bool], limit: int) -> None:
+def check_orderable(sentence: str, ids: Sequence[int], hidden: Sequence[bool], limit: int) -> None:
     """There must be something to order, and the model must have positions for all of it."""
     if sum(hidden) < 2:
         raise ToolkitError(
@@ -61,39 +61,41 @@ def refuse(sentence: str, ids: Sequence[int], hidden: Sequence[bool], limit: int
 
 
 @torch.no_grad()
-def fill_order(
+def order_words(
     head: nn.Module,
     encoder: Any,
-    codec: Any,
+    tokenizer: Any,
     sentence: str,
     top: int,
-) -> tuple[str, list[Filling]]:
+) -> tuple[str, list[MaskPrediction]]:
     """The sentence in its most probable order, and for each hidden token its likeliest positions.
 
     A hidden token may only go where one of them is missing; positions count from 1, without [CLS].
     """
-    ids, hidden = coded(codec, sentence)
-    refuse(sentence, ids, hidden, encoder.max_positions)
+    ids, hidden = encode_hidden_words(tokenizer, sentence)
+    check_orderable(sentence, ids, hidden, encoder.max_positions)
     free = [place for place, is_hidden in enumerate(hidden) if is_hidden]
-    device = encoder.words.weight.device
+    device = encoder.token_embedding.weight.device
     positions = torch.arange(len(ids))
     positions[free] = HIDDEN_POSITION
     inputs = Inputs(torch.tensor([ids], device=device), positions=positions[None].to(device))
-    states = states_at(encoder, inputs, torch.tensor(free, device=device))
-    logits = head(states, encoder.positions.weight[:-1])[:, free]
+    states = select_states(encoder, inputs, torch.tensor(free, device=device))
+    logits = head(states, encoder.position_embedding.weight[:-1])[:, free]
     log_p = logits.float().log_softmax(-1).cpu()
-    where = assignment(log_p.tolist())
+    where = assign_positions(log_p.tolist())
     ordered = list(ids)
     for token, slot in zip(free, where, strict=True):
         ordered[free[slot]] = ids[token]
-    symbols = codec.vocabulary.symbols
-    return codec.decode(ordered[1:-1]), [
-        likeliest(symbols[ids[token]], row, free, top)
+    symbols = tokenizer.vocabulary.symbols
+    return tokenizer.decode(ordered[1:-1]), [
+        top_positions(symbols[ids[token]], row, free, top)
         for token, row in zip(free, log_p.exp(), strict=True)
     ]
 
 
-def likeliest(token: str, shares: Float[Tensor, " P"], free: Sequence[int], top: int) -> Filling:
+def top_positions(
+    token: str, shares: Float[Tensor, " P"], free: Sequence[int], top: int
+) -> MaskPrediction:
     best = shares.topk(min(top, len(free)))
     return [
         (f"{token} {free[i]}", share)

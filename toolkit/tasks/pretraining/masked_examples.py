@@ -1,4 +1,4 @@
-"""Sentences with hidden tokens: what masked language modelling and its relatives learn from."""
+"""Sentences with hidden tokens: what masked language modeling and its relatives learn from."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch import Tensor
 
 from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
-from toolkit.data.loading.batching import fingerprint_of
+from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.electra_segments import SegmentedSamples
-from toolkit.data.samples.masking import LAWS, Chosen, Masking, Noise
-from toolkit.data.samples.text_samples import SAMPLES, Sentences, TextSamples
+from toolkit.data.samples.masking import MASKING_STRATEGIES, HashNoise, MaskedPositions, Masking
+from toolkit.data.samples.text_samples import SAMPLE_MODES, SentenceBatch, TextSamples
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.shape_padding import filled
+from toolkit.tasks.shape_padding import pad_to_multiple
 
 OBJECTIVE = "mlm"
-PAIRS = ("chang", "electra")
+PAIR_MODES = ("chang", "electra")
 
 Numbers = npt.NDArray[np.int64]
 
@@ -33,11 +33,11 @@ Numbers = npt.NDArray[np.int64]
 class MaskingConfig:
     tokens_per_sample: int = 128
     """Most tokens of one sentence, special symbols included; longer ones lose their tail."""
-    samples: str = "pairs"
+    sample_mode: str = "pairs"
     """What makes one sentence. pairs: two segments of whole items, as pairs says. blocks: a
     piece of the running text, whatever it cuts. documents: as blocks, but never across two
     documents."""
-    pairs: str = "chang"
+    pair_mode: str = "chang"
     """How samples pairs makes two segments of items. chang: items 1-2, 3-4, ...; token types all 0.
     electra: items of a document gathered to tokens_per_sample, now and then to fewer, and dealt
     out to two segments, now and then to one; token types 0 and 1 (Clark et al. 2020, code)."""
@@ -60,22 +60,26 @@ class MaskingConfig:
             self.tokens_per_sample > 3,
             f"task.tokens_per_sample must be at least 4, but is {self.tokens_per_sample}.",
         )
-        for name, known in (("samples", SAMPLES), ("pairs", PAIRS), ("masking", LAWS)):
+        for name, known in (
+            ("sample_mode", SAMPLE_MODES),
+            ("pair_mode", PAIR_MODES),
+            ("masking", MASKING_STRATEGIES),
+        ):
             value = getattr(self, name)
             require(
                 value in known,
                 f"task.{name} must be one of {', '.join(known)}, but is {value!r}.",
             )
         require(
-            self.pairs == "chang" or self.samples == "pairs",
-            f"task.pairs {self.pairs} must come with task.samples pairs, but that is "
-            f"{self.samples}. Leave one of them out.",
+            self.pair_mode == "chang" or self.sample_mode == "pairs",
+            f"task.pair_mode {self.pair_mode} must come with task.sample_mode pairs, but that is "
+            f"{self.sample_mode}. Leave one of them out.",
         )
         require(
             0 < self.mask_rate < 1,
             f"task.mask_rate must lie between 0 and 1, but is {self.mask_rate}.",
         )
-        shown = self.shown_rates
+        shown = self.replacement_rates
         require(
             min(shown) >= 0 and sum(shown) <= 1,
             f"task.mask_token_rate and random_token_rate must be shares that sum to at most 1, "
@@ -85,7 +89,7 @@ class MaskingConfig:
         require(0 < self.span_p < 1, f"task.span_p must lie between 0 and 1, but is {self.span_p}.")
 
     @property
-    def shown_rates(self) -> tuple[float, float]:
+    def replacement_rates(self) -> tuple[float, float]:
         """Shares shown as [MASK] and as a random token: as given, or as the law's paper has it."""
         hidden, random = (0.85, 0.0) if self.masking == "electra" else (0.8, 0.1)
         return (
@@ -94,7 +98,7 @@ class MaskingConfig:
         )
 
 
-class SentenceExamples:
+class MaskingExamples:
     """The sentences of one split; every collation hides some of their tokens anew."""
 
     def __init__(
@@ -108,28 +112,30 @@ class SentenceExamples:
         fixed_shapes: bool,
     ) -> None:
         self._seed, self._training, self._fixed_shapes = seed, training, fixed_shapes
-        self._samples = samples(config, folder.split(split).column("tokens"), folder.vocabulary)
-        self._masking = masking(config, folder.vocabulary)
+        self._samples = make_samples(
+            config, folder.split(split).column("tokens"), folder.vocabulary
+        )
+        self._masking = make_masking(config, folder.vocabulary)
         self.lengths, self.remark = self._samples.lengths, self._samples.remark
-        self.fingerprint = fingerprint_of(folder.fingerprint, split, config, seed)
+        self.fingerprint = compute_fingerprint(folder.fingerprint, split, config, seed)
 
-    def hidden_tokens(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+    def mask_tokens(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
         """The sentences with hidden tokens, which are to be found."""
-        sentences, noise = self.drawn(ids, epoch)
-        shown, chosen = self._masking.hide(sentences, noise)
-        targets = sentences.tokens[chosen.rows, chosen.places]
-        return self.batch(OBJECTIVE, sentences, chosen, targets, tokens=shown)
+        sentences, noise = self.draw(ids, epoch)
+        shown, chosen = self._masking.apply(sentences, noise)
+        targets = sentences.tokens[chosen.rows, chosen.positions]
+        return self.to_batch(OBJECTIVE, sentences, chosen, targets, tokens=shown)
 
-    def drawn(self, ids: Numbers, epoch: int | None) -> tuple[Sentences, Noise]:
+    def draw(self, ids: Numbers, epoch: int | None) -> tuple[SentenceBatch, HashNoise]:
         """The sentences, and what chance has for each of them."""
-        noise = Noise(self._seed, epoch if self._training else None, ids)
-        return self._samples.sentences(ids % len(self.lengths)), noise  # copies have other masks
+        noise = HashNoise(self._seed, epoch if self._training else None, ids)
+        return self._samples.read_batch(ids % len(self.lengths)), noise  # copies have other masks
 
-    def batch(
+    def to_batch(
         self,
         objective: str,
-        sentences: Sentences,
-        chosen: Chosen,
+        sentences: SentenceBatch,
+        chosen: MaskedPositions,
         targets: Numbers,
         *,
         tokens: Numbers,
@@ -146,49 +152,51 @@ class SentenceExamples:
                 segments=_tensor(sentences.segments),
                 padding=_tensor(padding),
             ),
-            places=filled(chosen.rows * width + chosen.places, 0, self._fixed_shapes),
-            targets=filled(targets, IGNORED, self._fixed_shapes),
+            selected=pad_to_multiple(chosen.rows * width + chosen.positions, 0, self._fixed_shapes),
+            targets=pad_to_multiple(targets, IGNORED, self._fixed_shapes),
             weights={objective: float(len(targets))},
             sentences=len(sentences.lengths),
             tokens=int(sentences.lengths.sum()),
         )
 
 
-class MaskedExamples(SentenceExamples):
+class MaskedExamples(MaskingExamples):
     """Sentences with hidden tokens, for tasks that ask for nothing else."""
 
     def collate(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
         """The sentences with hidden tokens; without ids an idle rank's batch of weight zero."""
         if len(ids) == 0:
-            return without_weight(self.hidden_tokens(np.zeros(1, np.int64), None))
-        return self.hidden_tokens(ids, epoch)
+            return to_idle(self.mask_tokens(np.zeros(1, np.int64), None))
+        return self.mask_tokens(ids, epoch)
 
 
-def without_weight(batch: MaskedBatch) -> MaskedBatch:
+def to_idle(batch: MaskedBatch) -> MaskedBatch:
     nothing = torch.full_like(batch.targets, IGNORED)
     weights = dict.fromkeys(batch.weights, 0.0)
     return batch._replace(targets=nothing, weights=weights, sentences=0, tokens=0)
 
 
-def samples(
+def make_samples(
     config: MaskingConfig, column: Column, vocabulary: Vocabulary
 ) -> TextSamples | SegmentedSamples:
     """The sentences that the config asks for."""
     longest = config.tokens_per_sample
-    if config.pairs == "electra":
+    if config.pair_mode == "electra":
         return SegmentedSamples(column, vocabulary, tokens_per_sample=longest)
-    return TextSamples(column, vocabulary, samples=config.samples, tokens_per_sample=longest)
+    return TextSamples(
+        column, vocabulary, sample_mode=config.sample_mode, tokens_per_sample=longest
+    )
 
 
 def _tensor(values: npt.NDArray[Any] | None) -> Tensor | None:
     return None if values is None else torch.from_numpy(values)
 
 
-def masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
+def make_masking(config: MaskingConfig, vocabulary: Vocabulary) -> Masking:
     """The law that the config names."""
-    hidden, random = config.shown_rates
+    hidden, random = config.replacement_rates
     return Masking(
-        law=config.masking,
+        strategy=config.masking,
         vocabulary=vocabulary,
         tokens_per_sample=config.tokens_per_sample,
         rate=config.mask_rate,

@@ -1,4 +1,4 @@
-"""Masked language modelling (Devlin et al. 2019, section 3.1)."""
+"""Masked language modeling (Devlin et al. 2019, section 3.1)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import Filling
-from toolkit.models.encoder import states_at
+from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.models.encoder import select_states
 from toolkit.models.heads import TokenHead
 from toolkit.models.interface import Sizes
 from toolkit.tasks.batch import MaskedBatch
@@ -45,17 +45,19 @@ class MaskedLanguageModel(Task):
         )
 
     def predict(self, encoder: Any, batch: MaskedBatch) -> dict[str, Prediction]:
-        states = states_at(encoder, batch.inputs, batch.places)  # (N, D), selected places only
-        return {"mlm": Classes(self.head(states, encoder.words.weight), batch.targets)}
+        states = select_states(
+            encoder, batch.inputs, batch.selected
+        )  # (N, D), selected places only
+        return {"mlm": Classes(self.head(states, encoder.token_embedding.weight), batch.targets)}
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
+    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
         """accuracy: share of the selected places whose most probable token is the true one."""
         logits, targets = predictions["mlm"]
         right = (logits.argmax(-1) == targets).sum()  # IGNORED is no class, so it is never right
         return {"accuracy": Ratio(right.float(), (targets != IGNORED).sum().float())}
 
     def fill_mask(
-        self, encoder: Any, codec: Any, sentences: Sequence[str], top: int = 5
-    ) -> list[list[Filling]]:
+        self, encoder: Any, tokenizer: Any, sentences: Sequence[str], top: int = 5
+    ) -> list[list[MaskPrediction]]:
         """For every [MASK] of every sentence, the `top` most probable tokens."""
-        return fill_mask(self.head, encoder, codec, sentences, top)
+        return fill_mask(self.head, encoder, tokenizer, sentences, top)

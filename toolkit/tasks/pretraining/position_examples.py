@@ -16,10 +16,10 @@ from toolkit.data.samples.position_masking import PositionMasking
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.tasks.pretraining.masked_examples import MaskingConfig, Numbers, SentenceExamples
+from toolkit.tasks.pretraining.masked_examples import MaskingConfig, MaskingExamples, Numbers
 
 OBJECTIVES = ("mlm", "mpm")
-RANGES = ("sentence", "table")
+POSITION_RANGES = ("sentence", "table")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class MaskedPositionConfig(MaskingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        unknown = [name for name in self.wanted if name not in OBJECTIVES]
+        unknown = [name for name in self.objective_names if name not in OBJECTIVES]
         require(
-            bool(self.wanted) and not unknown,
+            bool(self.objective_names) and not unknown,
             f"task.objectives must name mlm, mpm or both, but is {self.objectives!r}.",
         )
         for name in ("position_rate", "position_span_p"):
@@ -65,13 +65,13 @@ class MaskedPositionConfig(MaskingConfig):
             f"most 1, but are {shown[0]} and {shown[1]}.",
         )
         require(
-            self.position_range in RANGES,
-            f"task.position_range must be one of {', '.join(RANGES)}, but is "
+            self.position_range in POSITION_RANGES,
+            f"task.position_range must be one of {', '.join(POSITION_RANGES)}, but is "
             f"{self.position_range!r}.",
         )
 
     @property
-    def wanted(self) -> list[str]:
+    def objective_names(self) -> list[str]:
         return [name.strip() for name in self.objectives.split(",") if name.strip()]
 
 
@@ -79,7 +79,7 @@ class MaskedPositionsBatch(NamedTuple):
     """Sentences with hidden tokens, then the same with hidden positions: one pass for both."""
 
     inputs: Inputs
-    places: Int[Tensor, " N"]
+    selected: Int[Tensor, " N"]
     """Selected places of the first half as flat indices, then those of the second half."""
     token_targets: Int[Tensor, " M"]
     """True tokens of the first places; IGNORED in rows that only fill up."""
@@ -90,7 +90,7 @@ class MaskedPositionsBatch(NamedTuple):
     tokens: int
 
 
-class MaskedPositionExamples(SentenceExamples):
+class MaskedPositionExamples(MaskingExamples):
     """The sentences of one split; every collation hides tokens and positions anew."""
 
     def __init__(
@@ -106,7 +106,7 @@ class MaskedPositionExamples(SentenceExamples):
         super().__init__(
             config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
         )
-        self._wanted = config.wanted
+        self._wanted = config.objective_names
         self._positions = PositionMasking(
             tokens_per_sample=config.tokens_per_sample,
             rate=config.position_rate,
@@ -120,34 +120,36 @@ class MaskedPositionExamples(SentenceExamples):
     def collate(self, ids: Numbers, epoch: int | None) -> MaskedPositionsBatch:
         """Both halves, or the one that is wanted; without ids an idle rank's, of weight zero."""
         if len(ids) == 0:
-            return without_weight(self.both(np.zeros(1, np.int64), None))
-        return self.both(ids, epoch)
+            return to_idle_halves(self.mask_both(np.zeros(1, np.int64), None))
+        return self.mask_both(ids, epoch)
 
-    def both(self, ids: Numbers, epoch: int | None) -> MaskedPositionsBatch:
-        make = {"mlm": self.hidden_tokens, "mpm": self.hidden_positions}
-        return joined({name: make[name](ids, epoch) for name in self._wanted})
+    def mask_both(self, ids: Numbers, epoch: int | None) -> MaskedPositionsBatch:
+        make = {"mlm": self.mask_tokens, "mpm": self.mask_positions}
+        return concatenate_halves({name: make[name](ids, epoch) for name in self._wanted})
 
-    def hidden_positions(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
+    def mask_positions(self, ids: Numbers, epoch: int | None) -> MaskedBatch:
         """The sentences with hidden positions, which are to be found."""
-        sentences, noise = self.drawn(ids, epoch)
-        shown, chosen = self._positions.hide(sentences, noise)
+        sentences, noise = self.draw(ids, epoch)
+        shown, chosen = self._positions.apply(sentences, noise)
         tokens = sentences.tokens
-        return self.batch("mpm", sentences, chosen, chosen.places, tokens=tokens, positions=shown)
+        return self.to_batch(
+            "mpm", sentences, chosen, chosen.positions, tokens=tokens, positions=shown
+        )
 
 
-def joined(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
+def concatenate_halves(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
     """The halves one below the other; hidden tokens stand at their true positions."""
     nothing = torch.zeros(0, dtype=torch.long)
     words, order = halves.get("mlm"), halves.get("mpm")
     some = list(halves.values())
     if words is None or order is None:
-        inputs, places = some[0].inputs, some[0].places
+        inputs, places = some[0].inputs, some[0].selected
     else:
-        inputs = below(words.inputs, order.inputs)
-        places = torch.cat([words.places, order.places + words.inputs.tokens.numel()])
+        inputs = concatenate_inputs(words.inputs, order.inputs)
+        places = torch.cat([words.selected, order.selected + words.inputs.tokens.numel()])
     return MaskedPositionsBatch(
         inputs=inputs,
-        places=places,
+        selected=places,
         token_targets=nothing if words is None else words.targets,
         position_targets=nothing if order is None else order.targets,
         weights={name: half.weights[name] for name, half in halves.items()},
@@ -156,7 +158,7 @@ def joined(halves: dict[str, MaskedBatch]) -> MaskedPositionsBatch:
     )
 
 
-def below(first: Inputs, second: Inputs) -> Inputs:
+def concatenate_inputs(first: Inputs, second: Inputs) -> Inputs:
     assert second.positions is not None, "the second half has hidden positions"
     in_order = torch.arange(first.tokens.shape[1]).expand_as(first.tokens)
     padding, types = first.padding, first.segments
@@ -168,7 +170,7 @@ def below(first: Inputs, second: Inputs) -> Inputs:
     )
 
 
-def without_weight(batch: MaskedPositionsBatch) -> MaskedPositionsBatch:
+def to_idle_halves(batch: MaskedPositionsBatch) -> MaskedPositionsBatch:
     return batch._replace(
         token_targets=torch.full_like(batch.token_targets, IGNORED),
         position_targets=torch.full_like(batch.position_targets, IGNORED),

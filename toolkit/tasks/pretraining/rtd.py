@@ -12,9 +12,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Binary, Classes, Prediction
 from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import Filling
-from toolkit.metrics.auc import histogram
-from toolkit.models.encoder import Borrower, states_at
+from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.metrics.auc import score_histogram
+from toolkit.models.encoder import SharesEmbeddings, select_states
 from toolkit.models.heads import DetectionHead, TokenHead
 from toolkit.models.interface import Sizes
 from toolkit.tasks.pretraining.fill_mask import fill_mask
@@ -22,22 +22,22 @@ from toolkit.tasks.pretraining.rtd_examples import (
     ReplacedTokenConfig,
     ReplacedTokenExamples,
     ReplacedTokensBatch,
-    sampled,
+    sample_tokens,
 )
-from toolkit.tasks.task import Figure, Ranking, Ratio, Task
+from toolkit.tasks.task import Metric, Ranking, Ratio, Task
 
 
 class Generator(nn.Module):
     """A small masked language model that reads and predicts with another encoder's embeddings."""
 
-    def __init__(self, encoder: Any, lender: Any) -> None:
+    def __init__(self, encoder: Any, discriminator: Any) -> None:
         super().__init__()
-        encoder.borrow_embeddings(lender)
+        encoder.tie_embeddings_to(discriminator)
         self.encoder, self.head = encoder, TokenHead(encoder)
 
     def forward(self, batch: ReplacedTokensBatch) -> Float[Tensor, "N V"]:
-        states = states_at(self.encoder, batch.inputs, batch.places)
-        logits: Tensor = self.head(states, self.encoder.words.weight)
+        states = select_states(self.encoder, batch.inputs, batch.selected)
+        logits: Tensor = self.head(states, self.encoder.token_embedding.weight)
         return logits
 
 
@@ -53,8 +53,8 @@ class ReplacedTokens(Task):
         self, c: ReplacedTokenConfig, encoder: Any, sizes: Sizes, make_encoder: Any
     ) -> None:
         super().__init__()
-        refuse_without_lending(encoder)
-        self.coefficients: Mapping[str, float] = {"mlm": 1.0, "rtd": c.detection_weight}
+        check_shares_embeddings(encoder)
+        self.coefficients: Mapping[str, float] = {"mlm": 1.0, "rtd": c.discriminator_weight}
         self.generator = Generator(make_encoder.scaled(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
 
@@ -68,7 +68,7 @@ class ReplacedTokens(Task):
 
     def predict(self, encoder: Any, batch: ReplacedTokensBatch) -> dict[str, Prediction]:
         logits = self.generator(batch)
-        shown = batch.with_tokens(sampled(logits, batch.draws))
+        shown = batch.with_tokens(sample_tokens(logits, batch.draws))
         inputs = batch.inputs._replace(tokens=shown.view_as(batch.inputs.tokens))
         states = encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
         return {
@@ -76,7 +76,7 @@ class ReplacedTokens(Task):
             "rtd": Binary(self.head(states), batch.labels(shown)),
         }
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Figure]:
+    def metrics(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Metric]:
         """Of the generator the accuracy; of the discriminator accuracy, precision, recall, AUC.
 
         replaced is the share of tokens that are replaced.
@@ -96,18 +96,20 @@ class ReplacedTokens(Task):
             "precision": Ratio(hits, said.sum().float()),
             "recall": Ratio(hits, replaced),
             "replaced": Ratio(replaced, real),
-            "auc": Ranking(histogram(found.logits, yes), histogram(found.logits, asked & ~yes)),
+            "auc": Ranking(
+                score_histogram(found.logits, yes), score_histogram(found.logits, asked & ~yes)
+            ),
         }
 
     def fill_mask(
-        self, encoder: Any, codec: Any, sentences: Sequence[str], top: int = 5
-    ) -> list[list[Filling]]:
+        self, encoder: Any, tokenizer: Any, sentences: Sequence[str], top: int = 5
+    ) -> list[list[MaskPrediction]]:
         """For every [MASK] of every sentence, the generator's `top` most probable tokens."""
-        return fill_mask(self.generator.head, self.generator.encoder, codec, sentences, top)
+        return fill_mask(self.generator.head, self.generator.encoder, tokenizer, sentences, top)
 
 
-def refuse_without_lending(encoder: Any) -> None:
-    if not isinstance(encoder, Borrower):
+def check_shares_embeddings(encoder: Any) -> None:
+    if not isinstance(encoder, SharesEmbeddings):
         raise ToolkitError(
             f"task rtd must have an encoder whose embeddings a generator can share, but "
             f"{type(encoder).__name__} has no method borrow_embeddings. Use one made of "

@@ -13,13 +13,13 @@ from torch import Tensor
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
-from toolkit.data.samples.masking import SAMPLE, Noise
+from toolkit.data.samples.masking import SAMPLE, HashNoise
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
-from toolkit.tasks.pretraining.masked_examples import MaskingConfig, Numbers, SentenceExamples
+from toolkit.tasks.pretraining.masked_examples import MaskingConfig, MaskingExamples, Numbers
 
-ROWS = 64
+ROWS_PER_CHUNK = 64
 """Places whose tokens are drawn together."""
 BELOW_ONE = 1 - 2**-22
 """The largest share of a sum in fp32 that is surely less than the sum."""
@@ -33,7 +33,7 @@ class ReplacedTokenConfig(MaskingConfig):
     generator_size: float = 0.25
     """The generator's widths and heads as a share of the model's, above 0 up to 1; one head at
     least. The paper has 0.25 for small models and 0.3333 for base."""
-    detection_weight: float = 50.0
+    discriminator_weight: float = 50.0
     """Factor of the loss of finding replaced tokens; that of filling in is 1."""
 
     def __post_init__(self) -> None:
@@ -43,8 +43,9 @@ class ReplacedTokenConfig(MaskingConfig):
             f"task.generator_size must lie above 0 and be at most 1, but is {self.generator_size}.",
         )
         require(
-            self.detection_weight > 0,
-            f"task.detection_weight must be positive, but is {self.detection_weight}. For filling "
+            self.discriminator_weight > 0,
+            f"task.discriminator_weight must be positive, but is {self.discriminator_weight}. For "
+            "filling "
             f"in alone use --task mlm.",
         )
 
@@ -53,7 +54,7 @@ class ReplacedTokensBatch(NamedTuple):
     """Sentences with hidden tokens, and for each of them what chance has."""
 
     inputs: Inputs
-    places: Int[Tensor, " N"]
+    selected: Int[Tensor, " N"]
     """Selected places as flat indices into B x S; rows beyond the last target repeat place 0."""
     targets: Int[Tensor, " N"]
     """True token of each selected place; IGNORED (-100) in the rows that only fill up."""
@@ -71,8 +72,8 @@ class ReplacedTokensBatch(NamedTuple):
     def with_tokens(self, new: Int[Tensor, " N"]) -> Int[Tensor, " BS"]:
         """The sentences with others at all selected places; rows that only fill up do nothing."""
         tokens = self.inputs.tokens.flatten()
-        kept = tokens.index_select(0, self.places)
-        return tokens.scatter(0, self.places, torch.where(self.targets == IGNORED, kept, new))
+        kept = tokens.index_select(0, self.selected)
+        return tokens.scatter(0, self.selected, torch.where(self.targets == IGNORED, kept, new))
 
     def labels(self, shown: Int[Tensor, " BS"]) -> Int[Tensor, " BS"]:
         """1 where a token is not the true one; IGNORED in padding and for an idle rank."""
@@ -83,7 +84,7 @@ class ReplacedTokensBatch(NamedTuple):
         return labels if padding is None else labels.masked_fill(padding.flatten(), IGNORED)
 
 
-class ReplacedTokenExamples(SentenceExamples):
+class ReplacedTokenExamples(MaskingExamples):
     """The sentences of one split; every collation hides some of their tokens anew."""
 
     def __init__(
@@ -96,7 +97,7 @@ class ReplacedTokenExamples(SentenceExamples):
         training: bool,
         fixed_shapes: bool,
     ) -> None:
-        refuse_without_mask(folder.vocabulary, folder.name)
+        check_mask_token(folder.vocabulary, folder.name)
         super().__init__(
             config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
         )
@@ -108,13 +109,15 @@ class ReplacedTokenExamples(SentenceExamples):
         """
         idle = len(ids) == 0
         ids, epoch = (np.zeros(1, np.int64), None) if idle else (ids, epoch)
-        batch = self.hidden_tokens(ids, epoch)
-        rows, places = np.divmod(batch.places.numpy(), batch.inputs.tokens.shape[1])
-        draws = Noise(self._seed, epoch if self._training else None, ids).at(SAMPLE, rows, places)
+        batch = self.mask_tokens(ids, epoch)
+        rows, places = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
+        draws = HashNoise(self._seed, epoch if self._training else None, ids).at(
+            SAMPLE, rows, places
+        )
         weights = {**batch.weights, "rtd": float(batch.tokens)}
         return ReplacedTokensBatch(
             inputs=batch.inputs,
-            places=batch.places,
+            selected=batch.selected,
             targets=torch.full_like(batch.targets, IGNORED) if idle else batch.targets,
             draws=torch.from_numpy(draws.astype(np.float32)),
             weights=dict.fromkeys(weights, 0.0) if idle else weights,
@@ -123,7 +126,7 @@ class ReplacedTokenExamples(SentenceExamples):
         )
 
 
-def refuse_without_mask(vocabulary: Vocabulary, name: str) -> None:
+def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
     """[MASK] must be a symbol of its own: the generator is asked for what stands there."""
     others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
     taken = [role for role, i in others.items() if i == vocabulary.mask]
@@ -137,7 +140,7 @@ def refuse_without_mask(vocabulary: Vocabulary, name: str) -> None:
 
 
 @torch.no_grad()
-def sampled(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Tensor, " N"]:
+def sample_tokens(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Tensor, " N"]:
     """argmax_v (logits_v + g_v), g Gumbel noise: v with probability softmax(logits)_v.
 
     Found by inverting the distribution function, for which one uniform number for each place is
@@ -145,7 +148,7 @@ def sampled(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Ten
     finite it is any symbol: the loss tells of them.
     """
     found = []
-    for rows, shares in zip(logits.split(ROWS), draws.split(ROWS), strict=True):
+    for rows, shares in zip(logits.split(ROWS_PER_CHUNK), draws.split(ROWS_PER_CHUNK), strict=True):
         sums = rows.float().softmax(-1).cumsum(-1)
         wanted = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
         places = torch.searchsorted(sums, wanted, right=True)[:, 0]

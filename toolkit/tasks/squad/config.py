@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.config.sections import require
-from toolkit.data.samples.sequence_pairs import MARKS_OF_TWO
-from toolkit.tasks.glue.config import suited as suited_to
+from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR
+from toolkit.tasks.glue.config import resolve_length as suited_to
 
-USUAL = 384
+DEFAULT_TOKENS = 384
 """Tokens that are read at once by default, as in the papers."""
-LEAST = 8
+MIN_TOKENS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +34,17 @@ class SquadConfig:
             value = getattr(self, name)
             require(value > 0, f"task.{name} must be at least 1, but is {value}.")
         require(
-            self.tokens_per_sample == 0 or self.tokens_per_sample >= LEAST,
-            f"task.tokens_per_sample must be at least {LEAST}, or 0 for the usual, but is "
+            self.tokens_per_sample == 0 or self.tokens_per_sample >= MIN_TOKENS,
+            f"task.tokens_per_sample must be at least {MIN_TOKENS}, or 0 for the usual, but is "
             f"{self.tokens_per_sample}.",
         )
 
     @property
-    def most_of_question(self) -> int:
-        return min(self.question_tokens, (self.tokens_per_sample - MARKS_OF_TWO) // 2)
+    def max_question_tokens(self) -> int:
+        return min(self.question_tokens, (self.tokens_per_sample - SPECIAL_OF_PAIR) // 2)
 
 
-def suited(c: SquadConfig, arch: Any) -> SquadConfig:
+def resolve_squad(c: SquadConfig, arch: Any) -> SquadConfig:
     """With a length that the architecture takes, by its config or the encoder itself."""
-    found: SquadConfig = suited_to(c, arch, USUAL)
+    found: SquadConfig = suited_to(c, arch, DEFAULT_TOKENS)
     return found

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import Choices, Prediction
+from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.loading.examples import Examples
 from toolkit.models.heads import SpanHead
 from toolkit.models.interface import Sizes
-from toolkit.tasks.squad.config import SquadConfig, suited
-from toolkit.tasks.squad.examples import BEGIN, END, WindowBatch, WindowExamples
-from toolkit.tasks.squad.predictions import SquadAnswers
+from toolkit.tasks.squad.config import SquadConfig, resolve_squad
+from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
+from toolkit.tasks.squad.predictions import SquadCollector
 from toolkit.tasks.task import Task
 
-NEVER = -1e4
+IMPOSSIBLE = -1e4
 """Score of a place where no answer begins or ends; every precision has it."""
 
 
@@ -31,8 +31,8 @@ class Squad(Task):
     but as in ELECTRA's code, places of the question have no share of the probability.
     """
 
-    answers_in_training, perplexity = True, False
-    coefficients: Mapping[str, float] = {BEGIN: 0.5, END: 0.5}
+    collects_in_training, reports_perplexity = True, False
+    coefficients: Mapping[str, float] = {START: 0.5, END: 0.5}
     null_threshold: Tensor
 
     def __init__(self, c: SquadConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
@@ -41,26 +41,26 @@ class Squad(Task):
         self.register_buffer("null_threshold", torch.zeros(()))
 
     @classmethod
-    def suited(cls, config: Any, arch: Any) -> Any:
-        return suited(config, arch)
+    def resolve_for(cls, config: Any, arch: Any) -> Any:
+        return resolve_squad(config, arch)
 
     @classmethod
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        return WindowExamples(config, SquadSplit(folder, split), training=training)
+        return SquadExamples(config, SquadSplit(folder, split), training=training)
 
-    def predict(self, encoder: Any, batch: WindowBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: Any, batch: SquadBatch) -> dict[str, Prediction]:
         scores = self.head(encoder(batch.inputs).states)  # (B, S, D) -> (B, S, 2)
-        scores = scores.masked_fill(~batch.allowed[..., None], NEVER)
+        scores = scores.masked_fill(~batch.allowed[..., None], IMPOSSIBLE)
         begin, end = scores.movedim(-1, 0).contiguous()  # (B, S, 2) -> (2, B, S)
-        return {BEGIN: Choices(begin, batch.begins), END: Choices(end, batch.ends)}
+        return {START: MaskedClasses(begin, batch.starts), END: MaskedClasses(end, batch.ends)}
 
-    def answers(self, examples: Examples) -> SquadAnswers:
+    def collector(self, examples: Examples) -> SquadCollector:
         """Collects each answer: for the benchmark's figures, and to be submitted.
 
         Where answers may be none, split valid says how doubtful one must be to be none, and the
         checkpoint keeps that.
         """
-        assert isinstance(examples, WindowExamples), "the examples are this task's own"
-        return SquadAnswers(examples, self.null_threshold)
+        assert isinstance(examples, SquadExamples), "the examples are this task's own"
+        return SquadCollector(examples, self.null_threshold)

@@ -6,31 +6,31 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from toolkit.config.sections import require
-from toolkit.tasks.capabilities import Reaching
+from toolkit.tasks.capabilities import HasMaxLength
 
-LONGEST = 512
+DEFAULT_TOKENS = 512
 """Tokens that are read at once by an architecture that sets no limit."""
 
 
 @runtime_checkable
-class FixedLength(Protocol):
+class HasFixedLength(Protocol):
     """The config of an architecture that reads whole words, always so many of them."""
 
     fixed_length: int
 
 
 @runtime_checkable
-class Bounded(Protocol):
+class HasMaxPositions(Protocol):
     """The config of an architecture with a table of positions."""
 
     max_positions: int | None
 
 
-def reach(arch: Any) -> int | None:
+def max_input_length(arch: Any) -> int | None:
     """Tokens that an architecture reads at once, by its config or the encoder itself; None: any."""
-    if isinstance(arch, Reaching):
-        return arch.longest
-    return arch.max_positions if isinstance(arch, Bounded) else None
+    if isinstance(arch, HasMaxLength):
+        return arch.max_length
+    return arch.max_positions if isinstance(arch, HasMaxPositions) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +55,17 @@ class PosTaggingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuitedTagging(PosTaggingConfig):
+class ResolvedTaggingConfig(PosTaggingConfig):
     """The same for one architecture: tokens_per_sample is above 0."""
 
     fixed_length: int = 0
     """Places that every chunk is filled up to; 0 for those of the longest in its batch."""
 
 
-def suited(c: PosTaggingConfig, arch: Any) -> SuitedTagging:
+def resolve_tagging(c: PosTaggingConfig, arch: Any) -> ResolvedTaggingConfig:
     """With the lengths that an architecture reads, by its config or the encoder itself."""
-    fixed = arch.fixed_length if isinstance(arch, FixedLength) else 0
-    limit = fixed or reach(arch) or LONGEST
+    fixed = arch.fixed_length if isinstance(arch, HasFixedLength) else 0
+    limit = fixed or max_input_length(arch) or DEFAULT_TOKENS
     require(
         c.tokens_per_sample <= limit,
         f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
@@ -73,4 +73,4 @@ def suited(c: PosTaggingConfig, arch: Any) -> SuitedTagging:
         f"{'fixed_length' if fixed else 'max_positions'}.",
     )
     given = {**asdict(c), "tokens_per_sample": c.tokens_per_sample or limit}
-    return SuitedTagging(**{**given, "fixed_length": fixed})
+    return ResolvedTaggingConfig(**{**given, "fixed_length": fixed})

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.common.registry import register_task
-from toolkit.config.sections import one_of, require
+from toolkit.config.sections import check_choice, require
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.loading.examples import Examples
 from toolkit.models.interface import Sizes
-from toolkit.tasks.capabilities import refuse_others, within
-from toolkit.tasks.task import Figure, Task
-from toolkit.tasks.token_metrics import figures_of
-from toolkit.tasks.translation.examples import OBJECTIVE, ParallelBatch, ParallelExamples
-from toolkit.tasks.translation.predictions import TranslationAnswers
+from toolkit.tasks.capabilities import check_generative, resolve_max_tokens
+from toolkit.tasks.task import Metric, Task
+from toolkit.tasks.token_metrics import token_metrics
+from toolkit.tasks.translation.examples import OBJECTIVE, TranslationBatch, TranslationExamples
+from toolkit.tasks.translation.predictions import TranslationCollector
 
-TOO_LONG = ("error", "skip", "truncate")
+OVERLENGTH_MODES = ("error", "skip", "truncate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class TranslationConfig:
     tokens_per_sample: int = 0
     """Most tokens of a sentence on either side, its end symbol included; 0 for as many as the
     architecture takes."""
-    too_long: str = "error"
+    overlength: str = "error"
     """What becomes of a pair with more. error: the run ends. skip: it is left out of training, and
     cut where it is validated, since every pair counts there. truncate: its tail is cut off."""
     validation_beam: int = 1
@@ -39,7 +39,7 @@ class TranslationConfig:
             f"task.tokens_per_sample must be at least 2, or 0 for the architecture's own, but is "
             f"{self.tokens_per_sample}.",
         )
-        one_of("task.too_long", self.too_long, TOO_LONG)
+        check_choice("task.overlength", self.overlength, OVERLENGTH_MODES)
         require(
             self.validation_beam >= 0,
             f"task.validation_beam must not be negative, but is {self.validation_beam}.",
@@ -54,42 +54,42 @@ class Translation(Task):
     """
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
-    answers_in_training = True
-    writes = True
+    collects_in_training = True
+    is_generative = True
 
     def __init__(self, c: TranslationConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
         super().__init__()
-        refuse_others(encoder, "translation", decoder_only=False)
+        check_generative(encoder, "translation", decoder_only=False)
         self.config = c
 
     @classmethod
-    def suited(cls, config: Any, arch: Any) -> Any:
-        return replace(config, tokens_per_sample=within(config.tokens_per_sample, arch))
+    def resolve_for(cls, config: Any, arch: Any) -> Any:
+        return replace(config, tokens_per_sample=resolve_max_tokens(config.tokens_per_sample, arch))
 
     @classmethod
     def examples(
         cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
     ) -> Examples:
-        return ParallelExamples(
+        return TranslationExamples(
             ParallelSplit(folder, split),
             tokens_per_sample=config.tokens_per_sample,
-            too_long=config.too_long,
+            overlength=config.overlength,
             training=training,
             fixed_shapes=fixed_shapes,
         )
 
-    def predict(self, encoder: Any, batch: ParallelBatch) -> dict[str, Prediction]:
-        states = encoder(batch.inputs, batch.previous, batch.places)[0]  # (N, D)
+    def predict(self, encoder: Any, batch: TranslationBatch) -> dict[str, Prediction]:
+        states = encoder(batch.inputs, batch.previous, batch.selected)[0]  # (N, D)
         return {OBJECTIVE: Classes(encoder.scores(states), batch.targets)}
 
-    def measure(self, predictions: Mapping[str, Prediction]) -> dict[str, Figure]:
+    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Metric]:
         """nll and ppl without label smoothing; accuracy, the most probable symbol being right."""
         prediction = predictions[OBJECTIVE]
         assert isinstance(prediction, Classes), "symbols are classes"
-        return figures_of(prediction)
+        return token_metrics(prediction)
 
-    def answers(self, examples: Examples) -> TranslationAnswers | None:
+    def collector(self, examples: Examples) -> TranslationCollector | None:
         """Translates the sources, for BLEU and chrF."""
-        assert isinstance(examples, ParallelExamples), "the examples are this task's own"
+        assert isinstance(examples, TranslationExamples), "the examples are this task's own"
         beam = self.config.validation_beam
-        return TranslationAnswers(examples.split, beam) if beam else None
+        return TranslationCollector(examples.split, beam) if beam else None

@@ -12,18 +12,18 @@ import torch
 from toolkit import __version__
 from toolkit.checkpoints import optimizer_state, sharded
 from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config, write_tensors
-from toolkit.checkpoints.save_folder import SaveFolder, discard
+from toolkit.checkpoints.save_folder import SaveFolder, try_delete
 from toolkit.common import json_files
 from toolkit.config.run import RunConfig
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.distributed.fsdp import is_sharded, whole_on_first
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.distributed.fsdp import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
-from toolkit.training.callbacks.ema import MovingAverage
+from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.step import State
 from toolkit.training.trainer import Trainer
 
 
-class Contents:
+class CheckpointWriter:
     """Writes the trainer and its observers into a folder."""
 
     def __init__(
@@ -34,20 +34,20 @@ class Contents:
         *,
         config: RunConfig,
         sizes: Sizes,
-        codec: Codec,
+        tokenizer: Tokenizer,
         data: Mapping[str, str],
-        average: MovingAverage | None = None,
+        ema: ExponentialMovingAverage | None = None,
     ) -> None:
         self.folder, self.trainer, self.observers = folder, trainer, observers
-        self.config, self.sizes, self.codec, self.data = config, sizes, codec, data
-        self.average = average
+        self.config, self.sizes, self.tokenizer, self.data = config, sizes, tokenizer, data
+        self.ema = ema
 
     def state(self) -> State:
         """All that is not a tensor; every rank must ask, since observers sum over ranks."""
         trainer = self.trainer
         scale = trainer.precision.loss_scale
         return {
-            "place": asdict(trainer.place),
+            "place": asdict(trainer.progress),
             "observers": {name: observer.state() for name, observer in self.observers.items()},
             "loss_scale": scale.state() if scale else None,
             "precision": trainer.precision.name,
@@ -59,30 +59,30 @@ class Contents:
         """All ranks sum up and write their shares where there are any, the first one the rest."""
         state, world, learner = self.state(), self.trainer.world, self.trainer.learner
         name = f"checkpoint_e{epoch}_u{update}"
-        average = self.average.tensors() if self.average else {}
+        average = self.ema.state_dict() if self.ema else {}
         weights = learner.state_dict()
-        moments = optimizer_state.tensors(self.trainer.optimizer, learner)
+        moments = optimizer_state.collect_state(self.trainer.optimizer, learner)
         shared = None
         if is_sharded(learner):
-            shared = sharded.write(self.folder, name, {**weights, **moments}, world)
-            weights = whole_on_first(weights, world)
-        if not world.first:
+            shared = sharded.write_rank_shard(self.folder, name, {**weights, **moments}, world)
+            weights = gather_on_main(weights, world)
+        if not world.is_main:
             return
 
         def fill(folder: Path) -> None:
             write_tensors(folder / MODEL, weights)
             if shared:
-                sharded.adopt(shared, folder, world.size)
+                sharded.link_shards(shared, folder, world.size)
             else:
                 write_tensors(folder / OPTIMIZER, moments)
             if average:
                 write_tensors(folder / AVERAGE, average)
             (folder / STATE).write_text(json_files.dumps(state, indent=1), "utf-8")
             write_config(folder, self.config, self.sizes)
-            self.codec.save(folder)
+            self.tokenizer.save(folder)
 
         facts = {"update": update, "epoch": epoch, "reasons": reasons}
         versions = {"toolkit": __version__, "torch": torch.__version__}
         self.folder.write(name, fill, {**facts, "versions": versions})
         if shared:
-            discard(shared)
+            try_delete(shared)

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.meters import Meters
-from toolkit.training.callbacks.throughput import operations, peak_memory_gib, peak_rate
-from toolkit.training.step import Figures, State, Step
+from toolkit.training.callbacks.throughput import (
+    peak_flops_per_second,
+    peak_memory_gib,
+    update_flops,
+)
+from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
 
-class Log:
+class MetricsLogger:
     """Reports the training figures every so many updates."""
 
     def __init__(
         self, trainer: Trainer, sink: Sink | None, interval: int, total_updates: int
     ) -> None:
         self.trainer, self.sink, self.interval = trainer, sink, interval
-        self.total = total_updates
+        self.total_updates = total_updates
         self.meters = Meters()
         self.seconds_before = 0.0
         """Training time of the runs that this one goes on from."""
         self.reported_at = 0.0, 0.0
         """The trainer's busy and waiting time at the last report."""
-        self.latest: Figures = {}
-        self.operations_per_token: float | None = None
-        self.peak: float | None = None
+        self.latest: Metrics = {}
+        self.flops_per_token: float | None = None
+        self.peak_flops: float | None = None
 
     def __call__(self, step: Step) -> None:
         self.meters.add(step)
         due = step.update % self.interval == 0
-        if due or step.update == self.total:
+        if due or step.update == self.total_updates:
             self.report(step)
         if due:
             self.meters.reset()
@@ -38,9 +42,9 @@ class Log:
     def report(self, step: Step) -> None:
         """All ranks sum up, the first one writes."""
         trainer = self.trainer
-        sums = self.meters.read().over_ranks(trainer.world)
+        sums = self.meters.read().sum_over_ranks(trainer.world)
         task = trainer.learner.task
-        values: Figures = sums.means(task.coefficients, perplexity=task.perplexity)
+        values: Metrics = sums.compute(task.coefficients, perplexity=task.reports_perplexity)
         busy, waited = self.since_report
         seconds = max(busy + waited, 1e-9)
         values |= {
@@ -53,8 +57,8 @@ class Log:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
-        used = self.utilisation(step, values["tokens_per_second"])  # all ranks: shards need them
-        if trainer.world.first:
+        used = self.utilization(step, values["tokens_per_second"])  # all ranks: shards need them
+        if trainer.world.is_main:
             values |= used
         self.latest = {"update": step.update, "epoch": step.epoch, **values}
         if self.sink:
@@ -70,19 +74,19 @@ class Log:
     def seconds(self) -> float:
         return self.seconds_before + self.trainer.busy_seconds + self.trainer.waited_seconds
 
-    def utilisation(self, step: Step, tokens_per_second: float) -> Figures:
+    def utilization(self, step: Step, tokens_per_second: float) -> Metrics:
         """Operations of the model as a share of what the machine could do (MFU)."""
         trainer = self.trainer
-        if self.operations_per_token is None:
+        if self.flops_per_token is None:
             batch = max(step.micro_batches, key=lambda batch: batch.tokens)
             with trainer.precision.autocast():
-                found = operations(trainer.learner, batch, trainer.world.device)
-            self.operations_per_token = found / max(1, batch.tokens)
-            self.peak = peak_rate(trainer.world.device, trainer.precision.name)
-        if not self.peak:
+                found = update_flops(trainer.learner, batch, trainer.world.device)
+            self.flops_per_token = found / max(1, batch.tokens)
+            self.peak_flops = peak_flops_per_second(trainer.world.device, trainer.precision.name)
+        if not self.peak_flops:
             return {}
-        rate = self.operations_per_token * tokens_per_second
-        return {"mfu": rate / (self.peak * trainer.world.size)}
+        rate = self.flops_per_token * tokens_per_second
+        return {"mfu": rate / (self.peak_flops * trainer.world.size)}
 
     def state(self) -> State:
         meters = self.meters.state(self.trainer.world)

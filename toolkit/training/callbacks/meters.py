@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from toolkit.distributed import World
-from toolkit.training.step import Figures, Step
+from toolkit.training.step import Metrics, Step
 
-READ_EVERY = 256
+READ_INTERVAL = 256
 """Updates after which the figures are read from the device even if nobody asks."""
 
 
 @dataclass(kw_only=True)
-class Sums:
+class UpdateSums:
     """What is added up over updates; `losses` and `tokens` are this rank's, the rest is all's."""
 
     losses: dict[str, float] = field(default_factory=dict)
@@ -44,22 +44,22 @@ class Sums:
             self.losses[name] = self.losses.get(name, 0.0) + loss
             self.weights[name] = self.weights.get(name, 0.0) + weight
 
-    def over_ranks(self, world: World) -> Sums:
+    def sum_over_ranks(self, world: World) -> UpdateSums:
         """The same over all ranks; every rank must ask."""
         mine = json.dumps({"losses": self.losses, "tokens": self.tokens})
-        parts = [json.loads(text) for text in world.gather(mine)]
+        parts = [json.loads(text) for text in world.all_gather(mine)]
         losses = {o: sum(part["losses"].get(o, 0.0) for part in parts) for o in self.losses}
         tokens = sum(part["tokens"] for part in parts)
-        return Sums(**{**asdict(self), "losses": losses, "tokens": tokens})
+        return UpdateSums(**{**asdict(self), "losses": losses, "tokens": tokens})
 
-    def means(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Figures:
+    def compute(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Metrics:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
 
         No loss where every update was skipped, or had nothing to predict.
         """
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
-        losses = losses_of(means, coefficients, perplexity=perplexity) if means else {}
+        losses = loss_metrics(means, coefficients, perplexity=perplexity) if means else {}
         return {
             **losses,
             "gradient_norm": self.norms / taken,
@@ -68,12 +68,12 @@ class Sums:
         }
 
 
-def losses_of(
+def loss_metrics(
     means: Mapping[str, float], coefficients: Mapping[str, float], *, perplexity: bool = True
-) -> Figures:
+) -> Metrics:
     """The weighted loss, its parts, and the perplexity exp(-mean log p) of the first objective."""
     first = next(iter(coefficients))
-    found: Figures = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
+    found: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
     found |= {f"{o}_loss": mean for o, mean in means.items()}
     if not perplexity:
         return found
@@ -84,32 +84,36 @@ class Meters:
     """Sums over the updates since the last report; adding one does not wait for the device."""
 
     def __init__(self) -> None:
-        self.sums = Sums()
-        self.unread: list[tuple[int, dict[str, float], list[Tensor]]] = []
+        self.sums = UpdateSums()
+        self.pending: list[tuple[int, dict[str, float], list[Tensor]]] = []
 
     def add(self, step: Step) -> None:
         weights = {name: step.weights[name] for name in step.losses}
-        self.unread.append((step.tokens, weights, [*step.outcome, *step.losses.values()]))
-        if len(self.unread) >= READ_EVERY:
+        self.pending.append((step.tokens, weights, [*step.outcome, *step.losses.values()]))
+        if len(self.pending) >= READ_INTERVAL:
             self.read()
 
-    def read(self) -> Sums:
+    def read(self) -> UpdateSums:
         """Everything so far, in one transfer."""
-        if self.unread:
-            numbers = iter(torch.stack([t.double() for *_, ts in self.unread for t in ts]).tolist())
-            for tokens, weights, tensors in self.unread:
+        if self.pending:
+            numbers = iter(
+                torch.stack([t.double() for *_, ts in self.pending for t in ts]).tolist()
+            )
+            for tokens, weights, tensors in self.pending:
                 self.sums.add(tokens, weights, [next(numbers) for _ in tensors])
-        self.unread = []
+        self.pending = []
         return self.sums
 
     def reset(self) -> None:
         self.read()
-        self.sums = Sums()
+        self.sums = UpdateSums()
 
     def state(self, world: World) -> dict[str, Any]:
-        return asdict(self.read().over_ranks(world))
+        return asdict(self.read().sum_over_ranks(world))
 
     def restore(self, state: Mapping[str, Any], world: World) -> None:
         """The first rank takes over what all ranks had."""
-        share = {} if world.first else {"losses": dict.fromkeys(state["losses"], 0.0), "tokens": 0}
-        self.sums, self.unread = Sums(**{**state, **share}), []
+        share = (
+            {} if world.is_main else {"losses": dict.fromkeys(state["losses"], 0.0), "tokens": 0}
+        )
+        self.sums, self.pending = UpdateSums(**{**state, **share}), []

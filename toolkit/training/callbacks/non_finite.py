@@ -11,65 +11,77 @@ from torch.utils.hooks import RemovableHandle
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.distributed.fsdp import is_sharded, local
+from toolkit.distributed.fsdp import is_sharded, to_local
 from toolkit.training.device import to_device
-from toolkit.training.gradient import Gradient
+from toolkit.training.gradient import GradientAccumulator
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 
-STREAK = 10
+MAX_STREAK = 10
 """Updates in a row without a finite gradient that end training."""
-FLOOR = 1e-4
+MIN_LOSS_SCALE = 1e-4
 """Loss scale of fp16 below which training ends; the same as fairseq's."""
 
 
-def tensors(value: Any) -> list[Tensor]:
+def collect_tensors(value: Any) -> list[Tensor]:
     """All tensors in nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
         value = tuple(value.values())
-    return [t for part in value for t in tensors(part)] if isinstance(value, tuple | list) else []
+    return (
+        [t for part in value for t in collect_tensors(part)]
+        if isinstance(value, tuple | list)
+        else []
+    )
 
 
-def finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Whether all numbers are that this rank has; the others answer for theirs."""
-    return all(bool(local(t).isfinite().all()) for t in tensors(value) if t.is_floating_point())
+    return all(
+        bool(to_local(t).isfinite().all()) for t in collect_tensors(value) if t.is_floating_point()
+    )
 
 
-def broken_parameter(learner: nn.Module) -> str:
+def find_non_finite_parameter(learner: nn.Module) -> str:
     """The first parameter that is not finite, in words; empty where all are."""
-    return next((f"the parameter {n}" for n, p in learner.named_parameters() if not finite(p)), "")
+    return next(
+        (f"the parameter {n}" for n, p in learner.named_parameters() if not is_finite(p)), ""
+    )
 
 
-class Trace:
+class NonFiniteTracer:
     """Looks at one forward and backward pass; `found` tells what was not finite, in its order."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
         self.hooks: list[RemovableHandle] = []
 
-    def follow(self, learner: nn.Module, criterion: nn.Module) -> None:
+    def attach(self, learner: nn.Module, criterion: nn.Module) -> None:
         for name, module in [*learner.named_modules(), ("the criterion", criterion)]:
             what = f"{name or 'the learner'} ({type(module).__name__})"
-            self.hooks.append(module.register_forward_hook(self.look(what)))
+            self.hooks.append(module.register_forward_hook(self.make_forward_hook(what)))
         for name, p in learner.named_parameters():
             if p.requires_grad:
-                self.hooks.append(p.register_hook(self.note(f"the gradient of {name}")))
+                self.hooks.append(
+                    p.register_hook(self.make_gradient_hook(f"the gradient of {name}"))
+                )
 
-    def look(self, what: str) -> Callable[[nn.Module, Any, Any], None]:
+    def make_forward_hook(self, what: str) -> Callable[[nn.Module, Any, Any], None]:
         def hook(module: nn.Module, inputs: Any, outputs: Any) -> None:
-            if not finite(outputs):
+            if not is_finite(outputs):
                 self.found.append(f"the output of {what}")
-            for output in tensors(outputs):
+            for output in collect_tensors(outputs):
                 if output.requires_grad:
-                    output.register_hook(self.note(f"the gradient at the output of {what}"))
+                    output.register_hook(
+                        self.make_gradient_hook(f"the gradient at the output of {what}")
+                    )
 
         return hook
 
-    def note(self, what: str) -> Callable[[Tensor], None]:
+    def make_gradient_hook(self, what: str) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
-            if not finite(gradient):
+            if not is_finite(gradient):
                 self.found.append(what)
 
         return hook
@@ -79,23 +91,25 @@ class Trace:
             hook.remove()
 
 
-def first_non_finite(gradient: Gradient, batch: Any, weights: dict[str, float]) -> str:
+def find_first_non_finite(
+    accumulator: GradientAccumulator, batch: Any, weights: dict[str, float]
+) -> str:
     """The first layer of a pass whose output, or the gradient there, is not finite, in words."""
-    trace, learner, precision = Trace(), gradient.learner, gradient.precision
-    trace.follow(learner, gradient.criterion)
-    factors, scale = gradient.factors(weights), precision.loss_scale
+    trace, learner, precision = NonFiniteTracer(), accumulator.learner, accumulator.precision
+    trace.attach(learner, accumulator.criterion)
+    factors, scale = accumulator.loss_factors(weights), precision.loss_scale
     try:
         with precision.autocast():
-            totals = gradient.criterion(learner(to_device(batch, gradient.world.device)))
+            totals = accumulator.criterion(learner(to_device(batch, accumulator.world.device)))
         loss = torch.stack([total * factors[name] for name, total in totals.items()]).sum()
         loss = loss * scale.scale if scale else loss
-        pass_back(loss, learner)
+        backward_for_hooks(loss, learner)
     finally:
         trace.close()
     return next(iter(trace.found), "")
 
 
-def pass_back(loss: Tensor, learner: nn.Module) -> None:
+def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
     """A backward pass for its hooks alone, which exchanges nothing between DDP's ranks."""
     if is_sharded(learner):
         loss.backward()  # the parameters that the graph knows are there only within the pass
@@ -105,25 +119,27 @@ def pass_back(loss: Tensor, learner: nn.Module) -> None:
         torch.autograd.grad(loss, learned, allow_unused=True)
 
 
-def diagnosis(gradient: Gradient, batches: Sequence[Any], weights: dict[str, float]) -> str:
+def diagnose_non_finite(
+    accumulator: GradientAccumulator, batches: Sequence[Any], weights: dict[str, float]
+) -> str:
     """What is not finite first, and on which rank; all ranks ask alike."""
-    found = agreed(gradient.world, broken_parameter(gradient.learner))
+    found = first_on_any_rank(accumulator.world, find_non_finite_parameter(accumulator.learner))
     if found:
         return found
-    traces = [first_non_finite(gradient, batch, weights) for batch in batches]
-    return agreed(gradient.world, next(filter(None, traces), ""))
+    traces = [find_first_non_finite(accumulator, batch, weights) for batch in batches]
+    return first_on_any_rank(accumulator.world, next(filter(None, traces), ""))
 
 
-def agreed(world: World, mine: str) -> str:
+def first_on_any_rank(world: World, mine: str) -> str:
     """What the first rank that has found something has found."""
-    said = [(rank, text) for rank, text in enumerate(world.gather(mine)) if text]
+    said = [(rank, text) for rank, text in enumerate(world.all_gather(mine)) if text]
     if not said:
         return ""
     rank, text = said[0]
     return f"{text} on rank {rank}" if world.size > 1 else text
 
 
-class NonFinite:
+class NonFiniteGuard:
     """Ends training, with the reason, where the gradient is not finite for too long.
 
     That is ten updates in a row, or in fp16, where each such update halves the loss scale, until
@@ -135,26 +151,28 @@ class NonFinite:
 
     def __call__(self, step: Step) -> None:
         self.streak = (self.streak + 1) * step.outcome.norm.isfinite().logical_not()
-        if self.streak.device.type != "cpu" and step.update % STREAK:
+        if self.streak.device.type != "cpu" and step.update % MAX_STREAK:
             return  # reading it would wait for the device
         scale = self.trainer.precision.loss_scale
-        if scale and scale.scale < FLOOR:
-            self.end(
+        if scale and scale.scale < MIN_LOSS_SCALE:
+            self.stop_training(
                 step,
-                f"the loss scale of fp16 must stay above {FLOOR:g}, but is {scale.scale:.2g} after "
+                f"the loss scale of fp16 must stay above {MIN_LOSS_SCALE:g}, but is "
+                f"{scale.scale:.2g} after "
                 f"update {step.update} (epoch {step.epoch})",
                 "bf16 or fp32",
             )
-        if not scale and self.streak >= STREAK:
-            self.end(
+        if not scale and self.streak >= MAX_STREAK:
+            self.stop_training(
                 step,
-                f"loss and gradient must be finite, but were not in {STREAK} updates in a row up "
+                f"loss and gradient must be finite, but were not in {MAX_STREAK} updates in a row "
+                "up "
                 f"to update {step.update} (epoch {step.epoch})",
                 "fp32",
             )
 
-    def end(self, step: Step, what: str, precision: str) -> None:
-        where = diagnosis(self.trainer.gradient, step.micro_batches, step.weights)
+    def stop_training(self, step: Step, what: str, precision: str) -> None:
+        where = diagnose_non_finite(self.trainer.accumulator, step.micro_batches, step.weights)
         raise ToolkitError(
             f"{what}; the first value that is not finite: {where or 'none, by now'}. "
             f"Lower --lr, lengthen --warmup-updates, or use --precision {precision}."

@@ -20,12 +20,12 @@ BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Bytes of a number -> integers that hold the same bits."""
 
 
-class Agreement:
+class RankConsistencyCheck:
     """Ends training where parameters or gradient norm of some rank differ from the others'."""
 
     def __init__(self, trainer: Trainer, interval: int) -> None:
         self.world, self.interval = trainer.world, interval
-        self.copies = {
+        self.replicated = {
             name: p for name, p in trainer.learner.named_parameters() if not isinstance(p, DTensor)
         }
         """Parameters that every rank has whole; of others each rank has a share of its own."""
@@ -35,36 +35,36 @@ class Agreement:
             self.check(step)
 
     def check(self, step: Step) -> None:
-        sums = [fingerprint(p.detach()) for p in self.copies.values()]
+        sums = [sum_bits(p.detach()) for p in self.replicated.values()]
         norm = step.outcome.norm.double().reshape(1).view(torch.int64)[0]
         mine = torch.stack([norm, *sums]).cpu()
         rows = torch.zeros(self.world.size, len(mine), dtype=torch.int64)
         rows[self.world.rank] = mine
-        norms, parameters = self.world.sum(rows).split([1, len(sums)], dim=1)
-        names = list(self.copies)
-        odd = minority(parameters)
+        norms, parameters = self.world.all_reduce(rows).split([1, len(sums)], dim=1)
+        names = list(self.replicated)
+        odd = minority_ranks(parameters)
         if odd:
             right = parameters[next(r for r in range(len(rows)) if r not in odd)]
             first = names[int((parameters[odd[0]] != right).nonzero()[0])]
-            raise ToolkitError(told("parameters", odd, step, f", first in {first}"))
-        odd = far(norms.contiguous().view(torch.float64)[:, 0].tolist())
+            raise ToolkitError(divergence_message("parameters", odd, step, f", first in {first}"))
+        odd = ranks_with_other_norm(norms.contiguous().view(torch.float64)[:, 0].tolist())
         if odd:
-            raise ToolkitError(told("gradient norm", odd, step, ""))
+            raise ToolkitError(divergence_message("gradient norm", odd, step, ""))
 
 
-def fingerprint(p: Tensor) -> Int[Tensor, ""]:
+def sum_bits(p: Tensor) -> Int[Tensor, ""]:
     """The sum of a tensor's bits as integers: the same on all ranks, or the tensors differ."""
     return p.contiguous().view(BITS[p.element_size()]).sum(dtype=torch.int64)
 
 
-def minority(rows: Int[Tensor, "R P"]) -> list[int]:
+def minority_ranks(rows: Int[Tensor, "R P"]) -> list[int]:
     """The ranks whose row is not the most frequent one; of equally frequent ones the first wins."""
     texts = [str(row) for row in rows.tolist()]
     usual = Counter(texts).most_common(1)[0][0]
     return [rank for rank, text in enumerate(texts) if text != usual]
 
 
-def far(norms: Sequence[float]) -> list[int]:
+def ranks_with_other_norm(norms: Sequence[float]) -> list[int]:
     """The ranks whose norm is not that of the middle one, to rounding; NaN equals NaN."""
     norm = torch.tensor(norms, dtype=torch.float64)
     middle = norm.sort().values[(len(norm) - 1) // 2]
@@ -72,10 +72,10 @@ def far(norms: Sequence[float]) -> list[int]:
     return (~same).nonzero()[:, 0].tolist()
 
 
-def told(what: str, odd: Sequence[int], step: Step, where: str) -> str:
-    ranks = ", ".join(map(str, odd))
+def divergence_message(what: str, ranks: Sequence[int], step: Step, where: str) -> str:
+    listed = ", ".join(map(str, ranks))
     return (
         f"all ranks must have the same {what}, but after update {step.update} (epoch {step.epoch}) "
-        f"rank {ranks} differs from the others{where}. Its memory, GPU or network may be faulty; "
+        f"rank {listed} differs from the others{where}. Its memory, GPU or network may be faulty; "
         f"start again from the last checkpoint on another machine."
     )

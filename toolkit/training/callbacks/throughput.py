@@ -12,10 +12,10 @@ import torch
 from toolkit.optim.precision import DTYPES
 from toolkit.tasks.task import Learner
 from toolkit.training.device import to_device
-from toolkit.training.flop_counter import Operations
+from toolkit.training.flop_counter import FlopCounter
 
 # Dense multiply rates in operations per second, from the manufacturer's data sheets.
-PEAKS: dict[str, dict[str, float]] = {
+PEAK_FLOPS: dict[str, dict[str, float]] = {
     "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
     "H100": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
     "A100": {"bf16": 312e12, "fp16": 312e12, "fp32": 19.5e12},
@@ -27,15 +27,15 @@ PEAKS: dict[str, dict[str, float]] = {
 }
 
 
-def peak_rate(device: torch.device, precision: str) -> float | None:
+def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
     """Operations per second of large matrix products: from a table, or measured on a CPU."""
     if device.type == "cpu":
-        return measured_rate(precision)
+        return measure_flops_per_second(precision)
     name = torch.cuda.get_device_name(device)
-    return next((peaks.get(precision) for key, peaks in PEAKS.items() if key in name), None)
+    return next((peaks.get(precision) for key, peaks in PEAK_FLOPS.items() if key in name), None)
 
 
-def measured_rate(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
+def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
     """2 size^3 operations over the fastest of the products that fit into a moment."""
     a = torch.ones(size, size, dtype=DTYPES.get(precision, torch.float32))
     a @ a  # the first one prepares the kernels
@@ -47,13 +47,13 @@ def measured_rate(precision: str, size: int = 1024, seconds: float = 0.1) -> flo
     return 2.0 * size**3 / fastest
 
 
-def operations(learner: Learner, batch: Any, device: torch.device) -> float:
+def update_flops(learner: Learner, batch: Any, device: torch.device) -> float:
     """Floating-point operations of an update on this batch: three times its forward pass.
 
     The backward pass multiplies by the weights and by the inputs, twice the forward's work
     (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
     """
-    with torch.no_grad(), Operations() as counted:
+    with torch.no_grad(), FlopCounter() as counted:
         learner(to_device(batch, device))
     return 3.0 * counted.total
 

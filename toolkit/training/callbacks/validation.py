@@ -9,17 +9,17 @@ from time import perf_counter
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.optim.schedules import Judging
-from toolkit.reporting.event_log import Value
+from toolkit.optim.schedules import MetricSchedule
+from toolkit.reporting.event_log import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.ema import MovingAverage
-from toolkit.training.step import Figures, State, Step
+from toolkit.training.callbacks.ema import ExponentialMovingAverage
+from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
-LOWER = ("loss", "nll", "ppl")
+LOWER_IS_BETTER = ("loss", "nll", "ppl")
 
 
-class NoFigure(ToolkitError):
+class UnknownMetricError(ToolkitError):
     """What shall decide which checkpoint is best is no figure, which the first validation shows."""
 
 
@@ -32,7 +32,7 @@ class Validation:
     def __init__(
         self,
         trainer: Trainer,
-        subsets: Mapping[str, Callable[[], Figures]],
+        subsets: Mapping[str, Callable[[], Metrics]],
         sink: Sink | None,
         *,
         interval: int = 0,
@@ -40,25 +40,25 @@ class Validation:
         patience: int = 0,
         metric: str = "loss",
         examples: str = "",
-        average: MovingAverage | None = None,
+        ema: ExponentialMovingAverage | None = None,
     ) -> None:
         self.trainer, self.subsets, self.sink = trainer, subsets, sink
         self.interval, self.last, self.patience, self.metric = interval, last, patience, metric
-        self.examples = f"{examples} by the average" if average else examples
+        self.examples = f"{examples} by the average" if ema else examples
         """Fingerprint of those that decide: figures of others are no measure for them."""
-        self.average = average
+        self.ema = ema
         """The weights to validate, in place of the learner's."""
-        self.schedule = trainer.schedule if isinstance(trainer.schedule, Judging) else None
+        self.schedule = trainer.schedule if isinstance(trainer.schedule, MetricSchedule) else None
         if self.schedule and not subsets:
             raise ToolkitError(
                 "lr_scheduler plateau must have a validation to go by, but data.valid_subset is "
                 "empty. Name a split, or choose another schedule."
             )
         self.best: dict[str, Any] | None = None
-        self.stale = 0
+        self.bad_validations = 0
         """Validations in a row that did not improve the best."""
         self.validated_at = -1
-        self.latest: dict[str, Figures] = {}
+        self.latest: dict[str, Metrics] = {}
 
     def __call__(self, step: Step) -> None:
         due = self.interval and step.update % self.interval == 0
@@ -69,40 +69,40 @@ class Validation:
         """All subsets; the first one decides about best and patience."""
         if not self.subsets or self.validated_at == update:
             return
-        with self.average.in_place() if self.average else nullcontext():
-            self.measure(update, epoch)
-        self.judge(self.latest[next(iter(self.subsets))], update)
+        with self.ema.swapped_in() if self.ema else nullcontext():
+            self.evaluate_subsets(update, epoch)
+        self.update_best(self.latest[next(iter(self.subsets))], update)
         self.validated_at = update
 
-    def measure(self, update: int, epoch: int) -> None:
+    def evaluate_subsets(self, update: int, epoch: int) -> None:
         begun = perf_counter()
         for subset, figures in self.subsets.items():
             self.latest[subset] = figures()
             if self.sink:
                 seconds = perf_counter() - begun
-                where: dict[str, Value] = {"update": update, "epoch": epoch, "subset": subset}
+                where: dict[str, EventValue] = {"update": update, "epoch": epoch, "subset": subset}
                 self.sink.write("valid", {**where, **self.latest[subset], "seconds": seconds})
 
-    def judge(self, figures: Figures, update: int) -> None:
+    def update_best(self, metrics: Metrics, update: int) -> None:
         """Tell the schedule, remember the best, and end training that has become stale."""
-        if self.metric not in figures:
-            raise NoFigure(
+        if self.metric not in metrics:
+            raise UnknownMetricError(
                 f"training.best_metric must be a figure of validation, but is {self.metric!r}. "
-                f"Known: {', '.join(figures)}. Choose one of them with --best-metric."
+                f"Known: {', '.join(metrics)}. Choose one of them with --best-metric."
             )
-        value = float(figures[self.metric])
+        value = float(metrics[self.metric])
         if self.schedule:
-            self.schedule.judge(value if lower_is_better(self.metric) else -value, update)
-        if improves(self.metric, value, self.best["value"] if self.best else None):
+            self.schedule.on_validation(value if lower_is_better(self.metric) else -value, update)
+        if is_improvement(self.metric, value, self.best["value"] if self.best else None):
             valid = {subset: dict(figures) for subset, figures in self.latest.items()}
             self.best = {"metric": self.metric, "value": value, "update": update, "valid": valid}
-            self.stale = 0
+            self.bad_validations = 0
             return
-        self.stale += 1
-        self.end_if_stale()
+        self.bad_validations += 1
+        self.stop_if_stale()
 
-    def end_if_stale(self) -> None:
-        if self.patience and self.stale >= self.patience:
+    def stop_if_stale(self) -> None:
+        if self.patience and self.bad_validations >= self.patience:
             self.trainer.finish()
 
     @property
@@ -113,7 +113,7 @@ class Validation:
         return {
             "best": self.best,
             "examples": self.examples,
-            "stale": self.stale,
+            "stale": self.bad_validations,
             "validated_at": self.validated_at,
             "latest": self.latest,
             "schedule": self.schedule.state() if self.schedule else None,
@@ -124,15 +124,15 @@ class Validation:
         same = state["best"] is None or state["best"]["metric"] == self.metric
         same = same and state["examples"] == self.examples
         if same:
-            self.best, self.stale = state["best"], state["stale"]
+            self.best, self.bad_validations = state["best"], state["stale"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
-            self.end_if_stale()
+            self.stop_if_stale()
         if self.schedule and state.get("schedule"):
             fresh = {k: v for k, v in self.schedule.state().items() if k in ("best", "stale")}
             self.schedule.restore({**state["schedule"], **({} if same else fresh)})
 
 
-def improves(metric: str, value: float, best: float | None) -> bool:
+def is_improvement(metric: str, value: float, best: float | None) -> bool:
     """Losses and perplexities are better lower, everything else higher; NaN is never better."""
     if math.isnan(value):
         return False
@@ -143,4 +143,4 @@ def improves(metric: str, value: float, best: float | None) -> bool:
 
 def lower_is_better(metric: str) -> bool:
     """Of any kind: mlm_loss, word_ppl."""
-    return metric.rpartition("_")[2] in LOWER
+    return metric.rpartition("_")[2] in LOWER_IS_BETTER

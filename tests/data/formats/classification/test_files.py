@@ -4,8 +4,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.classification.files import files_of
-from toolkit.data.formats.classification.glue_tasks import TASKS
+from toolkit.data.formats.classification.files import list_table_files
+from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def found(tmp_path):
             (tmp_path / name).touch()
         given = {f"{split}pref": str(tmp_path / name) for split, name in given.items()}
         config = PreprocessConfig(format="glue", glue_task=task, **given)
-        files = files_of(config, TASKS[task].files)
+        files = list_table_files(config, GLUE_SCHEMAS[task].files)
         return {s: [p.name for p in paths] for s, paths in files.items()}
 
     return call

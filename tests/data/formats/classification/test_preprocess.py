@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.split import ClassificationSplit
 
 from .conftest import PAIRS, RTE, STS
 
@@ -16,17 +16,17 @@ BROKEN = {**RTE, "train.tsv": RTE["train.tsv"] + "9\tonly two\n"}
 
 def test_texts_and_answers_come_back(folder):
     data = folder()
-    split = LabelledSplit(data, "valid")
-    assert split.answers.tolist() == [0, 1] and split.known.all() and len(split) == 2
+    split = ClassificationSplit(data, "valid")
+    assert split.answers.tolist() == [0, 1] and split.labeled.all() and len(split) == 2
     for column, texts in ((split.first, ["cats run", "dogs"]), (split.second, ["a cat", "cats"])):
         found = column.take(np.arange(2), column.lengths)
         ids = np.split(found.ids, np.cumsum(found.lengths)[:-1])
-        assert [data.codec.decode(row.tolist()) for row in ids] == texts
+        assert [data.tokenizer.decode(row.tolist()) for row in ids] == texts
 
 
 def test_rows_to_be_answered_keep_their_index(folder):
-    split = LabelledSplit(folder(), "test")
-    assert split.index.tolist() == [1, 0] and not split.known.any()
+    split = ClassificationSplit(folder(), "test")
+    assert split.index.tolist() == [1, 0] and not split.labeled.any()
 
 
 def test_an_own_tables_id_may_be_a_text(folder, written):
@@ -35,18 +35,18 @@ def test_an_own_tables_id_may_be_a_text(folder, written):
     train = written(own) / "train.tsv"
     options = {"glue_task": "", "text_columns": "sentence1,sentence2", "trainpref": str(train)}
     data = folder(own, format="tsv", testpref=str(test), **options)
-    assert LabelledSplit(data, "test").index.tolist() == [0, 1]
+    assert ClassificationSplit(data, "test").index.tolist() == [0, 1]
 
 
 def test_numbers_are_kept_exactly(folder):
-    split = LabelledSplit(folder(STS, glue_task="STS-B"), "train")
-    assert split.number and split.answers[:2].tolist() == [3.8, 0.0]
+    split = ClassificationSplit(folder(STS, glue_task="STS-B"), "train")
+    assert split.is_regression and split.answers[:2].tolist() == [3.8, 0.0]
 
 
 def test_a_broken_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"train.tsv:10: a row must have 4 columns.*2\. Correct"):
         folder(BROKEN)
-    data = folder(BROKEN, malformed="skip", json=str(tmp_path / "told"))
+    data = folder(BROKEN, on_malformed="skip", json=str(tmp_path / "told"))
     assert data.split("train").items == 8
     assert "left out" in (shown := capsys.readouterr().out) and "train.tsv:10: a row must" in shown
     events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
@@ -57,7 +57,7 @@ def test_a_broken_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, 
 
 def test_a_broken_row_that_must_be_answered_is_never_left_out(folder):
     with pytest.raises(ToolkitError, match=r"test.tsv:4: .*has 2\. Correct it\.$"):
-        folder({**RTE, "test.tsv": RTE["test.tsv"] + "2\tx\n"}, malformed="skip")
+        folder({**RTE, "test.tsv": RTE["test.tsv"] + "2\tx\n"}, on_malformed="skip")
 
 
 def test_training_and_validation_must_have_answers(folder):
@@ -74,18 +74,23 @@ def test_files_of_one_split_agree_on_having_answers(folder, written):
 
 def test_another_task_is_read_with_the_vocabulary_of_the_first(folder):
     first = folder()
-    second = folder(STS, "other", glue_task="STS-B", codec_from=str(first.path))
-    assert second.codec.vocabulary.fingerprint == first.codec.vocabulary.fingerprint
-    assert second.codec.labels.classes == [] and second.codec.fingerprint != first.codec.fingerprint
+    second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))
+    assert second.tokenizer.vocabulary.fingerprint == first.tokenizer.vocabulary.fingerprint
+    assert (
+        second.tokenizer.labels.classes == []
+        and second.tokenizer.fingerprint != first.tokenizer.fingerprint
+    )
 
 
 def test_text_is_read_with_the_words_of_a_task_but_has_none_of_its_classes(folder, tmp_path):
     first = folder()
     (tmp_path / "text.txt").write_text("the cat sat\n" * 9)
-    more = {"codec_from": str(first.path), "trainpref": str(tmp_path / "text.txt")}
+    more = {"tokenizer_from": str(first.path), "trainpref": str(tmp_path / "text.txt")}
     text = folder(name="text", format="text", glue_task="", **more)
-    assert text.codec.vocabulary.fingerprint == first.codec.vocabulary.fingerprint
-    assert text.codec.kind == first.codec.inner.kind and not hasattr(text.codec, "labels")
+    assert text.tokenizer.vocabulary.fingerprint == first.tokenizer.vocabulary.fingerprint
+    assert text.tokenizer.kind == first.tokenizer.inner.kind and not hasattr(
+        text.tokenizer, "labels"
+    )
 
 
 OWN = {"glue_task": "", "format": "tsv", "text_columns": "said", "label_column": "mood"}
@@ -95,11 +100,11 @@ MOODS = "mood\tsaid\n" + "good\tthe cat sat\nbad\tdogs run\nso-so\ta cat\n" * 3
 def test_a_table_of_ones_own_has_the_classes_of_its_training_part(folder, written):
     path = written({"mine.tsv": MOODS, "new.tsv": "said\ncats\n"})
     data = folder({}, trainpref=str(path / "mine.tsv"), **OWN)
-    labels = data.codec.labels
+    labels = data.tokenizer.labels
     assert labels.classes == ["bad", "good", "so-so"] and not labels.pairs
-    new = {"trainpref": "", "testpref": str(path / "new.tsv"), "codec_from": str(data.path)}
+    new = {"trainpref": "", "testpref": str(path / "new.tsv"), "tokenizer_from": str(data.path)}
     again = folder({}, "new", **OWN, **new)
-    assert again.codec.fingerprint == data.codec.fingerprint
+    assert again.tokenizer.fingerprint == data.tokenizer.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_one_class_is_nothing_to_tell_apart(folder, written):
 
 def test_nothing_to_learn_a_vocabulary_from_is_said(folder, written):
     path = written({"dev.tsv": PAIRS + "0\ta\tb\tentailment\n"})
-    with pytest.raises(ToolkitError, match=r"a vocabulary must be learnt from --trainpref, but"):
+    with pytest.raises(ToolkitError, match=r"a vocabulary must be learned from --trainpref, but"):
         folder({}, trainpref="", validpref=str(path / "dev.tsv"))
 
 
@@ -134,7 +139,7 @@ def test_nothing_to_learn_a_vocabulary_from_is_said(folder, written):
         ({"glue_task": "COLA"}, r"glue_task must be one of CoLA, SST-2, .* but is 'COLA'"),
         ({"format": "tsv"}, r"glue_task must be given with --format glue, but the format is tsv"),
         ({"label_type": "x"}, r"label_type must be one of class, number, but is 'x'"),
-        ({"malformed": "x"}, r"malformed must be one of error, skip, but is 'x'"),
+        ({"on_malformed": "x"}, r"on_malformed must be one of error, skip, but is 'x'"),
         ({"text_columns": "a,b,c"}, r"text_columns must be one name, or two with a comma, but is"),
         ({"max_item_tokens": 5}, r"max_item_tokens must be given with --format text or conllu"),
     ],

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import TASKS
-from toolkit.data.formats.classification.split import LabelledSplit
-from toolkit.data.formats.classification.submission import write_answers
+from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
+from toolkit.data.formats.classification.split import ClassificationSplit
+from toolkit.data.formats.classification.submission import write_submission
 from toolkit.data.formats.classification.tokenizer import Labels
 
 
-class Rows(LabelledSplit):
+class Rows(ClassificationSplit):
     """A split as far as answers to it must know it."""
 
     def __init__(self, **facts):
@@ -24,42 +24,47 @@ class Rows(LabelledSplit):
 
 
 def rows_of(task, split="test", count=None, **changes):
-    spec = TASKS[task]
-    count = spec.submitted[split][1] if count is None else count
+    spec = GLUE_SCHEMAS[task]
+    count = spec.submissions[split][1] if count is None else count
     labels = Labels(
         task=task,
         classes=list(spec.classes),
-        figures=[],
+        metrics=[],
         pairs=spec.pairs,
-        bounds=[0.0, 5.0] if spec.number else [],
+        bounds=[0.0, 5.0] if spec.is_regression else [],
     )
-    given = {"index": np.arange(count), "number": spec.number, "labels": labels, "name": split}
+    given = {
+        "index": np.arange(count),
+        "is_regression": spec.is_regression,
+        "labels": labels,
+        "name": split,
+    }
     return Rows(**{**given, "folder": SimpleNamespace(name="there"), **changes})
 
 
 def test_a_file_has_a_header_and_the_rows_by_index(tmp_path):
     rows = rows_of("RTE", count=3, index=np.array([2, 0, 1]))
-    write_answers(rows, np.array([1, 0, 0]), tmp_path / "mine.tsv")
+    write_submission(rows, np.array([1, 0, 0]), tmp_path / "mine.tsv")
     assert (tmp_path / "mine.tsv").read_text() == (
         "index\tprediction\n0\tentailment\n1\tentailment\n2\tnot_entailment\n"
     )
 
 
 def test_numbers_stay_in_the_range_of_the_task(tmp_path):
-    write_answers(rows_of("STS-B", count=3), np.array([-0.5, 2.12345, 7.0]), tmp_path / "x.tsv")
+    write_submission(rows_of("STS-B", count=3), np.array([-0.5, 2.12345, 7.0]), tmp_path / "x.tsv")
     assert (tmp_path / "x.tsv").read_text().split()[3::2] == ["0.000", "2.123", "5.000"]
 
 
 def test_numbers_of_one_s_own_tables_keep_their_digits(tmp_path):
-    labels = Labels(task="tsv", classes=[], figures=[], pairs=False, bounds=[])
+    labels = Labels(task="tsv", classes=[], metrics=[], pairs=False, bounds=[])
     numbers = np.array([1.25e-7, 123456.789, -3.0])
-    write_answers(rows_of("STS-B", count=3, labels=labels), numbers, tmp_path / "x.tsv")
+    write_submission(rows_of("STS-B", count=3, labels=labels), numbers, tmp_path / "x.tsv")
     told = (tmp_path / "x.tsv").read_text().split()[3::2]
     assert told == ["1.25e-07", "123456.789", "-3"]
 
 
 def test_a_folder_gets_the_benchmarks_name(tmp_path):
-    write_answers(rows_of("MNLI", "test_mismatched", 1), np.array([2]), tmp_path)
+    write_submission(rows_of("MNLI", "test_mismatched", 1), np.array([2]), tmp_path)
     assert (tmp_path / "MNLI-mm.tsv").read_text() == "index\tprediction\n0\tcontradiction\n"
 
 
@@ -67,7 +72,7 @@ def test_a_zip_is_filled_task_by_task_with_the_benchmarks_rows(tmp_path):
     path = tmp_path / "submission.zip"
     for task in ("WNLI", "AX", "WNLI"):
         rows = rows_of(task)
-        write_answers(rows, np.ones(len(rows), np.int64), path)
+        write_submission(rows, np.ones(len(rows), np.int64), path)
     with zipfile.ZipFile(path) as found:
         assert found.namelist() == ["AX.tsv", "WNLI.tsv"]
         lines = found.read("WNLI.tsv").decode().splitlines()
@@ -79,7 +84,7 @@ def test_other_files_in_a_zip_stay_as_they_are(tmp_path):
     with zipfile.ZipFile(path, "w") as held:
         held.writestr(zipfile.ZipInfo("notes/mine.txt", (2020, 1, 2, 3, 4, 6)), "hello")
         held.writestr("WNLI.tsv", "old")
-    write_answers(rows, np.ones(len(rows), np.int64), path)
+    write_submission(rows, np.ones(len(rows), np.int64), path)
     with zipfile.ZipFile(path) as found:
         assert found.namelist() == ["WNLI.tsv", "notes/mine.txt"]
         assert found.read("notes/mine.txt") == b"hello" and found.read("WNLI.tsv") != b"old"
@@ -88,7 +93,7 @@ def test_other_files_in_a_zip_stay_as_they_are(tmp_path):
 
 def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
     with pytest.raises(ToolkitError, match=r"WNLI.tsv in a submission must have 146 rows, but"):
-        write_answers(rows_of("WNLI", count=3), np.ones(3, np.int64), tmp_path / "it.zip")
+        write_submission(rows_of("WNLI", count=3), np.ones(3, np.int64), tmp_path / "it.zip")
 
 
 @pytest.mark.parametrize(
@@ -100,11 +105,11 @@ def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
 )
 def test_what_is_no_submission_is_refused(rows, message, tmp_path):
     with pytest.raises(ToolkitError, match=message):
-        write_answers(rows, np.zeros(2, np.int64), tmp_path)
+        write_submission(rows, np.zeros(2, np.int64), tmp_path)
 
 
 def test_another_file_is_not_taken_for_a_zip(tmp_path):
     (tmp_path / "it.zip").write_text("no zip")
     rows = rows_of("WNLI")
     with pytest.raises(ToolkitError, match=r"it.zip must be a zip of answers, but is none"):
-        write_answers(rows, np.ones(len(rows), np.int64), tmp_path / "it.zip")
+        write_submission(rows, np.ones(len(rows), np.int64), tmp_path / "it.zip")

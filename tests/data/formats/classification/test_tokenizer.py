@@ -5,37 +5,43 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.preprocess import preprocess_labelled  # noqa: F401
-from toolkit.data.formats.classification.tokenizer import LABELS_FILE, LabelledCodec, Labels
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.formats.classification.preprocess import preprocess_labeled  # noqa: F401
+from toolkit.data.formats.classification.tokenizer import (
+    LABELS_FILE,
+    ClassificationTokenizer,
+    Labels,
+)
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
-NUMBER = Labels(task="STS-B", classes=[], figures=["pearson"], pairs=True, bounds=[0.0, 5.0])
+NUMBER = Labels(task="STS-B", classes=[], metrics=["pearson"], pairs=True, bounds=[0.0, 5.0])
 
 
-def test_a_codec_and_its_labels_come_back(folder, tmp_path):
-    codec = folder().codec
-    assert isinstance(codec, LabelledCodec) and codec.labels.task == "RTE"
+def test_a_tokenizer_and_its_labels_come_back(folder, tmp_path):
+    tokenizer = folder().tokenizer
+    assert isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.task == "RTE"
     (tmp_path / "copy").mkdir()
-    codec.save(tmp_path / "copy")
-    again = Codec.load(tmp_path / "copy")
-    assert again.labels == codec.labels and again.fingerprint == codec.fingerprint
+    tokenizer.save(tmp_path / "copy")
+    again = Tokenizer.load(tmp_path / "copy")
+    assert again.labels == tokenizer.labels and again.fingerprint == tokenizer.fingerprint
     assert again.decode(again.encode("the cat sat")) == "the cat sat"
-    assert codec.counts == {"tokens": len(codec.vocabulary), "labels": 2}
+    assert tokenizer.sizes == {"tokens": len(tokenizer.vocabulary), "labels": 2}
 
 
 def test_only_the_classes_make_other_answers(folder):
-    codec = folder().codec
-    renamed = LabelledCodec(codec.inner, Labels(**{**vars(codec.labels), "task": "QNLI"}))
-    number = LabelledCodec(codec.inner, NUMBER)
-    assert renamed.fingerprint == codec.fingerprint != number.fingerprint
-    assert number.counts["labels"] == 1
+    tokenizer = folder().tokenizer
+    renamed = ClassificationTokenizer(
+        tokenizer.inner, Labels(**{**vars(tokenizer.labels), "task": "QNLI"})
+    )
+    number = ClassificationTokenizer(tokenizer.inner, NUMBER)
+    assert renamed.fingerprint == tokenizer.fingerprint != number.fingerprint
+    assert number.sizes["labels"] == 1
 
 
 @pytest.mark.parametrize(
-    "change", [{"classes": ["one"]}, {"more": 1}, {"figures": [1]}, {"bounds": ["x"]}]
+    "change", [{"classes": ["one"]}, {"more": 1}, {"metrics": [1]}, {"bounds": ["x"]}]
 )
 def test_labels_that_are_none_are_refused(folder, change):
     path = folder().path / LABELS_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ToolkitError, match=r"must hold a readable"):
-        Codec.load(path.parent)
+        Tokenizer.load(path.parent)

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import TASKS
-from toolkit.data.formats.classification.tsv import read_table
+from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
+from toolkit.data.formats.classification.tsv import read_tsv
 
 HEADER = "sentence\tlabel\n"
 MOST = 500_000
@@ -17,7 +17,7 @@ def read(tmp_path):
     def call(text, task="SST-2", most=MOST):
         path = tmp_path / "table.tsv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_table(path, TASKS[task], most)
+        return read_tsv(path, GLUE_SCHEMAS[task], most)
 
     return call
 
@@ -75,7 +75,7 @@ def test_a_row_beyond_the_limit_is_refused(read):
     [
         (b"", r"must hold rows, but is empty"),
         (HEADER, r"must hold rows, but has only its header"),
-        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' among"),
+        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' kind"),
         (HEADER.encode() + b"caf\xe9\t1\n", r":2: the file must be UTF-8, but has byte 0xe9"),
         (HEADER + "a\0b\t1\n", r":2: the file must be text, but has a NUL byte"),
     ],
@@ -137,12 +137,12 @@ def test_real_files_have_their_own_rows_and_answers(name, real_data):
         pytest.skip(f"no {folder}")
     for split, count in COUNTS[name].items():
         path = folder / f"{split}.tsv"
-        table = read_table(path, TASKS[name], MOST)
+        table = read_tsv(path, GLUE_SCHEMAS[name], MOST)
         assert len(table.rows) == count
         wrong = [2] if (name, split) == ("QQP", "train") else []
         assert [problem.line for problem in table.problems] == wrong
-        if table.labelled and name in PLACES:
+        if table.labeled and name in PLACES:
             lines = path.read_bytes().decode("utf-8-sig").split("\n")
             cells = [line.rstrip("\r").split("\t")[PLACES[name]] for line in lines if line]
-            answers = Counter(cell for cell in cells if cell in TASKS[name].classes)
+            answers = Counter(cell for cell in cells if cell in GLUE_SCHEMAS[name].classes)
             assert Counter(row.label for row in table.rows) == answers

@@ -7,10 +7,15 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.parallel.encode_pairs import Encoded, Limits, encoded, fit
-from toolkit.data.formats.parallel.files import Block, FilePair
-from toolkit.data.preprocessing.workers import Workers
-from toolkit.data.samples.sequence_pairs import Texts
+from toolkit.data.formats.parallel.encode_pairs import (
+    EncodedPairs,
+    PairLimits,
+    encode_blocks,
+    limit_pairs,
+)
+from toolkit.data.formats.parallel.files import FilePair, LineBlock
+from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.samples.sequence_pairs import TokenTexts
 
 
 @pytest.fixture
@@ -18,46 +23,52 @@ def block(tmp_path):
     """Three pairs, the second without a source, in the fourth to sixth lines of their files."""
     for name in "ab":
         (tmp_path / name).write_text("line\n")
-    return Block(FilePair(tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9)
+    return LineBlock(
+        FilePair(tmp_path / "a", tmp_path / "b"), 3, ["x y", "", "z"], ["u", "v", "w"], 9
+    )
 
 
-FOUND = Encoded(
-    Texts(np.array([1, 2, 3]), np.array([2, 0, 1])),
-    Texts(np.array([4, 5, 6]), np.array([1, 1, 1])),
+FOUND = EncodedPairs(
+    TokenTexts(np.array([1, 2, 3]), np.array([2, 0, 1])),
+    TokenTexts(np.array([4, 5, 6]), np.array([1, 1, 1])),
 )
 
 
 def test_pairs_without_text_are_left_out_of_training_alone(block):
-    left = fit(block, FOUND, Limits(most=0, policy="error", keep_empty=False))
+    left = limit_pairs(block, FOUND, PairLimits(max_tokens=0, policy="error", keep_empty=False))
     assert left.rows.tolist() == [True, False, True] and left.empty == 1
     assert left.pairs.target.ids.tolist() == [4, 6]
-    kept = fit(block, FOUND, Limits(most=0, policy="error", keep_empty=True))
+    kept = limit_pairs(block, FOUND, PairLimits(max_tokens=0, policy="error", keep_empty=True))
     assert kept.rows.all() and kept.pairs.source.lengths.tolist() == [2, 0, 1]
 
 
 def test_long_pairs_are_skipped_or_shortened_and_counted(block):
-    skipped = fit(block, FOUND, Limits(most=1, policy="skip", keep_empty=False))
+    skipped = limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="skip", keep_empty=False))
     assert skipped.rows.tolist() == [False, False, True]
-    assert (skipped.too_long, skipped.lost) == (1, 3)
-    shortened = fit(block, FOUND, Limits(most=1, policy="truncate", keep_empty=False))
+    assert (skipped.overlength, skipped.lost) == (1, 3)
+    shortened = limit_pairs(
+        block, FOUND, PairLimits(max_tokens=1, policy="truncate", keep_empty=False)
+    )
     assert shortened.pairs.source.ids.tolist() == [1, 3] and shortened.lost == 1
     assert shortened.pairs.target.ids.tolist() == [4, 6]
 
 
 def test_a_long_line_is_named_with_its_file(block):
     with pytest.raises(ToolkitError, match=r"a:4 must have at most 1 tokens, but 'x y'... has 2"):
-        fit(block, FOUND, Limits(most=1, policy="error", keep_empty=False))
+        limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="error", keep_empty=False))
 
 
 @pytest.mark.slow
 def test_several_processes_give_what_one_does(folder):
     data = folder()
     lines = ["der Hund", "eine Katze", ""]
-    some = [Block(FilePair(Path("a"), Path("b")), i, lines[i:], lines[i:], 0) for i in range(3)] * 9
+    some = [
+        LineBlock(FilePair(Path("a"), Path("b")), i, lines[i:], lines[i:], 0) for i in range(3)
+    ] * 9
     found = []
     for number in (1, 2):
-        with Workers(number, PreprocessConfig(trainpref="x")) as pool:
-            found.append(list(encoded(some, data.codec, data.path, pool)))
+        with WorkerPool(number, PreprocessConfig(trainpref="x")) as pool:
+            found.append(list(encode_blocks(some, data.tokenizer, data.path, pool)))
     one, two = found
     assert [block for block, _ in two] == some
     for (_, a), (_, b) in zip(one, two, strict=True):

@@ -5,29 +5,29 @@ import json
 import numpy as np
 import pytest
 
-from toolkit.commands.describe_data import describe
+from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 from .conftest import TRAIN, VALID
 
 
-def texts(split, column, codec):
+def texts(split, column, tokenizer):
     found = column.take(np.arange(len(split)), column.lengths)
     rows = np.split(found.ids, np.cumsum(found.lengths)[:-1])
-    return [codec.decode(row.tolist()) for row in rows]
+    return [tokenizer.decode(row.tolist()) for row in rows]
 
 
 def test_both_languages_come_back_line_by_line(folder):
     data = folder()
-    split, codec = ParallelSplit(data, "train"), data.codec
-    assert texts(split, split.source, codec)[:3] == ["der Hund bellt", "eine Katze", "der Hund"]
-    assert texts(split, split.target, codec.target)[:3] == ["the dog barks", "a cat", "the dog"]
+    split, tokenizer = ParallelSplit(data, "train"), data.tokenizer
+    assert texts(split, split.source, tokenizer)[:3] == ["der Hund bellt", "eine Katze", "der Hund"]
+    assert texts(split, split.target, tokenizer.target)[:3] == ["the dog barks", "a cat", "the dog"]
     assert split.references(np.array([1, 0])) == ["a cat", "the dog barks"]
 
 
@@ -35,7 +35,7 @@ def test_validation_keeps_blank_lines_and_the_text_to_judge_by(folder):
     split = ParallelSplit(folder(), "valid")
     assert split.source.lengths.tolist() == [2, 0, 1]
     assert split.references(np.arange(3)) == ["the cat", "", "dog"]  # the cat is in no dictionary
-    assert texts(split, split.target, split.codec.target)[0] == "the cat"
+    assert texts(split, split.target, split.tokenizer.target)[0] == "the cat"
 
 
 def test_a_pair_with_a_blank_side_is_left_out_of_training_and_counted(folder, capsys, tmp_path):
@@ -48,56 +48,60 @@ def test_a_pair_with_a_blank_side_is_left_out_of_training_and_counted(folder, ca
 
 def test_each_language_has_a_vocabulary_or_both_have_one(folder):
     apart, joined = folder(), folder(name="joined", joined_dictionary=True)
-    assert apart.codec.counts == {"tokens": 10, "targets": 10}
-    assert apart.codec.vocabulary.symbols != apart.codec.target.vocabulary.symbols
-    assert joined.codec.joined and joined.codec.counts == {"tokens": 15, "targets": 15}
+    assert apart.tokenizer.sizes == {"tokens": 10, "targets": 10}
+    assert apart.tokenizer.vocabulary.symbols != apart.tokenizer.target.vocabulary.symbols
+    assert joined.tokenizer.joined and joined.tokenizer.sizes == {"tokens": 15, "targets": 15}
     assert not (joined.path / "target").exists()
     for data in (apart, joined):
-        again = Codec.load(data.path)
-        assert isinstance(again, ParallelCodec) and again.fingerprint == data.codec.fingerprint
+        again = Tokenizer.load(data.path)
+        assert (
+            isinstance(again, ParallelTokenizer) and again.fingerprint == data.tokenizer.fingerprint
+        )
         assert again.languages == "de-en"
 
 
 def test_sentence_pieces_may_be_joined_or_apart(folder):
     how = {"tokenizer": None, "vocab_size": 40}
     apart, joined = folder(**how), folder(name="joined", joined_dictionary=True, **how)
-    assert "▁dog" not in "".join(apart.codec.vocabulary.symbols)
-    assert apart.codec.target.decode(apart.codec.target.encode("the dog")) == "the dog"
-    assert joined.codec.target.encode("the dog") == joined.codec.encode("the dog")
+    assert "▁dog" not in "".join(apart.tokenizer.vocabulary.symbols)
+    assert apart.tokenizer.target.decode(apart.tokenizer.target.encode("the dog")) == "the dog"
+    assert joined.tokenizer.target.encode("the dog") == joined.tokenizer.encode("the dog")
 
 
 def test_more_text_is_read_with_the_vocabularies_of_another_folder(folder):
     first = folder()
-    second = folder(None, name="more", tokenizer=None, codec_from=str(first.path))
-    assert second.codec.fingerprint == first.codec.fingerprint and second.splits == ["valid"]
+    second = folder(None, name="more", tokenizer=None, tokenizer_from=str(first.path))
+    assert second.tokenizer.fingerprint == first.tokenizer.fingerprint and second.splits == [
+        "valid"
+    ]
     with pytest.raises(ToolkitError, match=r"same languages, but .* is of de-en, not de-fr"):
         folder(
             None, {**VALID, "fr": "le chat\n\nchien\n"}, name="other", tokenizer=None,
-            codec_from=str(first.path), target_lang="fr",
+            tokenizer_from=str(first.path), target_lang="fr",
         )  # fmt: skip
 
 
 def test_a_vocabulary_of_one_language_serves_both_only_where_that_is_asked(folder, tmp_path):
     (tmp_path / "dict.txt").write_text("the 1\ndog 1\nHund 1\n")
     given = {"tokenizer": None, "srcdict": str(tmp_path / "dict.txt")}
-    assert folder(joined_dictionary=True, **given).codec.counts["targets"] == 8
+    assert folder(joined_dictionary=True, **given).tokenizer.sizes["targets"] == 8
     both = folder(tgtdict=str(tmp_path / "dict.txt"), **given)
-    assert both.codec.counts == {"tokens": 8, "targets": 8} and not both.codec.joined
+    assert both.tokenizer.sizes == {"tokens": 8, "targets": 8} and not both.tokenizer.joined
 
 
 @pytest.mark.parametrize(
     ("side", "counts"),
     [("srcdict", {"tokens": 8, "targets": 7}), ("tgtdict", {"tokens": 7, "targets": 8})],
 )
-def test_rare_words_are_left_out_of_the_vocabulary_that_is_learnt(folder, tmp_path, side, counts):
+def test_rare_words_are_left_out_of_the_vocabulary_that_is_learned(folder, tmp_path, side, counts):
     (tmp_path / "dict.txt").write_text("the 1\ndog 1\nHund 1\n")
     data = folder(min_count=5, **{side: str(tmp_path / "dict.txt")})
-    assert data.codec.counts == counts
+    assert data.tokenizer.sizes == counts
 
 
 def test_what_was_written_is_shown_and_checked(folder):
     data = folder()
-    told = describe(str(data.path), verify=True, examples=1)
+    told = describe_data(str(data.path), verify=True, examples=1)
     assert told.items["train 0"] == "der Hund bellt -> the dog barks"
     assert "target 10 symbols" in told.facts["vocabulary"]
     files = [path for path in data.path.rglob("*") if path.is_file()]
@@ -110,7 +114,7 @@ def test_what_was_written_is_shown_and_checked(folder):
 
 def test_text_with_nothing_in_it_is_refused(folder):
     with pytest.raises(ToolkitError, match=r"validpref must hold pairs of lines, but .*too long"):
-        folder(valid={"de": "a b c d\n", "en": "a\n"}, max_item_tokens=3, too_long="skip")
+        folder(valid={"de": "a b c d\n", "en": "a\n"}, max_item_tokens=3, overlength="skip")
 
 
 def test_other_kinds_of_data_are_refused(folder, data):

@@ -3,35 +3,40 @@ from __future__ import annotations
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
-GERMAN, ENGLISH = (Dictionary.build({word: 1}, size=9) for word in ("Hund", "dog"))
+GERMAN, ENGLISH = (WordLevelTokenizer.from_counts({word: 1}, size=9) for word in ("Hund", "dog"))
 
 
 @pytest.fixture
-def codec():
-    return ParallelCodec(GERMAN, ENGLISH, source_lang="de", target_lang="en")
+def tokenizer():
+    return ParallelTokenizer(GERMAN, ENGLISH, source_lang="de", target_lang="en")
 
 
-def test_it_reads_the_source_and_has_the_target_beside_it(codec):
-    assert codec.decode(codec.encode("Hund")) == "Hund"
-    assert codec.target.decode(codec.target.encode("dog")) == "dog"
-    assert codec.decode(codec.encode("dog")) == "<unk>" and codec.counts["targets"] == 6
+def test_it_reads_the_source_and_has_the_target_beside_it(tokenizer):
+    assert tokenizer.decode(tokenizer.encode("Hund")) == "Hund"
+    assert tokenizer.target.decode(tokenizer.target.encode("dog")) == "dog"
+    assert tokenizer.decode(tokenizer.encode("dog")) == "<unk>" and tokenizer.sizes["targets"] == 6
 
 
-def test_it_comes_back_from_a_folder(codec, tmp_path):
-    codec.save(tmp_path)
-    again = Codec.load(tmp_path)
-    assert isinstance(again, ParallelCodec) and again.fingerprint == codec.fingerprint
+def test_it_comes_back_from_a_folder(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    again = Tokenizer.load(tmp_path)
+    assert isinstance(again, ParallelTokenizer) and again.fingerprint == tokenizer.fingerprint
     assert (again.languages, again.joined) == ("de-en", False)
-    assert set(codec.files) == {"dict.txt", "codec.json", "target/dict.txt", "target/codec.json"}
+    assert set(tokenizer.files) == {
+        "dict.txt",
+        "tokenizer_config.json",
+        "target/dict.txt",
+        "target/tokenizer_config.json",
+    }
 
 
 def test_it_is_known_from_its_reverse_though_the_vocabulary_is_one():
     def pair(source, target):
-        return ParallelCodec(GERMAN, None, source_lang=source, target_lang=target)
+        return ParallelTokenizer(GERMAN, None, source_lang=source, target_lang=target)
 
     assert pair("de", "en").reverses(pair("en", "de")) and pair("de", "en").reverse == "en-de"
     assert not pair("de", "en").reverses(pair("de", "en"))
@@ -39,22 +44,24 @@ def test_it_is_known_from_its_reverse_though_the_vocabulary_is_one():
     assert not pair("de", "de").reverses(pair("de", "de")) and not pair("de", "en").reverses(GERMAN)
 
 
-def test_other_words_to_write_are_another_fingerprint(codec):
-    joined = ParallelCodec(GERMAN, None, source_lang="de", target_lang="en")
-    assert joined.target is joined.inner and joined.fingerprint != codec.fingerprint
+def test_other_words_to_write_are_another_fingerprint(tokenizer):
+    joined = ParallelTokenizer(GERMAN, None, source_lang="de", target_lang="en")
+    assert joined.target is joined.inner and joined.fingerprint != tokenizer.fingerprint
 
 
-def test_a_target_that_is_one_of_two_languages_itself_is_refused(codec, tmp_path):
-    codec.save(tmp_path)
+def test_a_target_that_is_one_of_two_languages_itself_is_refused(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
     (tmp_path / "target" / "target").mkdir()
     ENGLISH.save(tmp_path / "target" / "target")
-    (tmp_path / "target" / "codec.json").write_text((tmp_path / "codec.json").read_text())
-    with pytest.raises(ToolkitError, match=r"target must hold a codec of text alone"):
-        Codec.load(tmp_path)
+    (tmp_path / "target" / "tokenizer_config.json").write_text(
+        (tmp_path / "tokenizer_config.json").read_text()
+    )
+    with pytest.raises(ToolkitError, match=r"target must hold a tokenizer of text alone"):
+        Tokenizer.load(tmp_path)
 
 
-def test_a_target_that_is_gone_is_told(codec, tmp_path):
-    codec.save(tmp_path)
+def test_a_target_that_is_gone_is_told(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
     (tmp_path / "target" / "dict.txt").unlink()
     with pytest.raises(ToolkitError, match=r"target must hold a readable dict.txt"):
-        Codec.load(tmp_path)
+        Tokenizer.load(tmp_path)

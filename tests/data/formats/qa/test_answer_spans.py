@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.answer_spans import characters_of, miss_of, tokens_of
-from toolkit.data.formats.qa.passages import Answer
+from toolkit.data.formats.qa.answer_spans import character_span, find_mismatch, token_span
+from toolkit.data.formats.qa.passages import GoldAnswer
 
 TEXT = "in 1905-06 (Rome) "
 BEGINS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])
@@ -16,12 +16,12 @@ BEGINS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])
     [((0, 2), (0, 0)), ((3, 10), (2, 2)), ((1, 12), (0, 3)), ((2, 3), None), ((17, 18), None)],
 )
 def test_an_answer_is_in_the_tokens_that_stand_for_its_characters(place, tokens):
-    assert tokens_of(BEGINS, ENDS, *place) == tokens
+    assert token_span(BEGINS, ENDS, *place) == tokens
 
 
 def test_tokens_give_back_their_characters():
-    assert TEXT[slice(*characters_of(BEGINS, ENDS, 1, 2))] == "1905-06"
-    assert characters_of(BEGINS, ENDS, 3, 4) == (11, 17)
+    assert TEXT[slice(*character_span(BEGINS, ENDS, 1, 2))] == "1905-06"
+    assert character_span(BEGINS, ENDS, 3, 4) == (11, 17)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_tokens_give_back_their_characters():
     ],
 )
 def test_an_answer_that_is_not_given_back_is_told_with_the_reason(text, why):
-    miss = miss_of("question 1", Answer(text, TEXT.index(text)), TEXT, BEGINS, ENDS)
+    miss = find_mismatch("question 1", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS)
     assert miss is not None and miss.why == why and repr(text) in str(miss)
 
 
 @pytest.mark.parametrize("text", ["1905-06", " 1905-06 ", "in 1905-06 (Rome)"])
 def test_an_answer_that_is_given_back_is_no_miss(text):
-    assert miss_of("", Answer(text, TEXT.index(text)), TEXT, BEGINS, ENDS) is None
+    assert find_mismatch("", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS) is None

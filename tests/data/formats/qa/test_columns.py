@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from toolkit.data.formats.qa.columns import choices_chunk, squad_chunk
-from toolkit.data.formats.qa.passages import Answer, Asked, Choice, Passage
-from toolkit.data.tokenizers.word_level import Dictionary
+from toolkit.data.formats.qa.passages import ChoiceQuestion, GoldAnswer, Passage, SpanQuestion
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 TEXT = "The cook,\nJos\u00e9, came. \U0001f600"
-COOK = Asked("q1", "Who  came?", (Answer("Jos\u00e9", 10), Answer("cook", 4)), False, "here")
-NONE = Asked("q2", "Why?", (), True, "there")
-LOST = Asked("q3", "When?", (Answer("1905", -1),), False, "there")
+COOK = SpanQuestion(
+    "q1", "Who  came?", (GoldAnswer("Jos\u00e9", 10), GoldAnswer("cook", 4)), False, "here"
+)
+NONE = SpanQuestion("q2", "Why?", (), True, "there")
+LOST = SpanQuestion("q3", "When?", (GoldAnswer("1905", -1),), False, "there")
 
 
 @pytest.fixture
 def words():
-    return Dictionary.build({"The": 3, "cook,": 2, "came.": 1}, size=9)
+    return WordLevelTokenizer.from_counts({"The": 3, "cook,": 2, "came.": 1}, size=9)
 
 
 def items(chunk, name):
@@ -26,7 +28,9 @@ def items(chunk, name):
 
 
 def test_a_passage_stands_with_its_first_question(words):
-    chunk = squad_chunk([Passage(TEXT, asked=(COOK, NONE)), Passage("came.", asked=(LOST,))], words)
+    chunk = squad_chunk(
+        [Passage(TEXT, questions=(COOK, NONE)), Passage("came.", questions=(LOST,))], words
+    )
     assert items(chunk, "back") == [[0], [1], [0]]
     tokens = items(chunk, "tokens")
     assert tokens == [words.encode(TEXT), [], words.encode("came.")]
@@ -36,8 +40,8 @@ def test_a_passage_stands_with_its_first_question(words):
     assert [text[b:e] for b, e in places] == ["The", "cook,", "Jos\u00e9,", "came.", "\U0001f600"]
 
 
-def test_the_first_answer_is_learnt_and_all_are_judged(words):
-    chunk = squad_chunk([Passage(TEXT, asked=(COOK, NONE, LOST))], words)
+def test_the_first_answer_is_learned_and_all_are_judged(words):
+    chunk = squad_chunk([Passage(TEXT, questions=(COOK, NONE, LOST))], words)
     assert items(chunk, "span") == [[2, 2], [-1, -1], [-2, -2]]
     records = [json.loads(bytes(item)) for item in items(chunk, "record")]
     assert records[0] == {"id": "q1", "answers": ["Jos\u00e9", "cook"], "known": True}
@@ -47,11 +51,11 @@ def test_the_first_answer_is_learnt_and_all_are_judged(words):
 
 def test_options_stand_back_to_back(words):
     choices = [
-        Choice("a 1", ("The cook,", "The"), 1, "high"),
-        Choice("a 2", ("came.", "x"), None, ""),
+        ChoiceQuestion("a 1", ("The cook,", "The"), 1, "high"),
+        ChoiceQuestion("a 2", ("came.", "x"), None, ""),
     ]
     chunk = choices_chunk([Passage(TEXT, choices=choices)], words)
     assert items(chunk, "options") == [words.encode("The cook, The"), words.encode("came. x")]
     assert items(chunk, "option_lengths") == [[2, 1], [1, 1]]
     assert items(chunk, "answer") == [[1], [-1]] and items(chunk, "back") == [[0], [1]]
-    assert chunk.counts["unlabelled"] == 1 and chunk.counts["options"] == 4
+    assert chunk.counts["unlabeled"] == 1 and chunk.counts["options"] == 4

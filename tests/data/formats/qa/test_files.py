@@ -4,12 +4,12 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.qa.files import reading_files
+from toolkit.data.formats.qa.files import list_question_files
 
 
 def names(form, **given):
     config = PreprocessConfig(format=form, **{k: str(v) for k, v in given.items()})
-    return {split: [p.name for p in paths] for split, paths in reading_files(config).items()}
+    return {split: [p.name for p in paths] for split, paths in list_question_files(config).items()}
 
 
 def test_a_folder_brings_the_files_of_all_splits(written, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.qa.files import reading_files
+from toolkit.data.formats.qa.files import list_question_files
 from toolkit.data.formats.qa.preprocess import read_source
 from toolkit.data.formats.qa.split import SquadSplit
 
@@ -33,7 +33,7 @@ def test_workers_write_what_one_process_writes(folder, monkeypatch):
 def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --malf"):
         folder(squad(FOUNDER, WRONG))
-    data = folder(squad(FOUNDER, WRONG), malformed="skip", json=str(tmp_path / "told"))
+    data = folder(squad(FOUNDER, WRONG), on_malformed="skip", json=str(tmp_path / "told"))
     assert data.split("train").items == 1
     assert "left out" in (shown := capsys.readouterr().out) and "id q9: an answer" in shown
     events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
@@ -42,7 +42,7 @@ def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, ca
 
 
 def test_a_wrong_place_does_not_take_a_question_out_of_validation(folder, capsys):
-    data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), malformed="skip")
+    data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), on_malformed="skip")
     assert SquadSplit(data, "valid").spans[1].tolist() == [-2, -2]
     assert "judged by its text" in capsys.readouterr().out
 
@@ -51,7 +51,7 @@ def test_questions_to_be_answered_need_no_answers_but_all_stay(folder):
     data = folder(squad(FOUNDER), test=squad(BARE))
     assert not any(record["known"] for record in SquadSplit(data, "test").records)
     with pytest.raises(ToolkitError, match=r"question 2: a question must have .* Correct it\.$"):
-        folder(squad(FOUNDER), test=squad(BARE, {"id": "x"}), malformed="skip")
+        folder(squad(FOUNDER), test=squad(BARE, {"id": "x"}), on_malformed="skip")
 
 
 @pytest.mark.parametrize(("form", "held"), [("squad", squad(BARE)), ("swag", SWAG[:-2] + "\n")])
@@ -65,7 +65,7 @@ def test_a_file_of_which_nothing_is_left_is_refused(folder):
     """Nor is it said that what is wrong could be left out."""
     for malformed in ("error", "skip"):
         with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
-            folder(squad(WRONG), malformed=malformed)
+            folder(squad(WRONG), on_malformed=malformed)
 
 
 def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
@@ -80,8 +80,8 @@ def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
 
 def test_another_vocabulary_can_be_given(folder):
     first = folder(SQUAD)
-    second = folder(RACE, form="race", name="two", tokenizer=None, codec_from=str(first.path))
-    assert second.codec.fingerprint == first.codec.fingerprint and second.kind == "choices"
+    second = folder(RACE, form="race", name="two", tokenizer=None, tokenizer_from=str(first.path))
+    assert second.tokenizer.fingerprint == first.tokenizer.fingerprint and second.kind == "choices"
 
 
 def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folder):
@@ -89,13 +89,13 @@ def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folde
     data = folder(squad(FOUNDER), tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
     ids = split.questions.take(np.array([0]), split.questions.lengths[:1]).ids
-    assert ids.tolist() == data.codec.encode("Who founded it?")
+    assert ids.tolist() == data.tokenizer.encode("Who founded it?")
 
 
-def test_pieces_are_learnt_from_passages_and_questions(folder):
+def test_pieces_are_learned_from_passages_and_questions(folder):
     data = folder(squad(*SQUAD["data"][0]["paragraphs"][0]["qas"]), tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
-    assert data.codec.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
+    assert data.tokenizer.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
 
 
 @pytest.mark.slow
@@ -123,10 +123,14 @@ def test_pieces_are_learnt_from_passages_and_questions(folder):
 def test_real_files_have_as_many_questions_as_are_published(real_data, form, given, counts):
     options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
     config = PreprocessConfig(format=form, **options)
-    for split, [path] in reading_files(config).items():
+    for split, [path] in list_question_files(config).items():
         source = read_source(path, split, config)
-        asked = [it for passage in source.passages for it in passage.asked]
+        asked = [it for passage in source.passages for it in passage.questions]
         chosen = [it for passage in source.passages for it in passage.choices]
-        unknown = [not it.known for it in asked] + [it.answer is None for it in chosen]
-        found = (sum(it.none for it in asked), sum(unknown), sum(len(it.answers) for it in asked))
+        unknown = [not it.labeled for it in asked] + [it.answer is None for it in chosen]
+        found = (
+            sum(it.unanswerable for it in asked),
+            sum(unknown),
+            sum(len(it.answers) for it in asked),
+        )
         assert (len(asked) + len(chosen), *found) == counts[split] and not source.problems

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.race import asked, read_race
+from toolkit.data.formats.qa.race import fill_blank, read_race
 
 from .conftest import RACE
 
@@ -18,7 +18,7 @@ def race(written, tmp_path):
     def read(files, wanted=True, most=500000):
         for name, held in files.items():
             written(f"RACE/{name}", held)
-        return read_race(tmp_path / "RACE", most, wanted=wanted)
+        return read_race(tmp_path / "RACE", most, answers_required=wanted)
 
     return read
 
@@ -39,9 +39,9 @@ def test_packed_passages_are_read_in_the_order_of_their_numbers(race):
 
 
 def test_an_option_stands_in_the_blank_or_behind_the_question():
-    assert asked("Tom flies on _ .", "Sundays") == "Tom flies on Sundays ."
-    assert asked("Who is Tom?", " a boy ") == "Who is Tom? a boy"
-    assert asked("_ is to _ as", "x; y") == "_ is to _ as x; y"
+    assert fill_blank("Tom flies on _ .", "Sundays") == "Tom flies on Sundays ."
+    assert fill_blank("Who is Tom?", " a boy ") == "Who is Tom? a boy"
+    assert fill_blank("_ is to _ as", "x; y") == "_ is to _ as x; y"
 
 
 def test_files_that_systems_leave_are_passed_over_and_told(race):

@@ -9,7 +9,7 @@ def test_the_share_of_answers_that_are_found_is_told():
 
 
 def test_options_and_known_answers_are_counted():
-    assert of_choices({"options": 4000, "questions": 1000, "unlabelled": 1}) == ["4,000", "999"]
+    assert of_choices({"options": 4000, "questions": 1000, "unlabeled": 1}) == ["4,000", "999"]
 
 
 def test_of_many_things_some_are_shown(folder, capsys):
@@ -18,6 +18,6 @@ def test_of_many_things_some_are_shown(folder, capsys):
     many = [asked(f"x{number}", "Who?", "Anna") for number in range(9)]
     for question in many:
         question["answers"][0]["answer_start"] = 0
-    folder(squad(*many, *SQUAD["data"][0]["paragraphs"][0]["qas"]), malformed="skip")
+    folder(squad(*many, *SQUAD["data"][0]["paragraphs"][0]["qas"]), on_malformed="skip")
     shown = capsys.readouterr().out
     assert shown.count("left out ") == 5 + 1 and "and 4 more of train left out" in shown

@@ -13,8 +13,8 @@ from .conftest import NOTHING, RACE, SQUAD, SWAG, TEXT, YEAR, squad
 def test_questions_come_back_with_their_passages(folder):
     split = SquadSplit(folder(SQUAD, SQUAD), "valid")
     assert len(split) == 3 and split.passage_of.tolist() == [0, 0, 0]
-    read = split.read(2)
-    assert read.text == TEXT and read is split.read(1)
+    read = split.read_passage(2)
+    assert read.text == TEXT and read is split.read_passage(1)
     assert [r["id"] for r in split.records] == ["q1", "q2", "q3"]
     first, last = split.spans[1]
     assert TEXT[read.begins[first] : read.ends[last]] == "1905"
@@ -22,9 +22,9 @@ def test_questions_come_back_with_their_passages(folder):
 
 def test_folders_are_read_one_after_the_other(folder):
     one = folder(SQUAD)
-    two = folder(squad(YEAR), name="two", tokenizer=None, codec_from=str(one.path))
+    two = folder(squad(YEAR), name="two", tokenizer=None, tokenizer_from=str(one.path))
     split = SquadSplit(DataFolder.open(one.path, two.path), "train")
-    assert split.passage_of.tolist() == [0, 0, 0, 3] and split.read(3).text == TEXT
+    assert split.passage_of.tolist() == [0, 0, 0, 3] and split.read_passage(3).text == TEXT
 
 
 def test_whether_answers_may_be_none_is_said_by_the_file(folder):
@@ -41,7 +41,7 @@ def test_options_of_different_number_come_back(folder):
     assert race.passage_of.tolist() == [0, 0, 0]
     taken = race.options.take(np.array([1]), np.array([race.options.lengths[1]])).ids
     said = "Tom flies on Sundays . Tom flies on Mondays ."
-    assert race.folder.codec.decode(taken.tolist()) == said
+    assert race.folder.tokenizer.decode(taken.tolist()) == said
 
 
 def test_data_of_another_kind_is_refused(folder):

@@ -13,7 +13,7 @@ from .conftest import COOK, FOUNDER, NOTHING, SQUAD, TEXT, YEAR, asked, squad
 @pytest.fixture
 def read(written):
     def call(held, judged=False, wanted=True, most=500000):
-        return read_squad(written("x.json", held), most, judged=judged, wanted=wanted)
+        return read_squad(written("x.json", held), most, evaluated=judged, answers_required=wanted)
 
     return call
 
@@ -21,19 +21,22 @@ def read(written):
 def test_questions_come_with_their_passage_and_answers(read):
     found = read(SQUAD)
     [passage] = found.passages
-    assert passage.text == TEXT and [it.name for it in passage.asked] == ["q1", "q2", "q3"]
-    assert [answer.text for answer in passage.asked[0].answers] == ["Anna  Bell", "Anna"]
+    assert passage.text == TEXT and [it.name for it in passage.questions] == ["q1", "q2", "q3"]
+    assert [answer.text for answer in passage.questions[0].answers] == ["Anna  Bell", "Anna"]
     assert not found.problems and not found.none_allowed
 
 
 @pytest.mark.parametrize("text", [f"\ufeff{json.dumps(SQUAD)}\r\n", json.dumps(SQUAD, indent=1)])
 def test_a_byte_order_mark_and_line_ends_are_no_matter(read, text):
-    assert len(read(text).passages[0].asked) == 3
+    assert len(read(text).passages[0].questions) == 3
 
 
 def test_questions_without_an_answer_are_those_that_say_so(read):
     found = read(squad(YEAR, NOTHING, version="v2.0"))
-    assert found.none_allowed and [it.none for it in found.passages[0].asked] == [False, True]
+    assert found.none_allowed and [it.unanswerable for it in found.passages[0].questions] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +55,10 @@ def test_questions_without_an_answer_are_those_that_say_so(read):
         ({**YEAR, "id": "q1"}, r"id q1: an id must be of one question, but is that of article 1 '"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_learnt_from_is_told_with_its_place(read, wrong, message):
+def test_what_cannot_be_learned_from_is_told_with_its_place(read, wrong, message):
     found = read(squad(FOUNDER, wrong))
     [problem] = found.problems
-    assert [it.name for it in found.passages[0].asked] == ["q1"] and not problem.kept
+    assert [it.name for it in found.passages[0].questions] == ["q1"] and not problem.kept
     with pytest.raises(ToolkitError, match=message):
         raise ToolkitError(str(problem))
 
@@ -63,8 +66,8 @@ def test_what_cannot_be_learnt_from_is_told_with_its_place(read, wrong, message)
 def test_what_is_only_judged_stays_with_its_texts(read):
     wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
     found = read(squad(FOUNDER, wrong), judged=True)
-    assert [it.name for it in found.passages[0].asked] == ["q1", "q2"]
-    assert found.problems[0].kept and found.passages[0].asked[1].answers[0].begin == -1
+    assert [it.name for it in found.passages[0].questions] == ["q1", "q2"]
+    assert found.problems[0].kept and found.passages[0].questions[1].answers[0].start == -1
 
 
 def test_a_blank_context_is_told_with_its_questions(read):
@@ -72,11 +75,11 @@ def test_a_blank_context_is_told_with_its_questions(read):
     held["data"][0]["paragraphs"].append({"context": TEXT, "qas": [FOUNDER]})
     found = read(held)
     assert "the context must hold text, but is blank, and 2 questions are" in str(found.problems[0])
-    assert [it.name for p in found.passages for it in p.asked] == ["q1"]
+    assert [it.name for p in found.passages for it in p.questions] == ["q1"]
     assert found.problems[0].lost == 2
     kept = read(held, judged=True)
     assert len(kept.problems) == 1
-    assert [it.name for p in kept.passages for it in p.asked] == ["q2", "q3", "q1"]
+    assert [it.name for p in kept.passages for it in p.questions] == ["q2", "q3", "q1"]
 
 
 def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
@@ -127,4 +130,4 @@ def test_half_a_character_and_nul_in_a_context_are_read(read):
 def test_a_context_of_sixty_thousand_characters_is_read(read):
     text = "word " * 12000 + "end"
     found = read(squad(asked(1, "Last?", "end", text=text), context=text))
-    assert found.passages[0].asked[0].answers[0].begin == 60000
+    assert found.passages[0].questions[0].answers[0].start == 60000

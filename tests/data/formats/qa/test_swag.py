@@ -18,7 +18,7 @@ HEAD, FIRST, SECOND = SWAG.splitlines(keepends=True)
 @pytest.fixture
 def read(written):
     def call(text, name="x.csv", wanted=True, most=500000):
-        return read_swag(written(name, text), most, wanted=wanted)
+        return read_swag(written(name, text), most, answers_required=wanted)
 
     return call
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.windows import owned, windows_of
+from toolkit.data.formats.qa.windows import max_context_tokens, split_into_windows
 
 
 def paper_windows(length, room, stride):
@@ -31,23 +31,28 @@ def paper_owner(spans, place):
 @pytest.mark.parametrize(("room", "stride"), [(7, 3), (5, 5), (4, 9), (50, 2), (300, 128)])
 def test_windows_and_their_tokens_are_those_of_the_paper(room, stride):
     lengths = np.array([0, 1, 7, 8, 23, 435])
-    found = windows_of(lengths, np.full(6, room), stride)
+    found = split_into_windows(lengths, np.full(6, room), stride)
     for question, length in enumerate(lengths.tolist()):
         wanted = paper_windows(length, room, stride)
-        own = slice(found.firsts[question], found.firsts[question + 1])
-        assert list(zip(found.begins[own], found.lengths[own], strict=True)) == wanted
+        own = slice(found.first_windows[question], found.first_windows[question + 1])
+        assert list(zip(found.starts[own], found.lengths[own], strict=True)) == wanted
         for number in range(own.start, own.stop):
-            places = found.begins[number] + np.arange(found.lengths[number])
+            places = found.starts[number] + np.arange(found.lengths[number])
             owners = [paper_owner(wanted, place) for place in places.tolist()]
-            assert owned(found, number).tolist() == [it == number - own.start for it in owners]
+            assert max_context_tokens(found, number).tolist() == [
+                it == number - own.start for it in owners
+            ]
 
 
 def test_every_token_is_owned_once():
-    found = windows_of(np.array([100, 3]), np.array([20, 20]), 7)
-    seen = [found.begins[w] + np.flatnonzero(owned(found, w)) for w in range(found.firsts[1])]
+    found = split_into_windows(np.array([100, 3]), np.array([20, 20]), 7)
+    seen = [
+        found.starts[w] + np.flatnonzero(max_context_tokens(found, w))
+        for w in range(found.first_windows[1])
+    ]
     assert sorted(np.concatenate(seen).tolist()) == list(range(100))
 
 
 def test_questions_have_room_of_their_own():
-    found = windows_of(np.array([10, 10]), np.array([4, 10]), 4)
-    assert found.questions.tolist() == [0, 0, 0, 1] and found.lengths.tolist() == [4, 4, 2, 10]
+    found = split_into_windows(np.array([10, 10]), np.array([4, 10]), 4)
+    assert found.question_ids.tolist() == [0, 0, 0, 1] and found.lengths.tolist() == [4, 4, 2, 10]

@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conll_columns import read_two_columns
+from toolkit.data.formats.tagging.conll_columns import read_conll_columns
 
 
 @pytest.fixture
@@ -9,7 +9,7 @@ def read(tmp_path):
     def sentences(text):
         path = tmp_path / "a.txt"
         path.write_text(text)
-        return list(read_two_columns(path))
+        return list(read_conll_columns(path))
 
     return sentences
 
@@ -22,7 +22,7 @@ def test_words_and_tags_are_the_first_two_columns(read, text):
     first, second = read(text)
     assert (first.tags, second.words, second.tags) == (["X", "Y"], ["b"], ["Z"])
     assert b"".join(s.source for s in (first, second)).decode() == text
-    assert [first.source[b:e] for b, e in first.fields] == [b"X", b"Y"]
+    assert [first.source[b:e] for b, e in first.tag_spans] == [b"X", b"Y"]
 
 
 @pytest.mark.parametrize(

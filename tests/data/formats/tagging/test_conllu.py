@@ -1,9 +1,9 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conllu import Wanted, read_conll_u, with_feature
+from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu, set_feature
 
-UPOS = Wanted("upos")
+UPOS = ConlluOptions("upos")
 TEXT = (
     "# sent_id = 1\n"
     "1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
@@ -20,7 +20,7 @@ def read(tmp_path):
     def sentences(text, wanted=UPOS):
         path = tmp_path / "a.conllu"
         path.write_text(text, encoding="utf-8", newline="")
-        return list(read_conll_u(path, wanted))
+        return list(read_conllu(path, wanted))
 
     return sentences
 
@@ -33,19 +33,19 @@ def test_syntactic_words_are_read_without_ranges_and_empty_nodes(read):
 
 
 def test_empty_nodes_are_read_where_they_are_wanted(read):
-    [sentence] = read(TEXT, Wanted("upos", empty_nodes=True))
+    [sentence] = read(TEXT, ConlluOptions("upos", empty_nodes=True))
     assert sentence.words == ["vamos", "nos", "ya", "a b"]
 
 
 @pytest.mark.parametrize(("tag", "tags"), [("xpos", ["V", "P", "F"]), ("Person", ["1", "_", "_"])])
 def test_other_columns_and_features_may_be_the_tag(read, tag, tags):
-    assert read(TEXT, Wanted(tag))[0].tags == tags
+    assert read(TEXT, ConlluOptions(tag))[0].tags == tags
 
 
 @pytest.mark.parametrize("tag", ["upos", "xpos"])
 def test_the_fields_of_the_tags_are_where_they_stand_in_the_bytes(read, tag):
-    for sentence in read(TEXT + "\n" + TEXT, Wanted(tag)):
-        found = [sentence.source[begin:end].decode() for begin, end in sentence.fields]
+    for sentence in read(TEXT + "\n" + TEXT, ConlluOptions(tag)):
+        found = [sentence.source[begin:end].decode() for begin, end in sentence.tag_spans]
         assert found == sentence.tags
 
 
@@ -80,11 +80,11 @@ def test_a_fault_is_told_by_file_and_line(read, old, new, complaint):
 
 def test_a_missing_xpos_tag_is_told_with_the_right_article(read):
     with pytest.raises(ToolkitError, match=r":3: a word must have an XPOS tag, but 'vamos' has _"):
-        read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), Wanted("xpos"))
+        read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), ConlluOptions("xpos"))
 
 
 def test_text_without_tags_is_read_where_that_is_wanted(read):
-    [sentence] = read(TEXT.replace("VERB", "_"), Wanted("upos", untagged=True))
+    [sentence] = read(TEXT.replace("VERB", "_"), ConlluOptions("upos", untagged=True))
     assert sentence.tags == ["_", "PRON", "X"]
 
 
@@ -100,4 +100,4 @@ def test_text_without_tags_is_read_where_that_is_wanted(read):
     ],
 )
 def test_a_feature_is_set_among_the_others_in_the_order_of_their_names(field, value, filled):
-    assert with_feature(field, "Number", value) == filled
+    assert set_feature(field, "Number", value) == filled

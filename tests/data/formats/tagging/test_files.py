@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess_formats import TaggedConfig
-from toolkit.data.formats.tagging.files import Sections, files_of
+from toolkit.config.commands.preprocess_formats import TaggingOptions
+from toolkit.data.formats.tagging.files import Sections, list_tagged_files
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from toolkit.data.formats.tagging.files import Sections, files_of
     ],
 )
 def test_two_digits_are_a_section_and_four_a_file(given, path, held):
-    assert Sections("train_sections", given).hold(Path(path)) is held
+    assert Sections("train_sections", given).contain(Path(path)) is held
 
 
 def test_sections_that_are_no_numbers_are_refused():
@@ -44,8 +44,11 @@ def wsj(tmp_path):
 
 
 def test_a_folder_stands_for_the_files_of_the_format_below_it(wsj):
-    config = TaggedConfig(format="ptb", trainpref=str(wsj), train_sections="0")
-    assert [path.name for path in files_of("train", config)] == ["wsj_0001.mrg", "wsj_0002.mrg"]
+    config = TaggingOptions(format="ptb", trainpref=str(wsj), train_sections="0")
+    assert [path.name for path in list_tagged_files("train", config)] == [
+        "wsj_0001.mrg",
+        "wsj_0002.mrg",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,6 @@ def test_a_folder_stands_for_the_files_of_the_format_below_it(wsj):
     ],
 )
 def test_files_that_are_not_there_are_told(wsj, options, complaint):
-    config = TaggedConfig(**{"format": "ptb", "trainpref": str(wsj), **options})
+    config = TaggingOptions(**{"format": "ptb", "trainpref": str(wsj), **options})
     with pytest.raises(ToolkitError, match=complaint):
-        files_of("train", config)
+        list_tagged_files("train", config)

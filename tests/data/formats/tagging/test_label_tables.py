@@ -2,13 +2,13 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.tagging.label_tables import Tables, learn
-from toolkit.data.formats.tagging.sentence import Sentence
+from toolkit.data.formats.tagging.label_tables import LabelTables, build_tables
+from toolkit.data.formats.tagging.sentence import TaggedSentence
 
 
 def sentence(text):
     words, tags = zip(*(item.split("/") for item in text.split()), strict=True)
-    return Sentence(list(words), list(tags), [], [1] * len(words), b"")
+    return TaggedSentence(list(words), list(tags), [], [1] * len(words), b"")
 
 
 SPLITS = {
@@ -17,12 +17,12 @@ SPLITS = {
 }
 
 
-def learnt(**options):
-    return learn(SPLITS, PreprocessConfig(format="conllu", trainpref="t", **options), "upos")
+def learned(**options):
+    return build_tables(SPLITS, PreprocessConfig(format="conllu", trainpref="t", **options), "upos")
 
 
 def test_labels_words_and_characters_are_those_of_the_training_part():
-    found = learnt()
+    found = learned()
     assert found.words == ["a", "b", "c"]  # by frequency, then as they come
     assert found.tags == ["X", "Y", "Z"]
     assert set(found.characters) == set("abc<PAD>")
@@ -30,7 +30,7 @@ def test_labels_words_and_characters_are_those_of_the_training_part():
 
 
 def test_from_all_parts_the_others_words_and_tags_are_known_too():
-    found = learnt(vocabulary_from="all")
+    found = learned(vocabulary_from="all")
     assert (found.words, found.tags) == (["a", "d", "c", "b"], ["Y", "W", "X", "Z"])
     assert "d" not in found.characters  # as the paper's code: of the training part
     assert [found.words[place] for place in found.ambiguous] == ["a"]
@@ -40,35 +40,37 @@ def test_from_all_parts_the_others_words_and_tags_are_known_too():
 def test_from_all_parts_a_tag_that_is_not_known_is_no_label_but_an_absent_feature_is(column, tags):
     config = PreprocessConfig(format="conllu", trainpref="t", vocabulary_from="all")
     splits = {"train": [sentence("a/X b/X")], "test": [sentence("a/_")]}
-    assert learn(splits, config, column).tags == tags
+    assert build_tables(splits, config, column).tags == tags
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"type_share": 0.5}, ["a", "d"]),
+        ({"type_fraction": 0.5}, ["a", "d"]),
         ({"vocab_size": 4}, ["a", "d", "c", "b"]),
         ({"min_count": 2}, ["a", "d", "c"]),
-        ({"min_count": 3, "type_share": 0.75}, ["a", "d"]),
+        ({"min_count": 3, "type_fraction": 0.75}, ["a", "d"]),
     ],
 )
 def test_rare_words_may_be_left_out(options, words):
-    assert learnt(vocabulary_from="all", **options).words == words
+    assert learned(vocabulary_from="all", **options).words == words
 
 
 def test_tables_come_back_as_they_were_saved(tmp_path):
-    learnt().save(tmp_path)
-    assert Tables.load(tmp_path) == learnt()
+    learned().save(tmp_path)
+    assert LabelTables.load(tmp_path) == learned()
 
 
-def test_without_a_training_part_nothing_can_be_learnt():
+def test_without_a_training_part_nothing_can_be_learned():
     config = PreprocessConfig(format="conllu", validpref="t")
-    with pytest.raises(ToolkitError, match=r"must be learnt from a training part, but there is no"):
-        learn({"valid": SPLITS["valid"]}, config, "upos")
+    with pytest.raises(
+        ToolkitError, match=r"must be learned from a training part, but there is no"
+    ):
+        build_tables({"valid": SPLITS["valid"]}, config, "upos")
 
 
 def test_a_feature_that_no_word_has_is_refused_as_a_tag():
     config = PreprocessConfig(format="conllu", trainpref="t", tag="Numbr")
     with pytest.raises(ToolkitError, match=r"but no word there has 'Numbr'. Correct --tag"):
-        learn({"train": [sentence("a/_ b/_")]}, config, "Numbr")
-    assert learn({"train": [sentence("a/_ b/Plur")]}, config, "Number").tags == ["_", "Plur"]
+        build_tables({"train": [sentence("a/_ b/_")]}, config, "Numbr")
+    assert build_tables({"train": [sentence("a/_ b/Plur")]}, config, "Number").tags == ["_", "Plur"]

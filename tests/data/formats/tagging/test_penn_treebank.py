@@ -1,7 +1,7 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.penn_treebank import read_penn
+from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
 
 TREES = r"""
 
@@ -30,7 +30,7 @@ def read(tmp_path):
     def sentences(text, name):
         path = tmp_path / name
         path.write_text(text)
-        return list(read_penn(path))
+        return list(read_penn_treebank(path))
 
     return sentences
 
@@ -55,7 +55,7 @@ def test_the_bytes_are_the_file_and_the_fields_are_the_tags(read, text, name):
     found = read(text, name)
     assert b"".join(s.source for s in found).decode() == text
     for s in found:
-        fields = [s.source[begin:end].decode().split("|")[0] for begin, end in s.fields]
+        fields = [s.source[begin:end].decode().split("|")[0] for begin, end in s.tag_spans]
         assert fields == s.tags
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.cli.preprocess import main
-from toolkit.commands.describe_data import describe
+from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.tagging.split import TaggedSplit
@@ -66,7 +66,9 @@ def test_brackets_that_do_not_close_are_told_with_exit_code_2(tmp_path, capsys):
 
 
 def test_a_treebank_without_training_part_is_told_with_exit_code_2(treebank, capsys):
-    assert ends(capsys, treebank(train=None), "must be learnt from a training part, but there is n")
+    assert ends(
+        capsys, treebank(train=None), "must be learned from a training part, but there is n"
+    )
 
 
 def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
@@ -100,17 +102,19 @@ def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
     assert (split.tags.tolist(), len(split.tables.tags)) == ([-2, 0], 2)
 
 
-@pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_share": 0.1}])
-def test_tables_that_are_given_are_not_learnt_otherwise(folder, tmp_path, option):
-    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
-    with pytest.raises(ToolkitError, match="vocabulary_from and type_share must be those of codec"):
+@pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_fraction": 0.1}])
+def test_tables_that_are_given_are_not_learned_otherwise(folder, tmp_path, option):
+    given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    with pytest.raises(
+        ToolkitError, match="vocabulary_from and type_fraction must be those of tokenizer"
+    ):
         folder(**given, **option)
 
 
 def test_a_tag_that_given_tables_lack_is_told_without_what_would_not_help(
     folder, sentences, tmp_path
 ):
-    given = {"codec_from": str(folder().path), "destdir": str(tmp_path / "again")}
+    given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
     with pytest.raises(ToolkitError, match=r"to keep the word and count it as an error\.$"):
         folder({"valid": sentences("I oh/INTJ .")}, **given)
 
@@ -126,8 +130,8 @@ def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, se
 
 def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_path):
     first = folder()
-    again = folder(codec_from=str(first.path), destdir=str(tmp_path / "again"))
-    assert again.codec.fingerprint == first.codec.fingerprint
+    again = folder(tokenizer_from=str(first.path), destdir=str(tmp_path / "again"))
+    assert again.tokenizer.fingerprint == first.tokenizer.fingerprint
     both = DataFolder.open(first.path, again.path)
     split = TaggedSplit(both, "valid")
     assert split.types.tolist() == TaggedSplit(first, "valid").types.tolist() * 2
@@ -135,7 +139,7 @@ def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_
 
 def test_labels_of_another_column_are_refused(folder, treebank):
     first = folder()
-    options = treebank() | {"codec_from": str(first.path), "tag": "xpos", "overwrite": True}
+    options = treebank() | {"tokenizer_from": str(first.path), "tag": "xpos", "overwrite": True}
     options |= {"unseen_tags": "wrong", "trainpref": ""}
     with pytest.raises(ToolkitError, match="is of upos and the text of xpos"):
         preprocess(PreprocessConfig(**options))
@@ -144,7 +148,7 @@ def test_labels_of_another_column_are_refused(folder, treebank):
 def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):
     first = folder()
     other = folder({"train": sentences("the dog/X barks .", "bark I"), "valid": None}, destdir=str(
-        tmp_path / "other"), unseen_tags="wrong", codec_from=None)  # fmt: skip
+        tmp_path / "other"), unseen_tags="wrong", tokenizer_from=None)  # fmt: skip
     with pytest.raises(ToolkitError, match="must agree on their"):
         TaggedSplit(DataFolder.open(first.path, other.path), "train")
 
@@ -153,17 +157,17 @@ def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
     (tmp_path / "a.vec").write_text("2 3\ndog 1 2 3\nnone 0 0 0\n")
     found = folder(word_vectors=str(tmp_path / "a.vec"))
     table = found.word_vectors
-    row = found.codec.tables.index["dog"] + 2
+    row = found.tokenizer.tables.word_index["dog"] + 2
     assert table.shape == (len(found.vocabulary), 3) and table[row].tolist() == [1, 2, 3]
     assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
 
 
 def test_known_words_are_those_of_the_paper_where_it_is_asked(folder):
-    found = folder(vocabulary_from="all", type_share=0.5)
-    assert found.codec.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
+    found = folder(vocabulary_from="all", type_fraction=0.5)
+    assert found.tokenizer.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
 
 
 def test_sentences_may_be_looked_at_with_their_tags(folder):
-    found = describe(str(folder().path), examples=2)
+    found = describe_data(str(folder().path), examples=2)
     assert found.facts["tokenizer"] == "dictionary with tags"
     assert found.items["valid 1"] == "the/DET cat/NOUN barks/VERB ./PUNCT"

@@ -10,11 +10,11 @@ def test_unknown_and_ambiguous_words_are_marked_place_by_place(folder):
     assert split.ambiguous.tolist() == [False, True, False, False, False, False, False]
 
 
-def test_every_type_is_spelt_and_padding_last(folder):
+def test_every_type_is_spelled_and_padding_last(folder):
     split = TaggedSplit(folder(), "test")
-    codec = split.codec
-    assert (split.spellings[:-1] == codec.spell(split.words)).all()
-    assert (split.spellings[-1] == codec.spell(["<PAD>"])).all()
+    tokenizer = split.tokenizer
+    assert (split.type_char_ids[:-1] == tokenizer.char_ids(split.words)).all()
+    assert (split.type_char_ids[-1] == tokenizer.char_ids(["<PAD>"])).all()
 
 
 def test_an_unknown_split_is_told(folder):

@@ -4,8 +4,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.tagging.split import TaggedSplit, whole
-from toolkit.data.formats.tagging.write_predictions import filled_files, write_filled
+from toolkit.data.formats.tagging.split import TaggedSplit, read_column
+from toolkit.data.formats.tagging.write_predictions import render_files, write_predictions
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -18,13 +18,13 @@ def own_tags(split):
 
 def test_a_file_with_its_own_tags_is_the_same_byte_for_byte(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
-    write_filled(split, own_tags(split), tmp_path / "out.conllu")
+    write_predictions(split, own_tags(split), tmp_path / "out.conllu")
     assert (tmp_path / "out.conllu").read_bytes() == (tmp_path / "valid.conllu").read_bytes()
 
 
 def test_other_tags_change_their_column_and_nothing_else(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
-    [(name, data)] = filled_files(split, ["ANYTHING", "Ü", *own_tags(split)[2:]])
+    [(name, data)] = render_files(split, ["ANYTHING", "Ü", *own_tags(split)[2:]])
     lines, before = data.decode().split("\n"), (tmp_path / "valid.conllu").read_text().split("\n")
     changed = [(a, b) for a, b in zip(before, lines, strict=True) if a != b]
     assert name == "valid.conllu"
@@ -37,7 +37,7 @@ def test_other_tags_change_their_column_and_nothing_else(folder, tmp_path):
 def test_a_feature_is_filled_in_among_the_others(folder, sentences):
     text = sentences("the dog").replace("NOUN\t_\t_", "NOUN\t_\tCase=Nom|Number=Sing")
     split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="Number"), "valid")
-    [(_, data)] = filled_files(split, ["Sing", "_"])
+    [(_, data)] = render_files(split, ["Sing", "_"])
     assert b"DET\t_\tNumber=Sing\t" in data and b"NOUN\t_\tCase=Nom\t" in data
 
 
@@ -55,7 +55,7 @@ def test_files_of_every_format_are_filled(tmp_path, format, name, text, filled):
     destdir = str(tmp_path / "data")
     preprocess(PreprocessConfig(format=format, trainpref=str(tmp_path / name), destdir=destdir))
     split = TaggedSplit(DataFolder.open(destdir), "train")
-    write_filled(split, ["Y"] * len(split.types), tmp_path / "out")
+    write_predictions(split, ["Y"] * len(split.types), tmp_path / "out")
     assert (tmp_path / "out").read_text() == filled
 
 
@@ -66,7 +66,7 @@ def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
     destdir = str(tmp_path / "data")
     preprocess(PreprocessConfig(format="ptb", trainpref=files, destdir=destdir))
     split = TaggedSplit(DataFolder.open(destdir), "train")
-    write_filled(split, ["X", "X"], tmp_path / "out")
+    write_predictions(split, ["X", "X"], tmp_path / "out")
     for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / name).read_bytes()
 
@@ -74,7 +74,7 @@ def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
 def test_a_tag_that_begins_as_the_predicted_one_is_replaced_all_the_same(folder, sentences):
     text = sentences("the dog").replace("NOUN\t_", "NOUN\tN|soort|ev").replace("DET\t_", "DET\tN")
     split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="xpos"), "valid")
-    [(_, data)] = filled_files(split, ["N", "N"])
+    [(_, data)] = render_files(split, ["N", "N"])
     assert data.decode() == text.replace("N|soort|ev", "N")
 
 
@@ -86,9 +86,9 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
     split, read = TaggedSplit(DataFolder.open(destdir), "train"), []
     monkeypatch.setattr(
         "toolkit.data.formats.tagging.write_predictions.whole",
-        lambda column: read.append(column) or whole(column),
+        lambda column: read.append(column) or read_column(column),
     )
-    assert filled_files(split, ["X", "Y", "Z"]) == [
+    assert render_files(split, ["X", "Y", "Z"]) == [
         ("a", b"a X\n\n"), ("b", b"b Y\n\n"), ("c", b"c Z\n\n")
     ]  # fmt: skip
     assert len(read) == 2
@@ -97,7 +97,7 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
 def test_a_place_that_takes_no_files_is_told(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
     with pytest.raises(ToolkitError, match="predictions must go where files can be written"):
-        write_filled(split, own_tags(split), tmp_path / "none" / "out.conllu")
+        write_predictions(split, own_tags(split), tmp_path / "none" / "out.conllu")
 
 
 @pytest.mark.slow
@@ -118,8 +118,8 @@ def test_a_treebank_comes_back_byte_for_byte_and_with_its_column_alone_changed(
         split = TaggedSplit(DataFolder.open(destdir), "train")
         data = path.read_bytes()
         data = lzma.decompress(data) if path.suffix == ".xz" else data
-        assert filled_files(split, own_tags(split))[0][1] == data
-        [(_, other)] = filled_files(split, ["?"] * len(split.types))
+        assert render_files(split, own_tags(split))[0][1] == data
+        [(_, other)] = render_files(split, ["?"] * len(split.types))
         rows = [line.split(b"\t") for line in other.split(b"\n")]
         again = [[*row[:3], b"", *row[4:]] if row[0].isdigit() else row for row in rows]
         before = [line.split(b"\t") for line in data.split(b"\n")]

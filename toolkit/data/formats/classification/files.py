@@ -8,14 +8,14 @@ from pathlib import Path
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 
-Files = dict[str, list[Path]]
-Names = Mapping[str, tuple[str, ...]]
+SplitFiles = dict[str, list[Path]]
+FileNames = Mapping[str, tuple[str, ...]]
 """Split -> what its file may be called in the benchmark's folder."""
-OTHER = "_mismatched"
-PACKED = ("", ".gz", ".xz")
+MISMATCHED = "_mismatched"
+COMPRESSION_SUFFIXES = ("", ".gz", ".xz")
 
 
-def files_of(config: PreprocessConfig, known: Names) -> Files:
+def list_table_files(config: PreprocessConfig, known: FileNames) -> SplitFiles:
     """Split -> its files. A folder stands for the benchmark's own names in it.
 
     A folder given as trainpref alone stands for its files of all splits.
@@ -24,20 +24,20 @@ def files_of(config: PreprocessConfig, known: Names) -> Files:
     only = config.trainpref and not config.validpref and not config.testpref
     if only and Path(config.trainpref).is_dir():
         options = dict.fromkeys(given, config.trainpref)
-        return gathered(options, known, needed="train")
-    return gathered(given, known)
+        return collect_files(options, known, needed="train")
+    return collect_files(given, known)
 
 
-def gathered(given: dict[str, str], known: Names, needed: str = "") -> Files:
+def collect_files(given: dict[str, str], known: FileNames, needed: str = "") -> SplitFiles:
     """`needed` is the one split that a folder must have; without it, every one asked for."""
-    found: Files = {}
+    found: SplitFiles = {}
     for kind, names in given.items():
         for name in filter(None, names.split(",")):
             path = Path(name)
             if path.is_dir():
-                add(found, in_folder(path, kind, known, must=needed in ("", kind)))
+                merge_files(found, find_in_folder(path, kind, known, must=needed in ("", kind)))
             elif path.is_file():
-                add(found, {split_of(path, kind, known): [path]})
+                merge_files(found, {detect_split(path, kind, known): [path]})
             else:
                 raise ToolkitError(
                     f"{kind}pref must name existing files, but {path} is not there. Correct the "
@@ -46,33 +46,34 @@ def gathered(given: dict[str, str], known: Names, needed: str = "") -> Files:
     return found
 
 
-def add(found: Files, more: Files) -> None:
+def merge_files(found: SplitFiles, more: SplitFiles) -> None:
     for split, paths in more.items():
         found.setdefault(split, []).extend(paths)
 
 
-def in_folder(folder: Path, kind: str, known: Names, *, must: bool) -> Files:
+def find_in_folder(folder: Path, kind: str, known: FileNames, *, must: bool) -> SplitFiles:
     """Those of one kind; matched and mismatched ones are two splits."""
     found = {}
-    wanted = {s: n for s, n in known.items() if s.removesuffix(OTHER) == kind}
+    wanted = {s: n for s, n in known.items() if s.removesuffix(MISMATCHED) == kind}
     for split, names in wanted.items():
-        paths = (folder / f"{name}{packed}" for name in names for packed in PACKED)
+        paths = (folder / f"{name}{packed}" for name in names for packed in COMPRESSION_SUFFIXES)
         if (path := next((path for path in paths if path.is_file()), None)) is not None:
             found[split] = [path]
     if must and not found:
         raise ToolkitError(
-            f"{kind}pref folder {folder} must hold {some(wanted.values())}, but does not. Name the "
+            f"{kind}pref folder {folder} must hold {format_names(wanted.values())}, but does not. "
+            "Name the "
             f"file itself."
         )
     return found
 
 
-def some(names: Iterable[Sequence[str]]) -> str:
+def format_names(names: Iterable[Sequence[str]]) -> str:
     found = [name for group in names for name in group]
     return " or ".join(found) or "a file of that split, which this task does not have"
 
 
-def split_of(path: Path, kind: str, known: Names) -> str:
+def detect_split(path: Path, kind: str, known: FileNames) -> str:
     """A file of mismatched genres is a split of its own, where the task has that."""
-    other = kind + OTHER
+    other = kind + MISMATCHED
     return other if other in known and "mismatched" in path.name else kind

@@ -9,24 +9,24 @@ from toolkit.config.commands.preprocess_formats import GLUE_TASKS
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledTask:
+class TableSchema:
     """What the rows of a table hold, and how answers to them are judged."""
 
     name: str
-    texts: tuple[tuple[str, ...], ...]
+    text_columns: tuple[tuple[str, ...], ...]
     """One text or two: for each, the names that its column may have."""
-    label: tuple[str, ...]
+    label_columns: tuple[str, ...]
     """The names that the column of the answers may have."""
-    index: tuple[str, ...] = ("index", "id")
+    index_columns: tuple[str, ...] = ("index", "id")
     """Those of the column that numbers the rows to be answered; without one they are counted."""
     classes: tuple[str, ...] = ()
     """As the files spell them, in the order of their ids; none where the answer is a number."""
-    number: bool = False
-    lowest: float = -float("inf")
-    highest: float = float("inf")
-    figures: tuple[str, ...] = ("accuracy",)
+    is_regression: bool = False
+    min_value: float = -float("inf")
+    max_value: float = float("inf")
+    metrics: tuple[str, ...] = ("accuracy",)
     """The official ones; the task's score is their mean."""
-    headless: tuple[int, ...] = ()
+    headerless: tuple[int, ...] = ()
     """Where a first line without names is data: number of columns, place of answer and text."""
     files: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: {
@@ -36,12 +36,12 @@ class LabelledTask:
         }
     )
     """Split -> the names of its file in the benchmark's folder."""
-    submitted: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    submissions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Split -> the file in a submission, and how many rows the benchmark wants in it."""
 
     @property
     def pairs(self) -> bool:
-        return len(self.texts) == 2
+        return len(self.text_columns) == 2
 
 
 SENTENCES = (("sentence1",), ("sentence2",))
@@ -55,93 +55,93 @@ MRPC_FILES = {
     "test": ("test.tsv", "msr_paraphrase_test.txt"),
 }
 
-TASKS = {
+GLUE_SCHEMAS = {
     task.name: task
     for task in (
-        LabelledTask(
+        TableSchema(
             name="CoLA",
-            texts=(("sentence",),),
-            label=("label",),
+            text_columns=(("sentence",),),
+            label_columns=("label",),
             classes=YES_OR_NO,
-            figures=("matthews",),
-            headless=(4, 1, 3),
-            submitted={"test": ("CoLA.tsv", 1063)},
+            metrics=("matthews",),
+            headerless=(4, 1, 3),
+            submissions={"test": ("CoLA.tsv", 1063)},
         ),
-        LabelledTask(
+        TableSchema(
             name="SST-2",
-            texts=(("sentence",),),
-            label=("label",),
+            text_columns=(("sentence",),),
+            label_columns=("label",),
             classes=YES_OR_NO,
-            submitted={"test": ("SST-2.tsv", 1821)},
+            submissions={"test": ("SST-2.tsv", 1821)},
         ),
-        LabelledTask(
+        TableSchema(
             name="MRPC",
-            texts=(("#1 String",), ("#2 String",)),
-            label=("Quality",),
+            text_columns=(("#1 String",), ("#2 String",)),
+            label_columns=("Quality",),
             classes=YES_OR_NO,
-            figures=("accuracy", "f1"),
+            metrics=("accuracy", "f1"),
             files=MRPC_FILES,
-            submitted={"test": ("MRPC.tsv", 1725)},
+            submissions={"test": ("MRPC.tsv", 1725)},
         ),
-        LabelledTask(
+        TableSchema(
             name="STS-B",
-            texts=SENTENCES,
-            label=("score",),
-            number=True,
-            lowest=0.0,
-            highest=5.0,
-            figures=("pearson", "spearman"),
-            submitted={"test": ("STS-B.tsv", 1379)},
+            text_columns=SENTENCES,
+            label_columns=("score",),
+            is_regression=True,
+            min_value=0.0,
+            max_value=5.0,
+            metrics=("pearson", "spearman"),
+            submissions={"test": ("STS-B.tsv", 1379)},
         ),
-        LabelledTask(
+        TableSchema(
             name="QQP",
-            texts=(("question1",), ("question2",)),
-            label=("is_duplicate",),
+            text_columns=(("question1",), ("question2",)),
+            label_columns=("is_duplicate",),
             classes=YES_OR_NO,
-            figures=("accuracy", "f1"),
-            submitted={"test": ("QQP.tsv", 390965)},
+            metrics=("accuracy", "f1"),
+            submissions={"test": ("QQP.tsv", 390965)},
         ),
-        LabelledTask(
+        TableSchema(
             name="MNLI",
-            texts=SENTENCES,
-            label=("gold_label",),
+            text_columns=SENTENCES,
+            label_columns=("gold_label",),
             classes=("entailment", "neutral", "contradiction"),
             files={
                 "train": ("train.tsv",),
                 **{split: (name,) for split, name in {**MATCHED, **TESTS}.items()},
             },
-            submitted={"test": ("MNLI-m.tsv", 9796), "test_mismatched": ("MNLI-mm.tsv", 9847)},
+            submissions={"test": ("MNLI-m.tsv", 9796), "test_mismatched": ("MNLI-mm.tsv", 9847)},
         ),
-        LabelledTask(
+        TableSchema(
             name="QNLI",
-            texts=(("question",), ("sentence",)),
-            label=("label",),
+            text_columns=(("question",), ("sentence",)),
+            label_columns=("label",),
             classes=ENTAILMENT,
-            submitted={"test": ("QNLI.tsv", 5463)},
+            submissions={"test": ("QNLI.tsv", 5463)},
         ),
-        LabelledTask(
+        TableSchema(
             name="RTE",
-            texts=SENTENCES,
-            label=("label",),
+            text_columns=SENTENCES,
+            label_columns=("label",),
             classes=ENTAILMENT,
-            submitted={"test": ("RTE.tsv", 3000)},
+            submissions={"test": ("RTE.tsv", 3000)},
         ),
-        LabelledTask(
+        TableSchema(
             name="WNLI",
-            texts=SENTENCES,
-            label=("label",),
+            text_columns=SENTENCES,
+            label_columns=("label",),
             classes=YES_OR_NO,
-            submitted={"test": ("WNLI.tsv", 146)},
+            submissions={"test": ("WNLI.tsv", 146)},
         ),
-        LabelledTask(
+        TableSchema(
             name="AX",
-            texts=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
-            label=("label", "Label"),
+            text_columns=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
+            label_columns=("label", "Label"),
             classes=("entailment", "neutral", "contradiction"),
-            figures=("matthews",),
+            metrics=("matthews",),
             files={"test": ("diagnostic.tsv", "AX.tsv", "ax.tsv", "diagnostic-full.tsv")},
-            submitted={"test": ("AX.tsv", 1104)},
+            submissions={"test": ("AX.tsv", 1104)},
         ),
     )
 }
-assert tuple(TASKS) == GLUE_TASKS, "the options know the same tasks"
+assert tuple(GLUE_SCHEMAS) == GLUE_TASKS, "the options know the same tasks"

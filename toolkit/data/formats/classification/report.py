@@ -1,4 +1,4 @@
-"""What toolkit-preprocess shows of labelled text: one row a split, and what was left out."""
+"""What toolkit-preprocess shows of labeled text: one row a split, and what was left out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.data.formats.classification.tokenizer import Labels
-from toolkit.data.formats.classification.tsv import Table as Read
-from toolkit.data.formats.tagging.report import told
+from toolkit.data.formats.classification.tsv import LabeledTable as Read
+from toolkit.data.formats.tagging.report import print_line
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
@@ -16,7 +16,7 @@ SHOWN = 5
 """Rows left out that people are shown of each split; programs are shown all."""
 
 
-def summary(
+def print_summary(
     destination: str,
     labels: Labels,
     meta: Mapping[str, Any],
@@ -25,25 +25,25 @@ def summary(
     output: Output,
 ) -> None:
     """Files, rows, tokens and how often each class comes."""
-    terminal, rows, count = output.terminal, [], 0
-    told(terminal, f"{destination}: {labels.task}, {', '.join(labels.classes) or 'a number'}")
+    terminal, rows, count = output.console, [], 0
+    print_line(terminal, f"{destination}: {labels.task}, {', '.join(labels.classes) or 'a number'}")
     for split, entry in meta["splits"].items():
         columns = {name: column["parts"][0] for name, column in entry["columns"].items()}
         tokens = sum(columns[name]["elements"] for name in ("tokens", "second") if name in columns)
         items = columns["tokens"]["items"]
-        facts = {name: entry[name] for name in ("malformed", "empty", "unlabelled", "labels")}
+        facts = {name: entry[name] for name in ("malformed", "empty", "unlabeled", "labels")}
         output.write("split", {"split": split, "rows": items, "tokens": tokens, **facts})
         numbers = (len(entry["files"]), items, entry["malformed"], entry["empty"], tokens)
         rows.append([split, *(f"{n:,}" for n in numbers), answers(entry, items)])
         count += items
         left_out(split, read[split], output)
-    Table(columns=HEADS, rows=rows, numbers=HEADS[1:-1]).print(terminal)
-    told(terminal, f"read {count:,} rows in {seconds:.1f} s")
+    Table(columns=HEADS, rows=rows, right_align=HEADS[1:-1]).print(terminal)
+    print_line(terminal, f"read {count:,} rows in {seconds:.1f} s")
     output.write("end", {"destdir": destination, "rows": count, "seconds": seconds})
 
 
 def answers(entry: Mapping[str, Any], items: int) -> str:
-    if entry["unlabelled"]:
+    if entry["unlabeled"]:
         return "none"
     labels = sorted(entry["labels"].items())
     return ", ".join(f"{name} {count:,}" for name, count in labels) or f"{items:,} numbers"
@@ -55,6 +55,6 @@ def left_out(split: str, tables: Sequence[Read], output: Output) -> None:
         values = {"split": split, "file": str(problem.path), "line": problem.line}
         output.write("left_out", {**values, "what": problem.what})
     for problem in problems[:SHOWN]:
-        told(output.terminal, f"left out {problem}")
+        print_line(output.console, f"left out {problem}")
     if len(problems) > SHOWN:
-        told(output.terminal, f"and {len(problems) - SHOWN:,} more rows of {split}")
+        print_line(output.console, f"and {len(problems) - SHOWN:,} more rows of {split}")

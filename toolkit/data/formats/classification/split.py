@@ -1,4 +1,4 @@
-"""The rows of a labelled split, over all folders that have it."""
+"""The rows of a labeled split, over all folders that have it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from toolkit.data.formats.classification.preprocess import (
     NO_CLASS,
     SECOND,
 )
-from toolkit.data.formats.classification.tokenizer import LabelledCodec, Labels
-from toolkit.data.formats.tagging.split import whole
-from toolkit.data.samples.sequence_pairs import TextColumn
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.tagging.split import read_column
+from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -24,22 +24,22 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 Numbers = npt.NDArray[np.int64]
 
 
-class LabelledSplit:
+class ClassificationSplit:
     """Texts are read when they are asked for; answers are in memory."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        codec = codec_of(folder)
-        self.vocabulary: Vocabulary = codec.vocabulary
-        self.labels: Labels = codec.labels
+        tokenizer = load_tokenizer(folder)
+        self.vocabulary: Vocabulary = tokenizer.vocabulary
+        self.labels: Labels = tokenizer.labels
         columns = folder.split(split).columns
-        self.first = TextColumn(columns[FIRST])
-        self.second = TextColumn(columns[SECOND]) if self.labels.pairs else None
+        self.first = TokenColumn(columns[FIRST])
+        self.second = TokenColumn(columns[SECOND]) if self.labels.pairs else None
         stored = values(columns[ANSWERS])
-        self.number = not self.labels.classes
-        self.answers = stored.view(np.float64) if self.number else stored
+        self.is_regression = not self.labels.classes
+        self.answers = stored.view(np.float64) if self.is_regression else stored
         """Ids of classes or numbers; -1 and NaN where there is none."""
-        self.known = ~np.isnan(self.answers) if self.number else stored != NO_CLASS
+        self.labeled = ~np.isnan(self.answers) if self.is_regression else stored != NO_CLASS
         self.index = values(columns[INDEX])
         """What the benchmark calls each row."""
 
@@ -48,21 +48,21 @@ class LabelledSplit:
 
 
 def values(column: Column) -> Numbers:
-    return whole(column).astype(np.int64, copy=False)
+    return read_column(column).astype(np.int64, copy=False)
 
 
-def codec_of(folder: DataFolder) -> LabelledCodec:
-    codec = folder.codec
-    if folder.kind != KIND or not isinstance(codec, LabelledCodec):
+def load_tokenizer(folder: DataFolder) -> ClassificationTokenizer:
+    tokenizer = folder.tokenizer
+    if folder.kind != KIND or not isinstance(tokenizer, ClassificationTokenizer):
         raise ToolkitError(
-            f"task glue must have a folder of labelled texts, but {folder.name} is of kind "
+            f"task glue must have a folder of labeled texts, but {folder.name} is of kind "
             f"{folder.kind}. Run toolkit-preprocess with --format glue or tsv."
         )
     for source in folder.sources[1:]:
-        other = source.codec()
-        if not isinstance(other, LabelledCodec) or other.labels != codec.labels:
+        other = source.tokenizer()
+        if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
             raise ToolkitError(
                 f"data folders must agree on their task, but {source.path} differs from "
                 f"{folder.path}. Train on one after the other, with --finetune-from."
             )
-    return codec
+    return tokenizer

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import TASKS
-from toolkit.data.formats.classification.split import LabelledSplit
+from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
+from toolkit.data.formats.classification.split import ClassificationSplit
 
 HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -21,14 +21,14 @@ DATE = (1980, 1, 1, 0, 0, 0)
 Numbers = npt.NDArray[Any]
 
 
-def write_answers(split: LabelledSplit, given: Numbers, path: Path) -> None:
+def write_submission(split: ClassificationSplit, given: Numbers, path: Path) -> None:
     """To a file, into a folder by the benchmark's name, or into a zip beside what it holds."""
-    text, packed = table(split, given), path.suffix == ".zip"
+    text, packed = format_submission(split, given), path.suffix == ".zip"
     try:
         if not (packed or path.is_dir()):
             path.write_text(text, encoding="utf-8")
             return
-        name, rows = submitted(split)
+        name, rows = submission_file(split)
         if packed and rows != len(split):
             raise ToolkitError(
                 f"{name} in a submission must have {rows:,} rows, but split {split.name!r} of "
@@ -36,7 +36,7 @@ def write_answers(split: LabelledSplit, given: Numbers, path: Path) -> None:
                 f"to a .tsv file."
             )
         if packed:
-            write_packed(path, name, text)
+            write_to_zip(path, name, text)
         else:
             (path / name).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -46,19 +46,19 @@ def write_answers(split: LabelledSplit, given: Numbers, path: Path) -> None:
         ) from error
 
 
-def submitted(split: LabelledSplit) -> tuple[str, int]:
+def submission_file(split: ClassificationSplit) -> tuple[str, int]:
     """Name of the file and how many rows the benchmark wants."""
-    task = TASKS.get(split.labels.task)
-    if task is None or split.name not in task.submitted:
-        known = ", ".join(task.submitted) if task else "none"
+    task = GLUE_SCHEMAS.get(split.labels.task)
+    if task is None or split.name not in task.submissions:
+        known = ", ".join(task.submissions) if task else "none"
         raise ToolkitError(
             f"a submission must be of a test split of GLUE, but is of {split.name!r} of "
             f"{split.labels.task}, whose are {known}. Write to a .tsv file instead."
         )
-    return task.submitted[split.name]
+    return task.submissions[split.name]
 
 
-def table(split: LabelledSplit, given: Numbers) -> str:
+def format_submission(split: ClassificationSplit, given: Numbers) -> str:
     """In the order of the index, which must name every row once."""
     labels, order = split.labels, np.argsort(split.index, kind="stable")
     if len(np.unique(split.index)) < len(split):
@@ -66,17 +66,17 @@ def table(split: LabelledSplit, given: Numbers) -> str:
             f"answers must be told apart by their index, but split {split.name!r} of "
             f"{split.folder.name} has one twice. Preprocess its files apart."
         )
-    if split.number:
+    if split.is_regression:
         numbers = given.clip(labels.bounds[0], labels.bounds[1]) if labels.bounds else given
         form = ".3f" if labels.bounds else ".9g"  # three decimals are the benchmark's
-        spelt = [f"{number:{form}}" for number in numbers[order]]
+        spelled = [f"{number:{form}}" for number in numbers[order]]
     else:
-        spelt = [labels.classes[answer] for answer in given[order]]
-    rows = zip(split.index[order].tolist(), spelt, strict=True)
+        spelled = [labels.classes[answer] for answer in given[order]]
+    rows = zip(split.index[order].tolist(), spelled, strict=True)
     return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)
 
 
-def write_packed(path: Path, name: str, text: str) -> None:
+def write_to_zip(path: Path, name: str, text: str) -> None:
     """The zip as it was with this one in place of its own."""
     mine = zipfile.ZipInfo(name, DATE)
     mine.compress_type = zipfile.ZIP_DEFLATED

@@ -1,4 +1,4 @@
-"""The codec of a labelled folder: that of its texts, and what answers there are."""
+"""The tokenizer of a labeled folder: that of its texts, and what answers there are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.json_files import read_json
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wrapped import WrappedCodec, inner_of
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
 LABELS_FILE = "labels.json"
 
@@ -24,7 +24,7 @@ class Labels:
     """As GLUE names it; for tables of one's own, tsv."""
     classes: list[str]
     """In the order of their ids; none where the answer is a number."""
-    figures: list[str]
+    metrics: list[str]
     """Whose mean is the score."""
     pairs: bool
     """Whether there are two texts."""
@@ -46,25 +46,25 @@ class Labels:
         found = read_json(folder / LABELS_FILE)
         if set(found) != set(cls.__dataclass_fields__):
             raise ValueError(f"{LABELS_FILE} holds other things than what answers there are")
-        texts = [found["task"], *found["classes"], *found["figures"]]
+        texts = [found["task"], *found["classes"], *found["metrics"]]
         numbers = [float(bound) for bound in found["bounds"]]
         if not all(isinstance(it, str) for it in texts) or len(found["classes"]) == 1:
             raise ValueError(f"{LABELS_FILE} must name no class or several")
         return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
 
 
-class LabelledCodec(WrappedCodec):
-    """Reads text as the codec within it does."""
+class ClassificationTokenizer(WrappedTokenizer):
+    """Reads text as the tokenizer within it does."""
 
-    kind = "labelled"
+    kind = "labeled"
 
-    def __init__(self, inner: Codec, labels: Labels) -> None:
+    def __init__(self, inner: Tokenizer, labels: Labels) -> None:
         super().__init__(inner, LABELS_FILE)
         self.labels = labels
 
     @property
-    def counts(self) -> dict[str, int]:
-        return {**super().counts, "labels": self.labels.outputs}
+    def sizes(self) -> dict[str, int]:
+        return {**super().sizes, "labels": self.labels.outputs}
 
     @property
     def fingerprint(self) -> str:
@@ -78,5 +78,5 @@ class LabelledCodec(WrappedCodec):
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> LabelledCodec:
-        return cls(inner_of(folder, settings, symbols), Labels.load(folder))
+    ) -> ClassificationTokenizer:
+        return cls(restore_inner(folder, settings, symbols), Labels.load(folder))

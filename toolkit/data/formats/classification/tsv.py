@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.glue_tasks import LabelledTask
-from toolkit.data.text_files import BOM, decoded, unpacked
+from toolkit.data.formats.classification.glue_tasks import TableSchema
+from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
 
 SHOWN = 40
 """Characters of a wrong value that an error shows."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One example."""
 
     line: int
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     """None where the file has no answers."""
 
 
-class Problem(NamedTuple):
+class RowProblem(NamedTuple):
     """A row that is none."""
 
     path: Path
@@ -39,17 +39,17 @@ class Problem(NamedTuple):
         return f"{self.path}:{self.line}: {self.what}"
 
 
-class Table(NamedTuple):
+class LabeledTable(NamedTuple):
     path: Path
-    rows: list[Row]
-    problems: list[Problem]
+    rows: list[TableRow]
+    problems: list[RowProblem]
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         return bool(self.rows) and self.rows[0].label is not None
 
 
-class Places(NamedTuple):
+class ColumnLayout(NamedTuple):
     """Where in a row everything stands."""
 
     columns: int
@@ -58,16 +58,16 @@ class Places(NamedTuple):
     number: int | None
 
 
-def read_table(path: Path, task: LabelledTask, max_line_bytes: int) -> Table:
+def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
     """Every line a row; a byte order mark, CRLF and blank lines at the end are no matter."""
-    data = unpacked(path).removeprefix(BOM)
-    lines = [line.removesuffix("\r") for line in decoded(path, data).split("\n")]
+    data = read_unpacked(path).removeprefix(BOM)
+    lines = [line.removesuffix("\r") for line in decode_utf8(path, data).split("\n")]
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
-    places, header = places_of(path, lines[0], task)
-    rows, problems = list[Row](), list[Problem]()
+    places, header = find_columns(path, lines[0], task)
+    rows, problems = list[TableRow](), list[RowProblem]()
     for number, line in enumerate(lines[header:], 1 + header):
         if len(line) * 4 > max_line_bytes and (size := len(line.encode())) > max_line_bytes:
             raise ToolkitError(
@@ -75,59 +75,70 @@ def read_table(path: Path, task: LabelledTask, max_line_bytes: int) -> Table:
                 f"Shorten it, or raise --max-line-bytes."
             )
         try:
-            rows.append(row_of(line, number, header, places, task))
+            rows.append(parse_row(line, number, header, places, task))
         except ValueError as fault:
-            problems.append(Problem(path, number, str(fault)))
+            problems.append(RowProblem(path, number, str(fault)))
     if not rows and not problems:
         raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
-    return Table(path, rows, problems)
+    return LabeledTable(path, rows, problems)
 
 
-def places_of(path: Path, first: str, task: LabelledTask) -> tuple[Places, int]:
+def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayout, int]:
     """By the names in the first line; and how many lines that is."""
     names = [name.strip() for name in first.split("\t")]
-    texts = [named(names, known) for known in task.texts]
+    texts = [find_column(names, known) for known in task.text_columns]
     if not any(place is None for place in texts):
         found = tuple(place for place in texts if place is not None)
-        return Places(len(names), found, named(names, task.label), named(names, task.index)), 1
-    if task.headless and len(names) == task.headless[0]:
-        columns, label, text = task.headless
-        return Places(columns, (text,), label, None), 0
-    wanted = ", ".join(repr(known[0]) for known in task.texts)
+        return ColumnLayout(
+            len(names),
+            found,
+            find_column(names, task.label_columns),
+            find_column(names, task.index_columns),
+        ), 1
+    if task.headerless and len(names) == task.headerless[0]:
+        columns, label, text = task.headerless
+        return ColumnLayout(columns, (text,), label, None), 0
+    wanted = ", ".join(repr(known[0]) for known in task.text_columns)
     raise ToolkitError(
-        f"{path}:1: the first line must name the columns of {task.name}, {wanted} among them, but "
+        f"{path}:1: the first line must name the columns of {task.name}, {wanted} kind them, but "
         f"names {', '.join(repr(name[:SHOWN]) for name in names)}. Give the file as it was "
         f"published, with tabs between columns; of your own table, name them by --text-columns."
     )
 
 
-def named(names: Sequence[str], known: Sequence[str]) -> int | None:
+def find_column(names: Sequence[str], known: Sequence[str]) -> int | None:
     return next((names.index(name) for name in known if name in names), None)
 
 
-def row_of(line: str, number: int, header: int, places: Places, task: LabelledTask) -> Row:
+def parse_row(
+    line: str, number: int, header: int, places: ColumnLayout, task: TableSchema
+) -> TableRow:
     """Raises ValueError with what is wrong."""
     fields = line.split("\t")
     if len(fields) != places.columns:
         raise ValueError(
             f"a row must have {places.columns} columns, as the first line, but has {len(fields)}."
         )
-    label = None if places.label is None else checked(fields[places.label].strip(), task)
+    label = None if places.label is None else parse_label(fields[places.label].strip(), task)
     index = number - 1 - header
     if label is None and places.number is not None:
         given = fields[places.number].strip()
         if not (given.isascii() and given.isdigit() and len(given) < 19):
             raise ValueError(f"the index must be a whole number, but is {given[:SHOWN]!r}.")
         index = int(given)
-    return Row(number, index, tuple(fields[place].strip() for place in places.texts), label)
+    return TableRow(number, index, tuple(fields[place].strip() for place in places.texts), label)
 
 
-def checked(label: str, task: LabelledTask) -> str:
+def parse_label(label: str, task: TableSchema) -> str:
     """An answer that the task may have."""
-    if task.number:
-        value = number(label)
-        if not task.lowest <= value <= task.highest:
-            within = f" from {task.lowest:g} to {task.highest:g}" if task.highest < math.inf else ""
+    if task.is_regression:
+        value = parse_number(label)
+        if not task.min_value <= value <= task.max_value:
+            within = (
+                f" from {task.min_value:g} to {task.max_value:g}"
+                if task.max_value < math.inf
+                else ""
+            )
             raise ValueError(f"the answer must be a number{within}, but is {label[:SHOWN]!r}.")
     elif not label:
         raise ValueError("the row must have an answer, but it is empty.")
@@ -137,7 +148,7 @@ def checked(label: str, task: LabelledTask) -> str:
     return label
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     """NaN where it is none, and for infinities."""
     try:
         value = float(text)

@@ -11,48 +11,53 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.formats.parallel.files import Block
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.preprocessing.workers import Workers, codec_of
-from toolkit.data.ragged import ranges
-from toolkit.data.samples.sequence_pairs import Texts
-from toolkit.data.text_files import Piece, refuse_line
+from toolkit.data.formats.parallel.files import LineBlock
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
+from toolkit.data.ragged import ragged_arange
+from toolkit.data.samples.sequence_pairs import TokenTexts
+from toolkit.data.text_files import FileChunk, fail_at_line
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Encoded(NamedTuple):
+class EncodedPairs(NamedTuple):
     """A block of pairs as ids."""
 
-    source: Texts
-    target: Texts
+    source: TokenTexts
+    target: TokenTexts
 
 
-def encoded(
-    blocks: Iterable[Block], codec: ParallelCodec, folder: Path, pool: Workers
-) -> Iterator[tuple[Block, Encoded]]:
-    """Every block with its ids, in order; several workers load the codec from the folder."""
-    function = partial(encode, codec) if pool.alone else partial(encode_in, folder)
-    return pool.stream(function, blocks)
+def encode_blocks(
+    blocks: Iterable[LineBlock], tokenizer: ParallelTokenizer, folder: Path, pool: WorkerPool
+) -> Iterator[tuple[LineBlock, EncodedPairs]]:
+    """Every block with its ids, in order; several workers load the tokenizer from the folder."""
+    function = (
+        partial(encode_block, tokenizer) if pool.in_process else partial(encode_block_in, folder)
+    )
+    return pool.imap(function, blocks)
 
 
-def encode(codec: ParallelCodec, block: Block) -> Encoded:
-    source, target = codec.encode_lines(block.source), codec.target.encode_lines(block.target)
-    return Encoded(Texts(*source), Texts(*target))
+def encode_block(tokenizer: ParallelTokenizer, block: LineBlock) -> EncodedPairs:
+    source, target = (
+        tokenizer.encode_lines(block.source),
+        tokenizer.target.encode_lines(block.target),
+    )
+    return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
 
 
-def encode_in(folder: Path, block: Block) -> Encoded:
-    codec = codec_of(folder)
-    assert isinstance(codec, ParallelCodec), "the folder is a parallel one"
-    return encode(codec, block)
+def encode_block_in(folder: Path, block: LineBlock) -> EncodedPairs:
+    tokenizer = load_tokenizer(folder)
+    assert isinstance(tokenizer, ParallelTokenizer), "the folder is a parallel one"
+    return encode_block(tokenizer, block)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PairLimits:
     """Which pairs stay as they are."""
 
-    most: int
+    max_tokens: int
     """Most tokens of either side; 0 for no limit."""
     policy: str
     """What becomes of a pair of which one side has more: error, skip or truncate."""
@@ -60,45 +65,45 @@ class Limits:
     """Whether pairs without text on a side stay, so that every line keeps its number."""
 
 
-class Fitted(NamedTuple):
+class LimitedPairs(NamedTuple):
     """The pairs of a block that stay."""
 
-    pairs: Encoded
+    pairs: EncodedPairs
     rows: Flags
     """Which of the block's lines they are."""
     empty: int
     """Pairs that were left out since a side has no text."""
-    too_long: int
+    overlength: int
     lost: int
     """Tokens of both sides that are gone because of the limit."""
 
 
-def fit(block: Block, found: Encoded, limits: Limits) -> Fitted:
+def limit_pairs(block: LineBlock, found: EncodedPairs, limits: PairLimits) -> LimitedPairs:
     """Leave out and shorten as the limits say."""
     lengths = np.stack([found.source.lengths, found.target.lengths])
     filled: Flags = np.logical_or(lengths.min(0) > 0, limits.keep_empty)
-    most = limits.most or int(lengths.max(initial=0))
+    most = limits.max_tokens or int(lengths.max(initial=0))
     long = (lengths > most).any(0) & filled
     if limits.policy == "error" and long.any():
-        refuse_long(block, lengths, int(np.flatnonzero(long)[0]), most)
+        raise_overlength(block, lengths, int(np.flatnonzero(long)[0]), most)
     rows: Flags = np.logical_and(filled, ~long) if limits.policy == "skip" else filled
     kept = np.where(rows, np.minimum(lengths, most), 0)
-    pairs = Encoded(*(cut(text, k, rows) for text, k in zip(found, kept, strict=True)))
+    pairs = EncodedPairs(*(truncate(text, k, rows) for text, k in zip(found, kept, strict=True)))
     lost = int((lengths[:, long] - kept[:, long]).sum())
-    return Fitted(pairs, rows, int((~filled).sum()), int(long.sum()), lost)
+    return LimitedPairs(pairs, rows, int((~filled).sum()), int(long.sum()), lost)
 
 
-def cut(text: Texts, kept: Numbers, rows: Flags) -> Texts:
+def truncate(text: TokenTexts, kept: Numbers, rows: Flags) -> TokenTexts:
     """The first so many tokens of each item, and of all items those that stay."""
-    ids = text.ids[ranges(0, text.lengths) < np.repeat(kept, text.lengths)]
-    return Texts(ids, kept[rows])
+    ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(kept, text.lengths)]
+    return TokenTexts(ids, kept[rows])
 
 
-def refuse_long(block: Block, lengths: Numbers, row: int, most: int) -> None:
+def raise_overlength(block: LineBlock, lengths: Numbers, row: int, most: int) -> None:
     side = int(lengths[1, row] > most)
     path, line = block.files[side], (block.source, block.target)[side][row]
-    refuse_line(
-        Piece(path, 0, 0, True),
+    fail_at_line(
+        FileChunk(path, 0, 0, True),
         block.first + row,
         f"have at most {most} tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise "
         f"--max-item-tokens, or choose --too-long skip or truncate",

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.text_files import Piece, read_lines
+from toolkit.data.text_files import FileChunk, read_lines
 
-PACKED = ("", ".gz", ".xz")
+COMPRESSION_SUFFIXES = ("", ".gz", ".xz")
 
 
 class FilePair(NamedTuple):
@@ -21,7 +21,7 @@ class FilePair(NamedTuple):
     target: Path
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Consecutive lines of a pair of files."""
 
     files: FilePair
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     """Bytes of both files that were read for it."""
 
 
-def files_of(config: PreprocessConfig) -> dict[str, list[FilePair]]:
+def list_file_pairs(config: PreprocessConfig) -> dict[str, list[FilePair]]:
     """Split -> its pairs of files: of each prefix P that is named, P.de and P.en."""
     found = {}
     for split in ("train", "valid", "test"):
@@ -42,21 +42,21 @@ def files_of(config: PreprocessConfig) -> dict[str, list[FilePair]]:
         languages = config.source_lang, config.target_lang
         if prefixes:
             found[split] = [
-                FilePair(*(in_language(prefix, language, option) for language in languages))
+                FilePair(*(find_language_file(prefix, language, option) for language in languages))
                 for prefix in prefixes
             ]
     return found
 
 
-def in_language(prefix: Path, language: str, option: str) -> Path:
+def find_language_file(prefix: Path, language: str, option: str) -> Path:
     """P.de, P.de.gz or P.de.xz, whichever is there."""
-    for packed in PACKED:
+    for packed in COMPRESSION_SUFFIXES:
         path = prefix.parent / f"{prefix.name}.{language}{packed}"
         if path.is_file():
             if path.stat().st_size == 0:
                 raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
             return path
-    there = languages_of(prefix)
+    there = list_languages(prefix)
     beside = f"only {', '.join(there)}" if there else "no such file in any language"
     raise ToolkitError(
         f"{option} must name files in both languages, but {prefix}.{language} is not there, "
@@ -65,7 +65,7 @@ def in_language(prefix: Path, language: str, option: str) -> Path:
     )
 
 
-def languages_of(prefix: Path) -> list[str]:
+def list_languages(prefix: Path) -> list[str]:
     """The endings of the files that begin as the prefix does."""
     if not prefix.name or not prefix.parent.is_dir():
         return []
@@ -74,9 +74,12 @@ def languages_of(prefix: Path) -> list[str]:
     return sorted(end.removeprefix(f"{prefix.name}.") for end in own)
 
 
-def blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Block]:
+def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
     """The lines of both files side by side, so many at a time; both must have equally many."""
-    first, blanks = 0, (Lines(files.source, max_line_bytes), Lines(files.target, max_line_bytes))
+    first, blanks = (
+        0,
+        (CountedLines(files.source, max_line_bytes), CountedLines(files.target, max_line_bytes)),
+    )
     source: list[str] = []
     target: list[str] = []
     reading = zip_longest(*blanks)
@@ -84,21 +87,25 @@ def blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[Block]:
         if one is None or other is None:
             for _ in reading:  # to the end, for the counts
                 pass
-            refuse_unequal(files, [side.count for side in blanks])
+            raise_unequal(files, [side.count for side in blanks])
         source.append(one)
         target.append(other)
         if len(source) == lines:
-            yield Block(files, first, source, target, sum(side.taken() for side in blanks))
+            yield LineBlock(
+                files, first, source, target, sum(side.take_read_bytes() for side in blanks)
+            )
             first, source, target = first + lines, [], []
     if source:
-        yield Block(files, first, source, target, sum(side.taken() for side in blanks))
+        yield LineBlock(
+            files, first, source, target, sum(side.take_read_bytes() for side in blanks)
+        )
 
 
-class Lines:
+class CountedLines:
     """The lines of a file one by one; blank ones too. It counts them, and the bytes read."""
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
-        self._chunks = read_lines(Piece(path, 0, path.stat().st_size, True), max_line_bytes)
+        self._chunks = read_lines(FileChunk(path, 0, path.stat().st_size, True), max_line_bytes)
         self._read = self._told = self.count = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -108,13 +115,13 @@ class Lines:
                 self.count += 1
                 yield line
 
-    def taken(self) -> int:
+    def take_read_bytes(self) -> int:
         """Bytes read since it was last asked."""
         new, self._told = self._read - self._told, self._read
         return new
 
 
-def refuse_unequal(files: FilePair, counts: list[int]) -> None:
+def raise_unequal(files: FilePair, counts: list[int]) -> None:
     raise ToolkitError(
         f"{files.source} and {files.target} must have equally many lines, but have {counts[0]:,} "
         f"and {counts[1]:,}. Line n of one must say what line n of the other does; look for a "

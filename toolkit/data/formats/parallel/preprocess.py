@@ -11,23 +11,28 @@ from typing import Any
 import numpy as np
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import cores
+from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.parallel import report
-from toolkit.data.formats.parallel.encode_pairs import Encoded, Limits, encoded, fit
-from toolkit.data.formats.parallel.files import Block, FilePair, blocks, files_of
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
+from toolkit.data.formats.parallel.encode_pairs import (
+    EncodedPairs,
+    PairLimits,
+    encode_blocks,
+    limit_pairs,
+)
+from toolkit.data.formats.parallel.files import FilePair, LineBlock, list_file_pairs, read_blocks
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocessing.binarize import PartTask
-from toolkit.data.preprocessing.choose_tokenizer import codec_for as codec_of_text
-from toolkit.data.preprocessing.choose_tokenizer import given_codec
-from toolkit.data.preprocessing.output_folder import destination, written_to
+from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer as tokenizer_of_text
+from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
 from toolkit.data.preprocessing.report import Progress
 from toolkit.data.preprocessing.split_files import plan_parts
-from toolkit.data.preprocessing.workers import Workers
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.storage.meta import META_FILE, meta_of, write_meta
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wrapped import bare
+from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
 
 KIND = "parallel"
@@ -42,96 +47,98 @@ Files = Mapping[str, Sequence[FilePair]]
 
 def preprocess_parallel(config: PreprocessConfig) -> None:
     """Learn or take the vocabularies, write every split's columns, and meta.json last."""
-    files = files_of(config)
+    files = list_file_pairs(config)
     total = sum(path.stat().st_size for pairs in files.values() for it in pairs for path in it)
-    workers = 1 if total < ONE_PROCESS_BYTES else config.workers or cores()
+    workers = 1 if total < ONE_PROCESS_BYTES else config.workers or available_cores()
     with (
         Output(config.json) as output,
-        destination(Path(config.destdir), overwrite=config.overwrite) as folder,
+        create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
     ):
-        with written_to(config.destdir):
-            codec = codec_for(config, files, workers)
-            codec.save(folder)
+        with report_write_errors(config.destdir):
+            tokenizer = build_tokenizer(config, files, workers)
+            tokenizer.save(folder)
             begun = time.perf_counter()
-            with Workers(workers, config) as pool, Progress("binarizing", total) as progress:
+            with WorkerPool(workers, config) as pool, Progress("binarizing", total) as progress:
                 written = {
-                    split: write_split(split, pairs, codec, folder, config, pool, progress)
+                    split: write_split(split, pairs, tokenizer, folder, config, pool, progress)
                     for split, pairs in files.items()
                 }
             seconds = time.perf_counter() - begun
-            target = codec.target.vocabulary
-            meta = meta_of(
+            target = tokenizer.target.vocabulary
+            meta = build_meta(
                 folder,
-                codec,
+                tokenizer,
                 kind=KIND,
-                settings=settings_of(config, codec),
+                settings=settings_of(config, tokenizer),
                 splits=written,
                 target={"target_symbols": len(target), "target": target.fingerprint},
             )
             write_meta(folder / META_FILE, meta)
-        report.summary(config.destdir, codec, meta, seconds, workers, output)
+        report.print_summary(config.destdir, tokenizer, meta, seconds, workers, output)
 
 
-def codec_for(config: PreprocessConfig, files: Files, workers: int) -> ParallelCodec:
+def build_tokenizer(config: PreprocessConfig, files: Files, workers: int) -> ParallelTokenizer:
     """Both vocabularies: one for both languages, one for each, or those of another folder."""
-    given, languages = given_codec(config), (config.source_lang, config.target_lang)
-    if isinstance(given, ParallelCodec):
-        refuse_others(given, config)
+    given, languages = load_given_tokenizer(config), (config.source_lang, config.target_lang)
+    if isinstance(given, ParallelTokenizer):
+        check_languages(given, config)
         return given
-    if config.codec_from and not config.joined_dictionary:
+    if config.tokenizer_from and not config.joined_dictionary:
         raise ToolkitError(
-            f"codec_from must be of parallel text to serve two languages, but {config.codec_from} "
+            "tokenizer_from must be of parallel text to serve two languages, but "
+            f"{config.tokenizer_from} "
             f"has one vocabulary. Give --joined-dictionary to read both with it."
         )
     named = dict(zip(("source_lang", "target_lang"), languages, strict=True))
     if config.joined_dictionary:
         both = [path for pair in files.get("train", ()) for path in pair]
-        return ParallelCodec(plain(given or learnt(config, both, workers)), None, **named)
+        return ParallelTokenizer(plain(given or learned(config, both, workers)), None, **named)
     sides = [[pair[side] for pair in files.get("train", ())] for side in (0, 1)]
-    source = given or learnt(config, sides[0], workers)
+    source = given or learned(config, sides[0], workers)
     own = replace(
         config,
-        tokenizer=config.kind,
+        tokenizer=config.tokenizer_kind,
         srcdict=config.tgtdict,
         sentencepiece_model=config.target_sentencepiece_model,
         wordpiece_vocab=None,
         tgtdict=None,
         target_sentencepiece_model=None,
     )
-    target = given_codec(own) or learnt(own, sides[1], workers)
-    return ParallelCodec(plain(source), plain(target), **named)
+    target = load_given_tokenizer(own) or learned(own, sides[1], workers)
+    return ParallelTokenizer(plain(source), plain(target), **named)
 
 
-def learnt(config: PreprocessConfig, paths: Sequence[Path], workers: int) -> Codec:
+def learned(config: PreprocessConfig, paths: Sequence[Path], workers: int) -> Tokenizer:
     """From the training text in one language, or in both."""
     parts = plan_parts(paths, "lines") if paths else []
     tasks = [PartTask("train", number, part) for number, part in enumerate(parts)]
-    with Workers(min(workers, max(1, len(tasks))), config) as pool:
-        return codec_of_text(config, tasks, pool)
+    with WorkerPool(min(workers, max(1, len(tasks))), config) as pool:
+        return tokenizer_of_text(config, tasks, pool)
 
 
-def plain(codec: Codec) -> Codec:
-    """The codec of the text alone, which must be able to end a sentence."""
-    found = bare(codec)
+def plain(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of the text alone, which must be able to end a sentence."""
+    found = unwrap_tokenizer(tokenizer)
     if found.vocabulary.sep == found.vocabulary.pad:
         raise ToolkitError(
-            "the vocabulary must have a symbol that ends sentences, but that of codec_from has "
-            "none. Name another with --codec-from, or leave it out to learn one."
+            "the vocabulary must have a symbol that ends sentences, but that of tokenizer_from has "
+            "none. Name another with --tokenizer-from, or leave it out to learn one."
         )
     return found
 
 
-def refuse_others(given: ParallelCodec, config: PreprocessConfig) -> None:
+def check_languages(given: ParallelTokenizer, config: PreprocessConfig) -> None:
     asked = f"{config.source_lang}-{config.target_lang}"
     if given.languages != asked:
         raise ToolkitError(
-            f"codec_from must be of the same languages, but {config.codec_from} is of "
+            f"tokenizer_from must be of the same languages, but {config.tokenizer_from} is of "
             f"{given.languages}, not {asked}. Change --source-lang and --target-lang, or leave "
-            f"--codec-from out."
+            f"--tokenizer-from out."
         )
     if config.joined_dictionary and not given.joined:
         raise ToolkitError(
-            f"joined_dictionary must be left out, but is given beside {config.codec_from}, which "
+            f"joined_dictionary must be left out, but is given beside {config.tokenizer_from}, "
+            "which "
             f"has a vocabulary for each language."
         )
 
@@ -139,21 +146,21 @@ def refuse_others(given: ParallelCodec, config: PreprocessConfig) -> None:
 def write_split(
     split: str,
     pairs: Sequence[FilePair],
-    codec: ParallelCodec,
+    tokenizer: ParallelTokenizer,
     folder: Path,
     config: PreprocessConfig,
-    pool: Workers,
+    pool: WorkerPool,
     progress: Progress,
 ) -> dict[str, Any]:
     """Its columns, each pair of files a document; and what it holds."""
-    writer = Writer(folder / split, codec, references=split != "train")
-    policy, most = config.too_long, config.max_item_tokens
-    limits = Limits(most=most, policy=policy, keep_empty=split != "train")
-    lines = (it for files in pairs for it in blocks(files, LINES, config.max_line_bytes))
-    for block, found in encoded(lines, codec, folder, pool):
-        fitted = fit(block, found, limits)
+    writer = Writer(folder / split, tokenizer, references=split != "train")
+    policy, most = config.overlength, config.max_item_tokens
+    limits = PairLimits(max_tokens=most, policy=policy, keep_empty=split != "train")
+    lines = (it for files in pairs for it in read_blocks(files, LINES, config.max_line_bytes))
+    for block, found in encode_blocks(lines, tokenizer, folder, pool):
+        fitted = limit_pairs(block, found, limits)
         writer.add(block, fitted.pairs, fitted.rows)
-        writer.count(empty=fitted.empty, too_long=fitted.too_long, lost_tokens=fitted.lost)
+        writer.count(empty=fitted.empty, overlength=fitted.overlength, lost_tokens=fitted.lost)
         progress.advance(block.read_bytes, sum(len(side.ids) for side in fitted.pairs))
     if writer.writers[SOURCE].items == 0:
         raise ToolkitError(
@@ -167,8 +174,8 @@ class Writer:
     """The columns of one split; the text that is to be written stands beside its tokens, where it
     is to judge by."""
 
-    def __init__(self, stem: Path, codec: ParallelCodec, *, references: bool) -> None:
-        self.words = {SOURCE: codec.vocabulary, WRITTEN: codec.target.vocabulary}
+    def __init__(self, stem: Path, tokenizer: ParallelTokenizer, *, references: bool) -> None:
+        self.words = {SOURCE: tokenizer.vocabulary, WRITTEN: tokenizer.target.vocabulary}
         self.dtypes = {name: words.dtype for name, words in self.words.items()}
         self.dtypes |= {REFERENCE: "<u1"} if references else {}
         prints = {name: (words.fingerprint,) for name, words in self.words.items()}
@@ -177,10 +184,10 @@ class Writer:
             for name, dtype in self.dtypes.items()
         }
         self.counts = dict.fromkeys(
-            ("empty", "too_long", "lost_tokens", "unknown", "target_unknown"), 0
+            ("empty", "overlength", "lost_tokens", "unknown", "target_unknown"), 0
         )
 
-    def add(self, block: Block, pairs: Encoded, rows: Any) -> None:
+    def add(self, block: LineBlock, pairs: EncodedPairs, rows: Any) -> None:
         first = np.arange(int(rows.sum())) + block.first == 0
         for name, text in zip((SOURCE, WRITTEN), pairs, strict=True):
             self.writers[name].add(*text, first)
@@ -206,11 +213,11 @@ class Writer:
         return {**self.counts, "columns": columns}
 
 
-def settings_of(config: PreprocessConfig, codec: ParallelCodec) -> dict[str, Any]:
+def settings_of(config: PreprocessConfig, tokenizer: ParallelTokenizer) -> dict[str, Any]:
     return {
-        "tokenizer": codec.inner.kind,
-        "languages": codec.languages,
-        "joined": codec.joined,
+        "tokenizer": tokenizer.inner.kind,
+        "languages": tokenizer.languages,
+        "joined": tokenizer.joined,
         "max_item_tokens": config.max_item_tokens,
-        "too_long": config.too_long,
+        "overlength": config.overlength,
     }

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel.preprocess import KIND, REFERENCE, SOURCE, WRITTEN
-from toolkit.data.formats.parallel.tokenizer import ParallelCodec
-from toolkit.data.samples.sequence_pairs import TextColumn
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
 
 Numbers = npt.NDArray[np.int64]
@@ -19,13 +19,13 @@ class ParallelSplit:
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        self.codec = codec_of(folder)
+        self.tokenizer = load_tokenizer(folder)
         found = folder.split(split)
-        self.source = TextColumn(found.column(SOURCE))
-        self.target = TextColumn(found.column(WRITTEN))
+        self.source = TokenColumn(found.column(SOURCE))
+        self.target = TokenColumn(found.column(WRITTEN))
         reference = found.columns.get(REFERENCE)
         whole = reference is not None and reference.items == found.items
-        self._reference = TextColumn(reference) if reference is not None and whole else None
+        self._reference = TokenColumn(reference) if reference is not None and whole else None
 
     def __len__(self) -> int:
         return len(self.source.lengths)
@@ -37,20 +37,20 @@ class ParallelSplit:
         rows = np.split(text.ids, np.cumsum(text.lengths)[:-1])
         if self._reference is not None:
             return [bytes(row.astype(np.uint8)).decode() for row in rows]
-        return [self.codec.target.decode(row.tolist()) for row in rows]
+        return [self.tokenizer.target.decode(row.tolist()) for row in rows]
 
 
-def codec_of(folder: DataFolder) -> ParallelCodec:
-    codec = folder.codec if folder.kind == KIND else None
-    if not isinstance(codec, ParallelCodec):
+def load_tokenizer(folder: DataFolder) -> ParallelTokenizer:
+    tokenizer = folder.tokenizer if folder.kind == KIND else None
+    if not isinstance(tokenizer, ParallelTokenizer):
         raise ToolkitError(
             f"task translation must have a folder of parallel text, but {folder.name} is of kind "
             f"{folder.kind}. Run toolkit-preprocess with --source-lang and --target-lang."
         )
     for source in folder.sources[1:]:
-        if source.codec().fingerprint != codec.fingerprint:
+        if source.tokenizer().fingerprint != tokenizer.fingerprint:
             raise ToolkitError(
                 f"data folders must agree on both vocabularies, but {source.path} differs from "
-                f"{folder.path}. Preprocess one with --codec-from the other."
+                f"{folder.path}. Preprocess one with --tokenizer-from the other."
             )
-    return codec
+    return tokenizer

@@ -1,4 +1,5 @@
-"""The codec of a parallel folder: that of the language that is read, and beside it the other's."""
+"""The tokenizer of a parallel folder: that of the language that is read, and beside it the
+other's."""
 
 from __future__ import annotations
 
@@ -7,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.storage.meta import TARGET
-from toolkit.data.tokenizers.tokenizer import Codec
-from toolkit.data.tokenizers.wrapped import WrappedCodec, inner_of
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
 
-class ParallelCodec(WrappedCodec):
-    """Reads text as the source's codec does; `target` reads and writes the other language.
+class ParallelTokenizer(WrappedTokenizer):
+    """Reads text as the source's tokenizer does; `target` reads and writes the other language.
 
-    Where both languages have one vocabulary, `target` is the codec within.
+    Where both languages have one vocabulary, `target` is the tokenizer within.
     """
 
     kind = "parallel"
 
     def __init__(
-        self, inner: Codec, target: Codec | None, *, source_lang: str, target_lang: str
+        self, inner: Tokenizer, target: Tokenizer | None, *, source_lang: str, target_lang: str
     ) -> None:
         super().__init__(inner)
         self.joined, self.target = target is None, target or inner
@@ -39,15 +40,15 @@ class ParallelCodec(WrappedCodec):
         """Of de-en, en-de."""
         return f"{self.target_lang}-{self.source_lang}"
 
-    def reverses(self, other: Codec) -> bool:
+    def reverses(self, other: Tokenizer) -> bool:
         """Whether it is of the other's two languages, in the other direction."""
-        if not isinstance(other, ParallelCodec) or self.source_lang == self.target_lang:
+        if not isinstance(other, ParallelTokenizer) or self.source_lang == self.target_lang:
             return False
         return (self.source_lang, self.target_lang) == (other.target_lang, other.source_lang)
 
     @property
-    def counts(self) -> dict[str, int]:
-        return {**super().counts, "targets": len(self.target.vocabulary)}
+    def sizes(self) -> dict[str, int]:
+        return {**super().sizes, "targets": len(self.target.vocabulary)}
 
     @property
     def fingerprint(self) -> str:
@@ -66,9 +67,9 @@ class ParallelCodec(WrappedCodec):
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> ParallelCodec:
-        target = None if settings["joined"] is True else Codec.load(folder / TARGET)
-        if isinstance(target, WrappedCodec):
-            raise ValueError(f"{TARGET} must hold a codec of text alone")
+    ) -> ParallelTokenizer:
+        target = None if settings["joined"] is True else Tokenizer.load(folder / TARGET)
+        if isinstance(target, WrappedTokenizer):
+            raise ValueError(f"{TARGET} must hold a tokenizer of text alone")
         languages = {name: str(settings[name]) for name in ("source_lang", "target_lang")}
-        return cls(inner_of(folder, settings, symbols), target, **languages)
+        return cls(restore_inner(folder, settings, symbols), target, **languages)

@@ -15,11 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.formats.qa.answer_spans import NO_ANSWER, UNKNOWN, Miss, miss_of, tokens_of
-from toolkit.data.formats.qa.passages import Asked, Passage
-from toolkit.data.preprocessing.choose_tokenizer import in_one_line
-from toolkit.data.tokenizers.token_offsets import Located
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.formats.qa.answer_spans import (
+    NO_ANSWER,
+    UNKNOWN,
+    AnswerMismatch,
+    find_mismatch,
+    token_span,
+)
+from toolkit.data.formats.qa.passages import Passage, SpanQuestion
+from toolkit.data.preprocessing.choose_tokenizer import replace_line_breaks
+from toolkit.data.tokenizers.token_offsets import TokenOffsets
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 Numbers = npt.NDArray[np.int64]
 CONTEXT, BEGINS, ENDS, BACK, TEXT = "tokens", "begins", "ends", "back", "text"
@@ -27,26 +33,26 @@ QUESTION, SPAN, RECORD = "question", "span", "record"
 OPTIONS, COUNTS, ANSWER = "options", "option_lengths", "answer"
 VOCABULARY = "vocabulary"
 """In place of a dtype: that of the vocabulary's ids."""
-OF_SQUAD = {
+SQUAD_COLUMNS = {
     **{CONTEXT: VOCABULARY, QUESTION: VOCABULARY, TEXT: "<u1", RECORD: "<u1"},
     **dict.fromkeys((BEGINS, ENDS, BACK, SPAN), "<i4"),
 }
-OF_CHOICES = {
+CHOICE_COLUMNS = {
     **{CONTEXT: VOCABULARY, OPTIONS: VOCABULARY, RECORD: "<u1"},
     **dict.fromkeys((BACK, COUNTS, ANSWER), "<i4"),
 }
 
 
-class Chunk(NamedTuple):
+class QuestionChunk(NamedTuple):
     """Some passages as columns."""
 
     columns: dict[str, tuple[Numbers, Numbers]]
     """Values back to back, and how many each item has."""
     counts: Counter[str]
-    misses: list[Miss]
+    misses: list[AnswerMismatch]
 
 
-class Column:
+class ColumnBuilder:
     """Items as they come."""
 
     def __init__(self) -> None:
@@ -61,77 +67,81 @@ class Column:
         return np.concatenate([np.zeros(0, np.int64), *self.values]), lengths
 
 
-def packed(text: str) -> Numbers:
+def encode_bytes(text: str) -> Numbers:
     """As bytes; what is no character, such as half of one, is kept."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8).astype(np.int64)
 
 
-def pieces(values: Numbers, lengths: Numbers) -> list[Numbers]:
+def split_rows(values: Numbers, lengths: Numbers) -> list[Numbers]:
     return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
-def squad_chunk(passages: Sequence[Passage], codec: Codec) -> Chunk:
+def squad_chunk(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
     """Contexts with the place of each token, questions, and the first answer's tokens."""
-    located = codec.locate_lines([in_one_line(passage.text) for passage in passages])
-    lines = [in_one_line(asked.text) for passage in passages for asked in passage.asked]
-    questions = iter(pieces(*codec.encode_lines(lines)))
-    columns, misses = {name: Column() for name in OF_SQUAD}, list[Miss]()
+    located = tokenizer.encode_with_offsets(
+        [replace_line_breaks(passage.text) for passage in passages]
+    )
+    lines = [replace_line_breaks(asked.text) for passage in passages for asked in passage.questions]
+    questions = iter(split_rows(*tokenizer.encode_lines(lines)))
+    columns, misses = {name: ColumnBuilder() for name in SQUAD_COLUMNS}, list[AnswerMismatch]()
     counts = Counter[str]()
-    contexts = (pieces(values, located.lengths) for values in located_columns(located))
+    contexts = (split_rows(values, located.lengths) for values in located_columns(located))
     for passage, *held in zip(passages, *contexts, strict=True):
         _, begins, ends = held
-        own = (*held, packed(passage.text))
+        own = (*held, encode_bytes(passage.text))
         nothing = [np.zeros(0, np.int64)] * len(own)
-        for number, asked in enumerate(passage.asked):
+        for number, asked in enumerate(passage.questions):
             parts = nothing if number else own
             for name, part in zip((CONTEXT, BEGINS, ENDS, TEXT), parts, strict=True):
                 columns[name].add(part)
             columns[BACK].add([number])
             columns[QUESTION].add(next(questions))
-            columns[SPAN].add(span_of(asked, begins, ends))
-            columns[RECORD].add(packed(record_of(asked)))
-            missed = missed_of(asked, passage.text, begins, ends)
+            columns[SPAN].add(first_answer_span(asked, begins, ends))
+            columns[RECORD].add(encode_bytes(to_record(asked)))
+            missed = find_mismatches(asked, passage.text, begins, ends)
             misses += [miss for miss in missed if miss is not None]
-            counts.update(answers=len(missed), none=asked.none, unlabelled=not asked.known)
+            counts.update(answers=len(missed), none=asked.unanswerable, unlabeled=not asked.labeled)
     counts.update(passages=len(passages))
-    return Chunk({name: column.packed for name, column in columns.items()}, counts, misses)
+    return QuestionChunk({name: column.packed for name, column in columns.items()}, counts, misses)
 
 
-def located_columns(located: Located) -> tuple[Numbers, Numbers, Numbers]:
-    return located.ids, located.begins, located.ends
+def located_columns(located: TokenOffsets) -> tuple[Numbers, Numbers, Numbers]:
+    return located.ids, located.starts, located.ends
 
 
-def span_of(asked: Asked, begins: Numbers, ends: Numbers) -> tuple[int, int]:
+def first_answer_span(asked: SpanQuestion, begins: Numbers, ends: Numbers) -> tuple[int, int]:
     """The first answer's first and last token."""
-    if asked.none:
+    if asked.unanswerable:
         return NO_ANSWER
-    placed = next((answer for answer in asked.answers if answer.begin >= 0), None)
-    span = tokens_of(begins, ends, placed.begin, placed.end) if placed else None
+    placed = next((answer for answer in asked.answers if answer.start >= 0), None)
+    span = token_span(begins, ends, placed.start, placed.end) if placed else None
     return span or UNKNOWN
 
 
-def missed_of(asked: Asked, text: str, begins: Numbers, ends: Numbers) -> list[Miss | None]:
+def find_mismatches(
+    asked: SpanQuestion, text: str, begins: Numbers, ends: Numbers
+) -> list[AnswerMismatch | None]:
     """For each answer whether its tokens give it back."""
     return [
-        miss_of(asked.place, answer, text, begins, ends)
+        find_mismatch(asked.location, answer, text, begins, ends)
         for answer in asked.answers
-        if answer.begin >= 0
+        if answer.start >= 0
     ]
 
 
-def record_of(asked: Asked) -> str:
+def to_record(asked: SpanQuestion) -> str:
     """What is needed to judge an answer and to hand it in."""
     texts = [answer.text for answer in asked.answers]
-    return json.dumps({"id": asked.name, "answers": texts, "known": asked.known})
+    return json.dumps({"id": asked.name, "answers": texts, "known": asked.labeled})
 
 
-def choices_chunk(passages: Sequence[Passage], codec: Codec) -> Chunk:
+def choices_chunk(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
     """Passages, and all options of a question back to back."""
-    contexts = pieces(*codec.encode_lines([in_one_line(p.text) for p in passages]))
+    contexts = split_rows(*tokenizer.encode_lines([replace_line_breaks(p.text) for p in passages]))
     every = [choice for passage in passages for choice in passage.choices]
-    lines = [in_one_line(option) for choice in every for option in choice.options]
-    options = iter(pieces(*codec.encode_lines(lines)))
-    columns = {name: Column() for name in OF_CHOICES}
+    lines = [replace_line_breaks(option) for choice in every for option in choice.options]
+    options = iter(split_rows(*tokenizer.encode_lines(lines)))
+    columns = {name: ColumnBuilder() for name in CHOICE_COLUMNS}
     counts = Counter[str](passages=len(passages))
     for passage, context in zip(passages, contexts, strict=True):
         for number, choice in enumerate(passage.choices):
@@ -141,23 +151,25 @@ def choices_chunk(passages: Sequence[Passage], codec: Codec) -> Chunk:
             columns[OPTIONS].add(np.concatenate(found))
             columns[COUNTS].add([len(option) for option in found])
             columns[ANSWER].add([-1 if choice.answer is None else choice.answer])
-            columns[RECORD].add(packed(json.dumps({"id": choice.name, "group": choice.group})))
-            counts.update(options=len(found), unlabelled=choice.answer is None)
-    return Chunk({name: column.packed for name, column in columns.items()}, counts, [])
+            columns[RECORD].add(
+                encode_bytes(json.dumps({"id": choice.name, "group": choice.group}))
+            )
+            counts.update(options=len(found), unlabeled=choice.answer is None)
+    return QuestionChunk({name: column.packed for name, column in columns.items()}, counts, [])
 
 
-CHUNKS = {"squad": (squad_chunk, OF_SQUAD), "choices": (choices_chunk, OF_CHOICES)}
-_codecs: dict[Path, Codec] = {}  # the one in use; in a worker that was not forked, loaded
+CHUNKS = {"squad": (squad_chunk, SQUAD_COLUMNS), "choices": (choices_chunk, CHOICE_COLUMNS)}
+_tokenizers: dict[Path, Tokenizer] = {}  # the one in use; in a worker that was not forked, loaded
 
 
-def use(codec: Codec, folder: Path) -> None:
-    """What `chunk_of` reads with from now on, here and in workers that are forked from here."""
-    _codecs.clear()
-    _codecs[folder] = codec
+def set_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """What `build_chunk` reads with from now on, here and in workers that are forked from here."""
+    _tokenizers.clear()
+    _tokenizers[folder] = tokenizer
 
 
-def chunk_of(passages: Sequence[Passage], kind: str, folder: Path) -> Chunk:
-    """With the codec that the folder holds."""
-    if folder not in _codecs:
-        use(Codec.load(folder), folder)
-    return CHUNKS[kind][0](passages, _codecs[folder])
+def build_chunk(passages: Sequence[Passage], kind: str, folder: Path) -> QuestionChunk:
+    """With the tokenizer that the folder holds."""
+    if folder not in _tokenizers:
+        set_tokenizer(Tokenizer.load(folder), folder)
+    return CHUNKS[kind][0](passages, _tokenizers[folder])

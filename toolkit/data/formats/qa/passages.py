@@ -8,40 +8,40 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import BOM, decoded, unpacked
+from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
     """A place in a passage."""
 
     text: str
-    begin: int
+    start: int
     """Its first character, from 0."""
 
     @property
     def end(self) -> int:
-        return self.begin + len(self.text)
+        return self.start + len(self.text)
 
 
-class Asked(NamedTuple):
+class SpanQuestion(NamedTuple):
     """A question to be answered with a part of the passage."""
 
     name: str
     """Its id, by which its answer is known."""
     text: str
-    answers: tuple[Answer, ...]
+    answers: tuple[GoldAnswer, ...]
     """All that are right; none where there is none, or where it is not known."""
-    none: bool
+    unanswerable: bool
     """Whether the passage has no answer to it."""
-    place: str
+    location: str
     """Where in the file it stands, in words."""
 
     @property
-    def known(self) -> bool:
-        return self.none or bool(self.answers)
+    def labeled(self) -> bool:
+        return self.unanswerable or bool(self.answers)
 
 
-class Choice(NamedTuple):
+class ChoiceQuestion(NamedTuple):
     """A question to be answered with one of several options."""
 
     name: str
@@ -57,11 +57,11 @@ class Passage(NamedTuple):
     """A text and what is asked about it."""
 
     text: str
-    asked: Sequence[Asked] = ()
-    choices: Sequence[Choice] = ()
+    questions: Sequence[SpanQuestion] = ()
+    choices: Sequence[ChoiceQuestion] = ()
 
 
-class Problem(NamedTuple):
+class QuestionProblem(NamedTuple):
     """Something that cannot be read as it stands."""
 
     path: Path
@@ -76,50 +76,50 @@ class Problem(NamedTuple):
         return f"{self.path}:{self.where}: {self.what}"
 
 
-class Source(NamedTuple):
+class QuestionSource(NamedTuple):
     """A file, or a folder of them, as it was read."""
 
     path: Path
     passages: Sequence[Passage]
-    problems: Sequence[Problem]
+    problems: Sequence[QuestionProblem]
     notes: Sequence[str] = ()
     """What else must be told, such as files that were passed over."""
     none_allowed: bool = False
     """Whether questions may have no answer, as in SQuAD 2.0."""
 
 
-def size_of(text: str) -> int:
+def utf8_size(text: str) -> int:
     """Bytes in UTF-8, also of halves of characters, which JSON can spell."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-class NotJson(ToolkitError):
+class InvalidJsonError(ToolkitError):
     """Raised for a file that is none; knows what is wrong where."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: QuestionProblem) -> None:
         super().__init__(f"{problem} Copy it again.")
         self.problem = problem
 
 
-def read_json(path: Path) -> Any:
+def read_json_text(path: Path) -> Any:
     """What a file holds; where it is no JSON, an error that names line and column."""
-    text = decoded(path, unpacked(path).removeprefix(BOM))
+    text = decode_utf8(path, read_unpacked(path).removeprefix(BOM))
     if not text.strip():
-        raise NotJson(Problem(path, "1", "the file must hold JSON, but is empty."))
+        raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
     try:
         return json.loads(text)
     except RecursionError as error:
         what = "the file must hold questions, but nests things without end."
-        raise NotJson(Problem(path, "1", what)) from error
+        raise InvalidJsonError(QuestionProblem(path, "1", what)) from error
     except json.JSONDecodeError as error:
-        raise NotJson(fault_of(path, text, error)) from error
+        raise InvalidJsonError(describe_json_error(path, text, error)) from error
 
 
-def fault_of(path: Path, text: str, error: json.JSONDecodeError) -> Problem:
+def describe_json_error(path: Path, text: str, error: json.JSONDecodeError) -> QuestionProblem:
     """With the line, and the column unless it is the end."""
     ends = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
     line = text.count("\n") + 1 if ends else error.lineno
     fault = "ends too early: it was cut off" if ends else f"is none ({error.msg})"
     size = f", which has {len(text):,} characters"
     at = f"at column {error.colno}" if not ends else f"behind {text[-20:]!r}{size}"
-    return Problem(path, str(line), f"the file must be JSON to its end, but {fault} {at}.")
+    return QuestionProblem(path, str(line), f"the file must be JSON to its end, but {fault} {at}.")

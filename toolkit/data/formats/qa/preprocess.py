@@ -13,31 +13,41 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.system import cores
+from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.preprocess_formats import SQUAD
 from toolkit.data.formats.qa import report
-from toolkit.data.formats.qa.answer_spans import Miss
-from toolkit.data.formats.qa.columns import CHUNKS, CONTEXT, VOCABULARY, Chunk, chunk_of, use
-from toolkit.data.formats.qa.files import reading_files
-from toolkit.data.formats.qa.passages import Passage, Source
+from toolkit.data.formats.qa.answer_spans import AnswerMismatch
+from toolkit.data.formats.qa.columns import (
+    CHUNKS,
+    CONTEXT,
+    VOCABULARY,
+    QuestionChunk,
+    build_chunk,
+    set_tokenizer,
+)
+from toolkit.data.formats.qa.files import list_question_files
+from toolkit.data.formats.qa.passages import Passage, QuestionSource
 from toolkit.data.formats.qa.race import read_race
 from toolkit.data.formats.qa.squad import read_squad
 from toolkit.data.formats.qa.swag import read_swag
-from toolkit.data.preprocessing.choose_tokenizer import codec_of_texts, given_codec
-from toolkit.data.preprocessing.output_folder import destination, written_to
-from toolkit.data.preprocessing.workers import Workers
+from toolkit.data.preprocessing.choose_tokenizer import (
+    choose_tokenizer_for_texts,
+    load_given_tokenizer,
+)
+from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.storage.meta import META_FILE, meta_of, write_meta
-from toolkit.data.tokenizers.tokenizer import Codec
+from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 
 MANY = 256
 """Passages that a worker reads at once."""
-Sources = Mapping[str, Sequence[Source]]
+Sources = Mapping[str, Sequence[QuestionSource]]
 
 
-def kind_of(config: PreprocessConfig) -> str:
+def question_kind(config: PreprocessConfig) -> str:
     return "squad" if config.format == SQUAD else "choices"
 
 
@@ -46,47 +56,51 @@ def preprocess_reading(config: PreprocessConfig) -> None:
     begun = time.perf_counter()
     with (
         Output(config.json) as output,
-        destination(Path(config.destdir), overwrite=config.overwrite) as folder,
+        create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
     ):
         read = {
             split: [read_source(path, split, config) for path in paths]
-            for split, paths in reading_files(config).items()
+            for split, paths in list_question_files(config).items()
         }
-        refuse_problems(read, config)
-        with written_to(config.destdir):
-            codec = codec_of_texts(config, texts_of(read), folder, given_codec(config))
-            codec.save(folder)
-            written, misses = write_splits(read, codec, folder, config)
-            meta = meta_of(
+        check_problems(read, config)
+        with report_write_errors(config.destdir):
+            tokenizer = choose_tokenizer_for_texts(
+                config, training_texts(read), folder, load_given_tokenizer(config)
+            )
+            tokenizer.save(folder)
+            written, misses = write_splits(read, tokenizer, folder, config)
+            meta = build_meta(
                 folder,
-                codec,
-                kind=kind_of(config),
-                settings=settings_of(config, codec),
+                tokenizer,
+                kind=question_kind(config),
+                settings=settings_of(config, tokenizer),
                 splits=written,
             )
             write_meta(folder / META_FILE, meta)
         seconds = time.perf_counter() - begun
-        report.summary(config.destdir, meta, read, misses, seconds, output)
+        report.print_summary(config.destdir, meta, read, misses, seconds, output)
 
 
-def read_source(path: Path, split: str, config: PreprocessConfig) -> Source:
+def read_source(path: Path, split: str, config: PreprocessConfig) -> QuestionSource:
     """Answers are wanted to learn and to judge by, not of what is to be answered."""
     most, wanted = config.max_line_bytes, split != "test"
     if config.format == SQUAD:
-        return read_squad(path, most, judged=split != "train", wanted=wanted)
-    return (read_race if config.format == "race" else read_swag)(path, most, wanted=wanted)
+        return read_squad(path, most, evaluated=split != "train", answers_required=wanted)
+    return (read_race if config.format == "race" else read_swag)(
+        path, most, answers_required=wanted
+    )
 
 
-def refuse_problems(read: Sources, config: PreprocessConfig) -> None:
+def check_problems(read: Sources, config: PreprocessConfig) -> None:
     """The first one, unless questions may be left out; none may of what is to be answered."""
     for source in (source for sources in read.values() for source in sources):
         lost = [problem for problem in source.problems if not problem.kept]
         answered = any(known(passage) for passage in source.passages)
         if lost and source.passages and not answered:
             raise ToolkitError(f"{lost[0]}{more(lost)} Correct it.")
-        if source.problems and (config.malformed == "error" or not source.passages):
-            useless = config.malformed == "skip" or not source.passages
-            advice = "Correct it." if useless else "Correct it, or give --malformed skip."
+        if source.problems and (config.on_malformed == "error" or not source.passages):
+            useless = config.on_malformed == "skip" or not source.passages
+            advice = "Correct it." if useless else "Correct it, or give --on-malformed skip."
             raise ToolkitError(f"{source.problems[0]}{more(source.problems)} {advice}")
 
 
@@ -96,21 +110,21 @@ def more(problems: Sequence[Any]) -> str:
 
 
 def known(passage: Passage) -> bool:
-    return any(asked.known for asked in passage.asked) or any(
+    return any(asked.labeled for asked in passage.questions) or any(
         choice.answer is not None for choice in passage.choices
     )
 
 
-def texts_of(read: Sources) -> Iterator[str]:
+def training_texts(read: Sources) -> Iterator[str]:
     """Those of the training part, to learn a vocabulary from."""
     for source in read.get("train", ()):
         for passage in source.passages:
             yield passage.text
-            yield from (asked.text for asked in passage.asked)
+            yield from (asked.text for asked in passage.questions)
             yield from (option for choice in passage.choices for option in choice.options)
 
 
-def shares(sources: Sequence[Source]) -> Iterator[list[Passage]]:
+def shares(sources: Sequence[QuestionSource]) -> Iterator[list[Passage]]:
     """A worker's share each; none holds passages of two sources."""
     for source in sources:
         for begin in range(0, len(source.passages), MANY):
@@ -118,33 +132,33 @@ def shares(sources: Sequence[Source]) -> Iterator[list[Passage]]:
 
 
 def write_splits(
-    read: Sources, codec: Codec, folder: Path, config: PreprocessConfig
-) -> tuple[dict[str, dict[str, Any]], dict[str, list[Miss]]]:
+    read: Sources, tokenizer: Tokenizer, folder: Path, config: PreprocessConfig
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[AnswerMismatch]]]:
     """Split -> its entry in meta.json, and the answers that are not given back."""
     work = {split: list(shares(sources)) for split, sources in read.items()}
-    workers = min(config.workers or cores(), max(map(len, work.values())))
-    kind = kind_of(config)
-    make = partial(chunk_of, kind=kind, folder=folder)
+    workers = min(config.workers or available_cores(), max(map(len, work.values())))
+    kind = question_kind(config)
+    make = partial(build_chunk, kind=kind, folder=folder)
     written, misses = {}, {}
-    use(codec, folder)
-    with Workers(workers, config) as pool:
+    set_tokenizer(tokenizer, folder)
+    with WorkerPool(workers, config) as pool:
         for split, passages in work.items():
-            chunks = pool.each(make, passages)
+            chunks = pool.map(make, passages)
             misses[split] = [miss for chunk in chunks for miss in chunk.misses]
-            written[split] = write_split(split, read[split], chunks, codec, folder, kind)
+            written[split] = write_split(split, read[split], chunks, tokenizer, folder, kind)
     return written, misses
 
 
 def write_split(
     split: str,
-    sources: Sequence[Source],
-    chunks: Sequence[Chunk],
-    codec: Codec,
+    sources: Sequence[QuestionSource],
+    chunks: Sequence[QuestionChunk],
+    tokenizer: Tokenizer,
     folder: Path,
     kind: str,
 ) -> dict[str, Any]:
     """Its columns, each passage a document; and what it holds."""
-    words, dtypes = codec.vocabulary, CHUNKS[kind][1]
+    words, dtypes = tokenizer.vocabulary, CHUNKS[kind][1]
     writers = {
         name: ColumnWriter(folder / f"{split}.{name}", words.dtype, words.fingerprint)
         if dtype == VOCABULARY
@@ -163,7 +177,7 @@ def write_split(
     }
     return {
         "questions": columns[CONTEXT]["parts"][0]["items"],
-        **{name: counts[name] for name in ("passages", "none", "unlabelled", "options", "answers")},
+        **{name: counts[name] for name in ("passages", "none", "unlabeled", "options", "answers")},
         "recovered": counts["answers"] - sum(len(chunk.misses) for chunk in chunks),
         "malformed": sum(problem.lost for problem in problems if not problem.kept),
         "mended": sum(problem.kept for problem in problems),
@@ -173,5 +187,9 @@ def write_split(
     }
 
 
-def settings_of(config: PreprocessConfig, codec: Codec) -> dict[str, Any]:
-    return {"tokenizer": codec.kind, "questions": config.format, "malformed": config.malformed}
+def settings_of(config: PreprocessConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+    return {
+        "tokenizer": tokenizer.kind,
+        "questions": config.format,
+        "malformed": config.on_malformed,
+    }

@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa.passages import (
-    Choice,
-    NotJson,
+    ChoiceQuestion,
+    InvalidJsonError,
     Passage,
-    Problem,
-    Source,
-    read_json,
-    size_of,
+    QuestionProblem,
+    QuestionSource,
+    read_json_text,
+    utf8_size,
 )
-from toolkit.data.text_files import TEXT_ENDINGS
+from toolkit.data.text_files import TEXT_SUFFIXES
 
 BLANK = "_"
 """What stands in a question where its answer belongs."""
 SHOWN = 40
 
 
-class Found(NamedTuple):
+class RacePassage(NamedTuple):
     """A passage, and where each of its questions stands."""
 
     path: Path
@@ -35,17 +35,17 @@ class Found(NamedTuple):
     places: list[int]
 
 
-def read_race(path: Path, max_bytes: int, *, wanted: bool) -> Source:
+def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """All .txt files, packed or not, in a folder and those in it, or one; answers where wanted."""
-    files, strange = files_in(path)
-    problems: list[Problem] = []
-    read = [passage_of(file, max_bytes, wanted, problems) for file in files]
-    found = uniform([each for each in read if each is not None], problems)
+    files, strange = list_passage_files(path)
+    problems: list[QuestionProblem] = []
+    read = [read_passage(file, max_bytes, answers_required, problems) for file in files]
+    found = drop_unusual_questions([each for each in read if each is not None], problems)
     notes = [f"{len(strange):,} files passed over, {', '.join(strange[:3])}"] if strange else []
-    return Source(path, [each.passage for each in found], problems, notes)
+    return QuestionSource(path, [each.passage for each in found], problems, notes)
 
 
-def files_in(path: Path) -> tuple[list[Path], list[str]]:
+def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     """Passages in the order of their numbers, and the names of files that are none.
 
     Systems leave files of their own in folders, such as .DS_Store and ._1.txt.
@@ -53,76 +53,78 @@ def files_in(path: Path) -> tuple[list[Path], list[str]]:
     if path.is_file():
         return [path], []
     everything = [file for file in path.rglob("*") if file.is_file()]
-    files = [f for f in everything if f.name.endswith(TEXT_ENDINGS) and not f.name.startswith(".")]
+    files = [f for f in everything if f.name.endswith(TEXT_SUFFIXES) and not f.name.startswith(".")]
     if not files:
         raise ToolkitError(
             f"{path} must hold passages, files that end in .txt, but holds none. Name the folder "
             f"as it was unpacked, or one of train, dev and test in it."
         )
     strange = sorted(str(file.relative_to(path)) for file in set(everything) - set(files))
-    return sorted(files, key=order), strange
+    return sorted(files, key=sort_key), strange
 
 
-def order(file: Path) -> tuple[str, int, str]:
+def sort_key(file: Path) -> tuple[str, int, str]:
     stem = file.name.split(".")[0]
     return str(file.parent), int(stem) if stem.isdecimal() else -1, file.name
 
 
-def passage_of(path: Path, max_bytes: int, wanted: bool, problems: list[Problem]) -> Found | None:
+def read_passage(
+    path: Path, max_bytes: int, wanted: bool, problems: list[QuestionProblem]
+) -> RacePassage | None:
     """None where nothing of it can be read."""
     try:
-        held = read_json(path)
-    except NotJson as error:
+        held = read_json_text(path)
+    except InvalidJsonError as error:
         problems.append(error.problem)
         return None
     parts = [held.get(key) if isinstance(held, dict) else None for key in ("article", *LISTS)]
     article, *lists = parts
     questions, options, answers = (it if isinstance(it, list) else [] for it in lists)
     if not isinstance(article, str) or not article.strip() or not questions:
-        problems.append(Problem(path, "1", "a passage must have an article and questions."))
+        problems.append(QuestionProblem(path, "1", "a passage must have an article and questions."))
         return None
-    if (size := size_of(article)) > max_bytes:
+    if (size := utf8_size(article)) > max_bytes:
         raise ToolkitError(
             f"{path}:1: an article must have at most {max_bytes} bytes, but has {size}. Shorten "
             f"it, or raise --max-line-bytes."
         )
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
-        what = unequal(questions, options, answers)
-        problems.append(Problem(path, "1", what, lost=len(questions)))
+        what = describe_counts(questions, options, answers)
+        problems.append(QuestionProblem(path, "1", what, lost=len(questions)))
         return None
     group = path.parent.name
-    choices, places = list[Choice](), list[int]()
+    choices, places = list[ChoiceQuestion](), list[int]()
     for number, question in enumerate(questions, 1):
         try:
             answer = answers[number - 1] if answers else None
-            found = choice(question, options[number - 1], answer, wanted)
+            found = parse_question(question, options[number - 1], answer, wanted)
         except ValueError as fault:
-            problems.append(Problem(path, f"question {number}", str(fault)))
+            problems.append(QuestionProblem(path, f"question {number}", str(fault)))
             continue
         choices.append(found._replace(name=f"{group}/{path.name} {number}", group=group))
         places.append(number)
-    return Found(path, Passage(article, choices=choices), places)
+    return RacePassage(path, Passage(article, choices=choices), places)
 
 
 LISTS = ("questions", "options", "answers")
 
 
-def unequal(*lists: Sequence[Any]) -> str:
+def describe_counts(*lists: Sequence[Any]) -> str:
     counts = ", ".join(f"{len(it)} {name}" for name, it in zip(LISTS, lists, strict=True))
     return f"there must be as many options and answers as questions, but are {counts}."
 
 
-def choice(question: Any, options: Any, answer: Any, wanted: bool) -> Choice:
+def parse_question(question: Any, options: Any, answer: Any, wanted: bool) -> ChoiceQuestion:
     """Raises ValueError with what is wrong."""
     if not isinstance(question, str) or not isinstance(options, list) or len(options) < 2:
         raise ValueError("a question must be text and have two options or more.")
     if not all(isinstance(option, str) and option.strip() for option in options):
         raise ValueError("every option must be text, but one is blank or none.")
-    texts = tuple(asked(question, option) for option in options)
-    return Choice("", texts, place_of(answer, len(options), wanted), "")
+    texts = tuple(fill_blank(question, option) for option in options)
+    return ChoiceQuestion("", texts, parse_answer(answer, len(options), wanted), "")
 
 
-def place_of(answer: Any, options: int, wanted: bool) -> int | None:
+def parse_answer(answer: Any, options: int, wanted: bool) -> int | None:
     """A is 0; None where there is no answer."""
     letter = answer.strip().upper() if isinstance(answer, str) else answer
     if letter in (None, "") and not wanted:
@@ -135,7 +137,7 @@ def place_of(answer: Any, options: int, wanted: bool) -> int | None:
     return letters.index(letter)
 
 
-def asked(question: str, option: str) -> str:
+def fill_blank(question: str, option: str) -> str:
     """The option where the question has its one blank, else behind it (Lan et al. 2020, code)."""
     question, option = question.strip(), option.strip()
     if question.count(BLANK) == 1:
@@ -143,7 +145,9 @@ def asked(question: str, option: str) -> str:
     return f"{question} {option}".strip()
 
 
-def uniform(found: Sequence[Found], problems: list[Problem]) -> list[Found]:
+def drop_unusual_questions(
+    found: Sequence[RacePassage], problems: list[QuestionProblem]
+) -> list[RacePassage]:
     """Without questions that have other numbers of options than most."""
     counts = Counter(len(c.options) for each in found for c in each.passage.choices)
     usual = max(counts, key=lambda number: counts[number], default=0)
@@ -152,7 +156,9 @@ def uniform(found: Sequence[Found], problems: list[Problem]) -> list[Found]:
         for number, it in zip(each.places, each.passage.choices, strict=True):
             if len(it.options) != usual:
                 what = f"must have {usual} options as the others, but has {len(it.options)}."
-                problems.append(Problem(each.path, f"question {number}", f"a question {what}"))
+                problems.append(
+                    QuestionProblem(each.path, f"question {number}", f"a question {what}")
+                )
         right = [it for it in each.passage.choices if len(it.options) == usual]
         if right:
             kept.append(each._replace(passage=each.passage._replace(choices=right)))

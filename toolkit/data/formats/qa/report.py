@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolkit.data.formats.qa.answer_spans import Miss
-from toolkit.data.formats.qa.passages import Source
-from toolkit.data.formats.tagging.report import told
+from toolkit.data.formats.qa.answer_spans import AnswerMismatch
+from toolkit.data.formats.qa.passages import QuestionSource
+from toolkit.data.formats.tagging.report import print_line
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
 SHOWN = 5
 """Things of one kind that people are shown of each split; programs are shown all."""
-NUMBERS = ("questions", "passages", "none", "unlabelled", "options", "answers", "recovered")
+NUMBERS = ("questions", "passages", "none", "unlabeled", "options", "answers", "recovered")
 TROUBLE = ("malformed", "mended")
 
 
-def summary(
+def print_summary(
     destination: str,
     meta: Mapping[str, Any],
-    read: Mapping[str, Sequence[Source]],
-    misses: Mapping[str, Sequence[Miss]],
+    read: Mapping[str, Sequence[QuestionSource]],
+    misses: Mapping[str, Sequence[AnswerMismatch]],
     seconds: float,
     output: Output,
 ) -> None:
     """Passages, questions, tokens, and the share of answers that their tokens give back."""
     squad, rows, count = meta["kind"] == "squad", [], 0
-    told(output.terminal, f"{destination}: {meta['settings']['questions']}")
+    print_line(output.console, f"{destination}: {meta['settings']['questions']}")
     for split, entry in meta["splits"].items():
         facts = {name: entry[name] for name in (*NUMBERS, *TROUBLE)}
         tokens = entry["columns"]["tokens"]["parts"][0]["elements"]
@@ -39,8 +39,8 @@ def summary(
         notes(split, read[split], misses[split], output)
     heads = ("split", "files", "passages", "questions", "tokens", "left out")
     own = ("without answer", "answers found") if squad else ("options", "answers")
-    Table(columns=(*heads, *own), rows=rows, numbers=(*heads[1:], *own)).print(output.terminal)
-    told(output.terminal, f"read {count:,} questions in {seconds:.1f} s")
+    Table(columns=(*heads, *own), rows=rows, right_align=(*heads[1:], *own)).print(output.console)
+    print_line(output.console, f"read {count:,} questions in {seconds:.1f} s")
     output.write("end", {"destdir": destination, "questions": count, "seconds": seconds})
 
 
@@ -51,14 +51,16 @@ def of_squad(entry: Mapping[str, Any]) -> list[str]:
 
 
 def of_choices(entry: Mapping[str, Any]) -> list[str]:
-    return [f"{entry['options']:,}", f"{entry['questions'] - entry['unlabelled']:,}"]
+    return [f"{entry['options']:,}", f"{entry['questions'] - entry['unlabeled']:,}"]
 
 
-def notes(split: str, sources: Sequence[Source], misses: Sequence[Miss], output: Output) -> None:
+def notes(
+    split: str, sources: Sequence[QuestionSource], misses: Sequence[AnswerMismatch], output: Output
+) -> None:
     """What was passed over, left out, kept all the same, and not found in its tokens."""
     for source in sources:
         for note in source.notes:
-            told(output.terminal, f"{source.path}: {note}")
+            print_line(output.console, f"{source.path}: {note}")
             output.write("note", {"split": split, "file": str(source.path), "what": note})
     for problem in (problem for source in sources for problem in source.problems):
         event = "kept" if problem.kept else "left_out"
@@ -75,6 +77,6 @@ def notes(split: str, sources: Sequence[Source], misses: Sequence[Miss], output:
 def some(split: str, what: str, things: Sequence[object], output: Output) -> None:
     lines = list(dict.fromkeys(map(str, things)))  # an answer that several gave is told once
     for line in lines[:SHOWN]:
-        told(output.terminal, f"{what} {line}")
+        print_line(output.console, f"{what} {line}")
     if len(lines) > SHOWN:
-        told(output.terminal, f"and {len(lines) - SHOWN:,} more of {split} {what.rstrip(':')}")
+        print_line(output.console, f"and {len(lines) - SHOWN:,} more of {split} {what.rstrip(':')}")

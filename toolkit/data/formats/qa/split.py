@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa import columns as names
-from toolkit.data.formats.tagging.split import whole
-from toolkit.data.samples.sequence_pairs import TextColumn
+from toolkit.data.formats.tagging.split import read_column
+from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ FORMATS = {"squad": "squad", "choices": "race or swag"}
 TASKS = {"squad": "squad", "choices": "multiple_choice"}
 
 
-class Read(NamedTuple):
+class LocatedPassage(NamedTuple):
     """A passage as it was written, and where in it each token stands."""
 
     text: str
@@ -31,7 +31,7 @@ class Read(NamedTuple):
     ends: Numbers
 
 
-class ReadingSplit:
+class QuestionSplit:
     """Questions, each with its passage. Texts are read when they are asked for."""
 
     kind: str
@@ -61,22 +61,22 @@ class ReadingSplit:
         ends = np.cumsum(self._text(names.RECORD).lengths).tolist()
         return [json.loads(data[a:b]) for a, b in pairwise([0, *ends])]
 
-    def _text(self, name: str) -> TextColumn:
-        return TextColumn(self._columns[name])
+    def _text(self, name: str) -> TokenColumn:
+        return TokenColumn(self._columns[name])
 
     def _values(self, name: str) -> Numbers:
         column: Column = self._columns[name]
-        return whole(column).astype(np.int64, copy=False)
+        return read_column(column).astype(np.int64, copy=False)
 
-    def _item(self, column: TextColumn, item: int) -> Numbers:
+    def _item(self, column: TokenColumn, item: int) -> Numbers:
         place = np.array([item])
         return column.take(place, column.lengths[place].astype(np.int64)).ids
 
-    def _bytes(self, column: TextColumn, item: int) -> str:
+    def _bytes(self, column: TokenColumn, item: int) -> str:
         return self._item(column, item).astype(np.uint8).tobytes().decode("utf-8", "surrogatepass")
 
 
-class SquadSplit(ReadingSplit):
+class SquadSplit(QuestionSplit):
     """Questions whose answers are parts of their passages."""
 
     kind = "squad"
@@ -91,18 +91,18 @@ class SquadSplit(ReadingSplit):
         """Whether a passage may have no answer, as in SQuAD 2.0."""
         self._begins, self._ends = self._text(names.BEGINS), self._text(names.ENDS)
         self._texts = self._text(names.TEXT)
-        self._last: tuple[int, Read] | None = None
+        self._last: tuple[int, LocatedPassage] | None = None
 
-    def read(self, question: int) -> Read:
+    def read_passage(self, question: int) -> LocatedPassage:
         """Its passage; the one that was asked for last is kept."""
         item = int(self.passage_of[question])
         if self._last is None or self._last[0] != item:
             begins, ends = self._item(self._begins, item), self._item(self._ends, item)
-            self._last = item, Read(self._bytes(self._texts, item), begins, ends)
+            self._last = item, LocatedPassage(self._bytes(self._texts, item), begins, ends)
         return self._last[1]
 
 
-class ChoiceSplit(ReadingSplit):
+class ChoiceSplit(QuestionSplit):
     """Questions with several options each."""
 
     kind = "choices"

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa.passages import (
-    Answer,
-    Asked,
+    GoldAnswer,
     Passage,
-    Problem,
-    Source,
-    read_json,
-    size_of,
+    QuestionProblem,
+    QuestionSource,
+    SpanQuestion,
+    read_json_text,
+    utf8_size,
 )
 
 SHOWN = 40
 """Characters of a wrong text that an error shows."""
 
 
-class Place(NamedTuple):
+class ParagraphLocation(NamedTuple):
     """Where in the file something stands, counted from 1."""
 
     article: int
@@ -33,55 +33,57 @@ class Place(NamedTuple):
         return f"article {self.article}{title}, paragraph {self.paragraph}"
 
 
-def read_squad(path: Path, max_bytes: int, *, judged: bool, wanted: bool) -> Source:
-    """All questions; those that cannot be learnt from are problems.
+def read_squad(
+    path: Path, max_bytes: int, *, evaluated: bool, answers_required: bool
+) -> QuestionSource:
+    """All questions; those that cannot be learned from are problems.
 
     Where they are `judged` alone (validation, test) a question stays whose place is wrong: the
     official rules look at the texts. One without an answer is wrong where answers are `wanted`.
     """
-    held = read_json(path)
+    held = read_json_text(path)
     articles = held.get("data") if isinstance(held, dict) else None
     if not isinstance(articles, list):
         raise ToolkitError(
             f"{path}:1: the file must be an object with a list 'data', as SQuAD's, but is "
-            f"{described(held)}. Give the file as it was published."
+            f"{describe_value(held)}. Give the file as it was published."
         )
-    reader = Reader(path, max_bytes, judged=judged, wanted=wanted)
+    reader = SquadReader(path, max_bytes, judged=evaluated, wanted=answers_required)
     passages = [passage for article in paragraphs(path, articles) for passage in reader(*article)]
     if not passages and not reader.problems:
         raise ToolkitError(f"{path}:1: the file must hold questions, but has none. Give another.")
     version = str(held.get("version", ""))
     none_allowed = version.lower().removeprefix("v").startswith("2") or reader.none_met
     notes = [f"{reader.silent:,} paragraphs without questions"] if reader.silent else []
-    return Source(path, passages, reader.problems, notes, none_allowed)
+    return QuestionSource(path, passages, reader.problems, notes, none_allowed)
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     if isinstance(value, dict):
         return f"an object with {', '.join(map(repr, list(value)[:5])) or 'nothing'}"
     return f"of type {type(value).__name__}"
 
 
-def paragraphs(path: Path, articles: Sequence[Any]) -> Iterator[tuple[Place, Any]]:
+def paragraphs(path: Path, articles: Sequence[Any]) -> Iterator[tuple[ParagraphLocation, Any]]:
     for number, article in enumerate(articles, 1):
         found = article.get("paragraphs") if isinstance(article, dict) else None
         if not isinstance(found, list):
             raise ToolkitError(
                 f"{path}:article {number}: an article must have a list 'paragraphs', but is "
-                f"{described(article)}. Give the file as it was published."
+                f"{describe_value(article)}. Give the file as it was published."
             )
         title = str(article.get("title", ""))[:SHOWN]
         for count, paragraph in enumerate(found, 1):
-            yield Place(number, title, count), paragraph
+            yield ParagraphLocation(number, title, count), paragraph
 
 
-class Reader:
+class SquadReader:
     """Reads paragraphs one by one and keeps what is wrong with them."""
 
     def __init__(self, path: Path, max_bytes: int, *, judged: bool, wanted: bool) -> None:
         self.path, self.max_bytes = path, max_bytes
         self.judged, self.wanted = judged, wanted
-        self.problems: list[Problem] = []
+        self.problems: list[QuestionProblem] = []
         self.places: dict[str, str] = {}
         """Where the question of each id stands."""
         self.silent = 0
@@ -89,50 +91,60 @@ class Reader:
         self.none_met = False
         """Whether a question says that it has no answer."""
 
-    def __call__(self, place: Place, paragraph: Any) -> Iterator[Passage]:
+    def __call__(self, place: ParagraphLocation, paragraph: Any) -> Iterator[Passage]:
         """The passage, unless there is nothing to be asked about it."""
         context = paragraph.get("context") if isinstance(paragraph, dict) else None
         questions = paragraph.get("qas") if isinstance(paragraph, dict) else None
         if not isinstance(context, str) or not isinstance(questions, list):
-            self.wrong(place, f"a paragraph must have 'context' and 'qas', {but(paragraph)}")
+            self.add_problem(
+                place, f"a paragraph must have 'context' and 'qas', {instead(paragraph)}"
+            )
             return
-        if (size := size_of(context)) > self.max_bytes:
+        if (size := utf8_size(context)) > self.max_bytes:
             raise ToolkitError(
                 f"{self.path}:{place}: a context must have at most {self.max_bytes} bytes, but has "
                 f"{size}. Shorten it, or raise --max-line-bytes."
             )
         self.silent += not questions
         if questions and not context.strip():
-            what = f"the context must hold text, but is blank, {asked(questions)}."
-            self.wrong(place, what, kept=self.judged, lost=len(questions))
+            what = f"the context must hold text, but is blank, {count_questions(questions)}."
+            self.add_problem(place, what, kept=self.judged, lost=len(questions))
             questions = questions if self.judged else []
         found = [self.question(place, n, q, context) for n, q in enumerate(questions, 1)]
         if kept := [question for question in found if question is not None]:
-            yield Passage(context, asked=kept)
+            yield Passage(context, questions=kept)
 
-    def wrong(self, where: Place | str, what: str, *, kept: bool = False, lost: int = 1) -> None:
-        self.problems.append(Problem(self.path, str(where), what, kept, lost))
+    def add_problem(
+        self, where: ParagraphLocation | str, what: str, *, kept: bool = False, lost: int = 1
+    ) -> None:
+        self.problems.append(QuestionProblem(self.path, str(where), what, kept, lost))
 
-    def question(self, place: Place, number: int, held: Any, context: str) -> Asked | None:
+    def question(
+        self, place: ParagraphLocation, number: int, held: Any, context: str
+    ) -> SpanQuestion | None:
         name = held.get("id") if isinstance(held, dict) else None
         where = f"{place}, question {number}"
         if isinstance(name, int):
             name = str(name)
         if not isinstance(name, str) or not name or not isinstance(held.get("question"), str):
-            self.wrong(where, f"a question must have 'id' and 'question', {but(held)}")
+            self.add_problem(where, f"a question must have 'id' and 'question', {instead(held)}")
             return None
         where = f"{where}, id {name}"
         if name in self.places:
-            self.wrong(where, f"an id must be of one question, but is that of {self.places[name]}.")
+            self.add_problem(
+                where, f"an id must be of one question, but is that of {self.places[name]}."
+            )
             return None
         self.places[name] = where
         try:
             return self.answered(name, where, held, context)
         except ValueError as fault:
-            self.wrong(where, str(fault))
+            self.add_problem(where, str(fault))
             return None
 
-    def answered(self, name: str, where: str, held: Mapping[str, Any], context: str) -> Asked:
+    def answered(
+        self, name: str, where: str, held: Mapping[str, Any], context: str
+    ) -> SpanQuestion:
         """Raises ValueError with what is wrong about its answers."""
         none = held.get("is_impossible", False)
         given = held.get("answers")
@@ -145,22 +157,22 @@ class Reader:
             raise ValueError("a question without an answer must have none, but has.")
         if self.wanted and not (none or given):
             raise ValueError("a question must have an answer, or say that there is none.")
-        return Asked(name, held["question"], tuple(answers), none, f"{self.path}:{where}")
+        return SpanQuestion(name, held["question"], tuple(answers), none, f"{self.path}:{where}")
 
-    def answer(self, held: Any, context: str, where: str) -> Answer:
+    def answer(self, held: Any, context: str, where: str) -> GoldAnswer:
         """One that is judged by its text alone may be elsewhere than it says."""
         text, begin = (held.get(key) if isinstance(held, dict) else None for key in ANSWER)
         if not isinstance(text, str) or not isinstance(begin, int):
-            raise ValueError(f"an answer must have 'text' and 'answer_start', {but(held)}")
-        answer = Answer(text, begin)
+            raise ValueError(f"an answer must have 'text' and 'answer_start', {instead(held)}")
+        answer = GoldAnswer(text, begin)
         if begin >= 0 and context[begin : answer.end] == text and text.strip():
             return answer
-        what = mismatch(answer, context)
+        what = describe_mismatch(answer, context)
         if not self.judged:
             raise ValueError(what)
         if context.strip():  # a blank one is told once
-            self.wrong(where, what, kept=True)
-        return Answer(text, NOWHERE)
+            self.add_problem(where, what, kept=True)
+        return GoldAnswer(text, NOWHERE)
 
 
 ANSWER = ("text", "answer_start")
@@ -168,22 +180,22 @@ NOWHERE = -1
 """Where an answer begins that does not stand where it says."""
 
 
-def mismatch(answer: Answer, context: str) -> str:
+def describe_mismatch(answer: GoldAnswer, context: str) -> str:
     """What stands there instead, and where the text does stand."""
     if not answer.text.strip():
         return "an answer must hold text, but is blank."
-    stands = context[max(answer.begin, 0) : answer.end][:SHOWN]
+    stands = context[max(answer.start, 0) : answer.end][:SHOWN]
     found = context.find(answer.text)
     where = f"it stands at {found}" if found >= 0 else "it stands nowhere in the context"
     return (
-        f"an answer must stand where it says, but at {answer.begin} stands {stands!r}, not "
+        f"an answer must stand where it says, but at {answer.start} stands {stands!r}, not "
         f"{answer.text[:SHOWN]!r}; {where}."
     )
 
 
-def but(held: Any) -> str:
-    return f"but is {described(held)}."
+def instead(held: Any) -> str:
+    return f"but is {describe_value(held)}."
 
 
-def asked(questions: Sequence[Any]) -> str:
+def count_questions(questions: Sequence[Any]) -> str:
     return f"and {len(questions):,} question{'s are' if len(questions) > 1 else ' is'} asked"

@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.passages import Choice, Passage, Problem, Source
-from toolkit.data.text_files import BOM, decoded, unpacked
+from toolkit.data.formats.qa.passages import (
+    ChoiceQuestion,
+    Passage,
+    QuestionProblem,
+    QuestionSource,
+)
+from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
 
 SHOWN = 40
 Fields = Sequence[str]
 
 
-class Layout(NamedTuple):
+class SwagLayout(NamedTuple):
     """Where in a row everything stands."""
 
     columns: int
@@ -35,15 +40,15 @@ class Layout(NamedTuple):
     group: int | None = None
 
 
-def read_swag(path: Path, max_bytes: int, *, wanted: bool) -> Source:
+def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """A passage for every row, with its answer where that is wanted."""
-    text = decoded(path, unpacked(path).removeprefix(BOM))
+    text = decode_utf8(path, read_unpacked(path).removeprefix(BOM))
     rows = tsv_rows(text) if is_tsv(path) else csv_rows(path, text, max_bytes)
-    passages, problems, layout = list[Passage](), list[Problem](), None
+    passages, problems, layout = list[Passage](), list[QuestionProblem](), None
     for line, fields in rows:
         number = len(passages) + len(problems)
         if layout is None:
-            layout = codah(fields) if is_tsv(path) else named(path, fields)
+            layout = codah_layout(fields) if is_tsv(path) else parse_header(path, fields)
             if not is_tsv(path):
                 continue
         if sum(map(len, fields)) > max_bytes:
@@ -52,12 +57,12 @@ def read_swag(path: Path, max_bytes: int, *, wanted: bool) -> Source:
                 f"{sum(map(len, fields))}. Shorten it, or raise --max-line-bytes."
             )
         try:
-            passages.append(passage(fields, layout, number, wanted))
+            passages.append(parse_row(fields, layout, number, answers_required))
         except ValueError as fault:
-            problems.append(Problem(path, str(line), str(fault)))
+            problems.append(QuestionProblem(path, str(line), str(fault)))
     if not passages and not problems:
         raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
-    return Source(path, passages, problems)
+    return QuestionSource(path, passages, problems)
 
 
 def is_tsv(path: Path) -> bool:
@@ -86,14 +91,14 @@ def csv_rows(path: Path, text: str, max_bytes: int) -> Iterator[tuple[int, Field
         ) from error
 
 
-def named(path: Path, names: Fields) -> Layout:
+def parse_header(path: Path, names: Fields) -> SwagLayout:
     """By the names in the first line."""
     names = [name.strip() for name in names]
     place = {name: number for number, name in enumerate(names)}
-    endings = numbered(place, "ending")
+    endings = find_numbered_columns(place, "ending")
     gold = not endings and "gold-ending" in place
     if gold:
-        endings = (place["gold-ending"], *numbered(place, "distractor-"))
+        endings = (place["gold-ending"], *find_numbered_columns(place, "distractor-"))
     first, second = place.get("sent1"), place.get("sent2")
     if first is None:
         first, second = place.get("startphrase"), None
@@ -105,10 +110,10 @@ def named(path: Path, names: Fields) -> Layout:
             f"published."
         )
     label = None if gold else place.get("label")
-    return Layout(len(names), first, second, endings, label, gold)
+    return SwagLayout(len(names), first, second, endings, label, gold)
 
 
-def numbered(place: dict[str, int], name: str) -> tuple[int, ...]:
+def find_numbered_columns(place: dict[str, int], name: str) -> tuple[int, ...]:
     found, number = [], 0
     while (column := place.get(f"{name}{number}")) is not None:
         found.append(column)
@@ -116,13 +121,13 @@ def numbered(place: dict[str, int], name: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def codah(fields: Fields) -> Layout:
+def codah_layout(fields: Fields) -> SwagLayout:
     """By the number of columns: category, prompt, endings, label."""
     last = len(fields) - 1
-    return Layout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
+    return SwagLayout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
 
 
-def passage(fields: Fields, layout: Layout, number: int, wanted: bool) -> Passage:
+def parse_row(fields: Fields, layout: SwagLayout, number: int, wanted: bool) -> Passage:
     """Raises ValueError with what is wrong."""
     if len(fields) != layout.columns:
         raise ValueError(
@@ -133,21 +138,23 @@ def passage(fields: Fields, layout: Layout, number: int, wanted: bool) -> Passag
         endings = [endings[0], *filter(None, endings[1:])]
     if not all(endings) or len(endings) < 2:
         raise ValueError("every ending must be text, but one is blank.")
-    begun = read(fields, layout.second)
-    answer = 0 if layout.gold else answer_of(read(fields, layout.label), len(endings), wanted)
+    begun = read_cell(fields, layout.second)
+    answer = (
+        0 if layout.gold else parse_label(read_cell(fields, layout.label), len(endings), wanted)
+    )
     if layout.gold:  # not always the first, which a model could learn
         answer = number % len(endings)
         endings = [*endings[1 : answer + 1], endings[0], *endings[answer + 1 :]]
     options = tuple(f"{begun} {ending}".strip() for ending in endings)
-    found = Choice(str(number), options, answer, read(fields, layout.group))
-    return Passage(read(fields, layout.first), choices=(found,))
+    found = ChoiceQuestion(str(number), options, answer, read_cell(fields, layout.group))
+    return Passage(read_cell(fields, layout.first), choices=(found,))
 
 
-def read(fields: Fields, at: int | None) -> str:
+def read_cell(fields: Fields, at: int | None) -> str:
     return "" if at is None else fields[at].strip()
 
 
-def answer_of(label: str, endings: int, wanted: bool) -> int | None:
+def parse_label(label: str, endings: int, wanted: bool) -> int | None:
     """None where there is none."""
     if not label and not wanted:
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.ragged import ranges
+from toolkit.data.ragged import ragged_arange
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -16,17 +16,17 @@ Flags = npt.NDArray[np.bool_]
 class Windows(NamedTuple):
     """Parts of passages, question by question."""
 
-    questions: Numbers
+    question_ids: Numbers
     """Of which question each is."""
-    begins: Numbers
+    starts: Numbers
     """The passage's first token in it."""
     lengths: Numbers
     """How many of the passage's tokens it has."""
-    firsts: Numbers
+    first_windows: Numbers
     """The first window of each question, and at the end how many windows there are."""
 
 
-def windows_of(passages: Numbers, room: Numbers, stride: int) -> Windows:
+def split_into_windows(passages: Numbers, room: Numbers, stride: int) -> Windows:
     """As many windows as reach the end, each beginning `stride` tokens behind the one before.
 
     `passages` are the tokens of each question's passage, `room` how many its windows have. Where
@@ -35,23 +35,23 @@ def windows_of(passages: Numbers, room: Numbers, stride: int) -> Windows:
     step = np.minimum(stride, room)
     counts = 1 + -(-np.maximum(passages - room, 0) // step)
     questions = np.repeat(np.arange(len(passages)), counts)
-    begins = ranges(0, counts) * step[questions]
+    begins = ragged_arange(0, counts) * step[questions]
     lengths = np.minimum(room[questions], passages[questions] - begins)
     return Windows(questions, begins, lengths, np.concatenate([[0], np.cumsum(counts)]))
 
 
-def owned(windows: Windows, window: int) -> Flags:
+def max_context_tokens(windows: Windows, window: int) -> Flags:
     """Which of a window's tokens have more around them there than in any other window.
 
     What is around a token is the smaller of the tokens before and behind it in the window, and a
     hundredth of the window's length. Of equal windows the first is meant.
     """
-    question = windows.questions[window]
-    others = slice(windows.firsts[question], windows.firsts[question + 1])
-    begins, lengths = windows.begins[others, None], windows.lengths[others, None]
-    tokens = windows.begins[window] + np.arange(windows.lengths[window])
+    question = windows.question_ids[window]
+    others = slice(windows.first_windows[question], windows.first_windows[question + 1])
+    begins, lengths = windows.starts[others, None], windows.lengths[others, None]
+    tokens = windows.starts[window] + np.arange(windows.lengths[window])
     before, behind = tokens - begins, begins + lengths - 1 - tokens
     around = np.minimum(before, behind) + 0.01 * lengths
     around = np.where((before < 0) | (behind < 0), -1.0, around)
-    best: Flags = around.argmax(0) == window - windows.firsts[question]
+    best: Flags = around.argmax(0) == window - windows.first_windows[question]
     return best

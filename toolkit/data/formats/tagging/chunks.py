@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.ragged import ranges
+from toolkit.data.ragged import ragged_arange
 
 Numbers = npt.NDArray[np.int64]
 
@@ -15,15 +15,15 @@ Numbers = npt.NDArray[np.int64]
 class Chunks(NamedTuple):
     """Runs of consecutive words."""
 
-    begins: Numbers
+    starts: Numbers
     """First word of each, numbered through the split."""
-    words: Numbers
+    word_counts: Numbers
     """How many words each has."""
-    tokens: Numbers
+    token_counts: Numbers
     """How many tokens these are."""
 
 
-def cut(lengths: Numbers, tokens: Numbers, most: int) -> Chunks:
+def split_into_chunks(lengths: Numbers, tokens: Numbers, max_tokens: int) -> Chunks:
     """Chunks of at most so many tokens, of sentences that have so many words.
 
     `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
@@ -35,15 +35,15 @@ def cut(lengths: Numbers, tokens: Numbers, most: int) -> Chunks:
     totals = np.append(0, np.cumsum(tokens))
     sums = totals[ends] - totals[firsts]
     begins = [firsts]
-    long = np.flatnonzero(sums > most)
+    long = np.flatnonzero(sums > max_tokens)
     for first, end in zip(firsts[long].tolist(), ends[long].tolist(), strict=True):
-        begins.append(inner(totals, first, end, most))
+        begins.append(inner_starts(totals, first, end, max_tokens))
     starts = np.sort(np.concatenate(begins))
     words = np.diff(starts, append=int(lengths.sum()))
     return Chunks(starts, words, totals[starts + words] - totals[starts])
 
 
-def inner(totals: Numbers, first: int, end: int, most: int) -> Numbers:
+def inner_starts(totals: Numbers, first: int, end: int, most: int) -> Numbers:
     """Where the second and later chunks of one sentence begin."""
     found, begin = [], first
     while totals[end] - totals[begin] > most:
@@ -52,6 +52,6 @@ def inner(totals: Numbers, first: int, end: int, most: int) -> Numbers:
     return np.array(found, np.int64)
 
 
-def words_of(chunks: Chunks, ids: Numbers) -> Numbers:
+def word_indices(chunks: Chunks, ids: Numbers) -> Numbers:
     """The words of some chunks, back to back."""
-    return ranges(chunks.begins[ids], chunks.words[ids])
+    return ragged_arange(chunks.starts[ids], chunks.word_counts[ids])

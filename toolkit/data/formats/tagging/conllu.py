@@ -10,15 +10,15 @@ from conllu import parse_token_and_metadata
 from conllu.exceptions import ParseException
 from conllu.parser import DEFAULT_FIELDS
 
-from toolkit.data.formats.tagging.sentence import Sentence, refuse
-from toolkit.data.text_files import read_source
+from toolkit.data.formats.tagging.sentence import TaggedSentence, raise_at_line
+from toolkit.data.text_files import read_strict_text
 
 COLUMNS = {"upos": 3, "xpos": 4}
 FEATURES = 5
-ABSENT = "_"
+MISSING_TAG = "_"
 
 
-class Wanted(NamedTuple):
+class ConlluOptions(NamedTuple):
     """What is read of a file."""
 
     tag: str
@@ -34,12 +34,12 @@ class Wanted(NamedTuple):
         return DEFAULT_FIELDS[: COLUMNS.get(self.tag, FEATURES) + 1]
 
 
-def read_conll_u(path: Path, wanted: Wanted) -> Iterator[Sentence]:
+def read_conllu(path: Path, wanted: ConlluOptions) -> Iterator[TaggedSentence]:
     """The syntactic words of each sentence, multiword ranges left out."""
-    data, text = read_source(path)
+    data, text = read_strict_text(path)
     if not text.endswith("\n\n"):
         last = text.removesuffix("\n").count("\n") + 1
-        refuse(
+        raise_at_line(
             path,
             last,
             "a blank line must follow the last sentence, but the file ends here. It may be cut "
@@ -47,19 +47,21 @@ def read_conll_u(path: Path, wanted: Wanted) -> Iterator[Sentence]:
         )
     raw, shown = data.split(b"\n"), text.split("\n")
     begin = 0
-    while (end := behind_block(shown, begin)) > begin:
+    while (end := block_end(shown, begin)) > begin:
         numbered = [n for n in range(begin, end) if shown[n].strip() and shown[n][0] != "#"]
         for number in numbered:
             check_columns(path, number + 1, shown[number])
         if numbered:
-            tokens = parsed(path, numbered, shown, wanted.fields)
-            yield sentence(path, tokens, numbered, raw[begin:end], begin, wanted)
+            tokens = parse_words(path, numbered, shown, wanted.fields)
+            yield build_sentence(path, tokens, numbered, raw[begin:end], begin, wanted)
         else:
-            refuse(path, begin + 1, "comments must belong to a sentence, but no word follows them.")
+            raise_at_line(
+                path, begin + 1, "comments must belong to a sentence, but no word follows them."
+            )
         begin = end
 
 
-def behind_block(lines: Sequence[str], begin: int) -> int:
+def block_end(lines: Sequence[str], begin: int) -> int:
     """The line behind a sentence and the blank ones around it; the last is no line."""
     end, last = begin, len(lines) - 1
     for blank in (True, False, True):
@@ -77,12 +79,12 @@ def check_columns(path: Path, number: int, line: str) -> None:
             if spaced
             else f"but there are {len(columns)}. Correct the line."
         )
-        refuse(path, number, f"a word must have 10 columns separated by tabs, {fault}")
+        raise_at_line(path, number, f"a word must have 10 columns separated by tabs, {fault}")
     if "  " in line and any("  " in column for column in columns[: FEATURES + 1]):
-        refuse(path, number, "a column must not have two spaces in a row, but one has.")
+        raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
 
 
-def parsed(
+def parse_words(
     path: Path, numbers: Sequence[int], lines: Sequence[str], fields: tuple[str, ...]
 ) -> Sequence[Any]:
     """The words of one sentence as the package conllu reads them."""
@@ -93,23 +95,23 @@ def parsed(
             try:
                 parse_token_and_metadata(lines[number], fields)
             except ParseException:
-                refuse(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
+                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {error}")
         raise
 
 
-def sentence(
+def build_sentence(
     path: Path,
     tokens: Sequence[Any],
     numbers: Sequence[int],
     raw: Sequence[bytes],
     first: int,
-    wanted: Wanted,
-) -> Sentence:
+    wanted: ConlluOptions,
+) -> TaggedSentence:
     """The words that count, in the lines `raw` that begin behind line `first`."""
     starts = [0]
     for line in raw:
         starts.append(starts[-1] + len(line) + 1)
-    found = Sentence([], [], [], [], b"".join(line + b"\n" for line in raw))
+    found = TaggedSentence([], [], [], [], b"".join(line + b"\n" for line in raw))
     expected = 1
     for token, number in zip(tokens, numbers, strict=True):
         if isinstance(token["id"], int):
@@ -118,14 +120,16 @@ def sentence(
         elif token["id"] is None or token["id"][1] == "-" or not wanted.empty_nodes:
             continue
         if not token["form"].strip():
-            refuse(path, number + 1, "a word must not be empty, but this one is. Fill in FORM.")
+            raise_at_line(
+                path, number + 1, "a word must not be empty, but this one is. Fill in FORM."
+            )
         found.words.append(token["form"])
-        found.tags.append(tag_of(path, number + 1, token, wanted))
-        begin, end = field_of(raw[number - first], COLUMNS.get(wanted.tag, FEATURES))
-        found.fields.append((starts[number - first] + begin, starts[number - first] + end))
+        found.tags.append(read_tag(path, number + 1, token, wanted))
+        begin, end = column_span(raw[number - first], COLUMNS.get(wanted.tag, FEATURES))
+        found.tag_spans.append((starts[number - first] + begin, starts[number - first] + end))
         found.lines.append(number + 1)
     if not found.words:
-        refuse(path, numbers[0] + 1, "a sentence must have a word, but has ranges alone.")
+        raise_at_line(path, numbers[0] + 1, "a sentence must have a word, but has ranges alone.")
     return found
 
 
@@ -134,37 +138,39 @@ def check_number(path: Path, line: int, number: int, expected: int) -> None:
         remedy = (
             "A blank line is missing before it." if number == 1 else "A line is missing or twice."
         )
-        refuse(path, line, f"the word's number must be {expected}, but is {number}. {remedy}")
+        raise_at_line(
+            path, line, f"the word's number must be {expected}, but is {number}. {remedy}"
+        )
 
 
-def tag_of(path: Path, line: int, token: Any, wanted: Wanted) -> str:
+def read_tag(path: Path, line: int, token: Any, wanted: ConlluOptions) -> str:
     tag = wanted.tag
     if tag not in COLUMNS:
-        return str((token["feats"] or {}).get(tag) or ABSENT)
-    if token[tag] in (None, ABSENT, "") and not wanted.untagged:
+        return str((token["feats"] or {}).get(tag) or MISSING_TAG)
+    if token[tag] in (None, MISSING_TAG, "") and not wanted.untagged:
         article = "an" if tag == "xpos" else "a"
-        refuse(
+        raise_at_line(
             path,
             line,
             f"a word must have {article} {tag.upper()} tag, but {token['form']!r} has _. Choose "
             f"another --tag, or complete the treebank.",
         )
-    return str(token[tag] or ABSENT)
+    return str(token[tag] or MISSING_TAG)
 
 
-def field_of(line: bytes, column: int) -> tuple[int, int]:
+def column_span(line: bytes, column: int) -> tuple[int, int]:
     """Where a column of a line begins and ends."""
     columns = line.split(b"\t", column + 1)
     begin = sum(len(it) + 1 for it in columns[:column])
     return begin, begin + len(columns[column])
 
 
-def with_feature(field: str, name: str, value: str) -> str:
+def set_feature(field: str, name: str, value: str) -> str:
     """The column FEATS with one feature set, or taken out by `_`; in the order of the names."""
     found = dict(part.split("=", 1) for part in field.split("|") if "=" in part)
-    if found.get(name, ABSENT) == value:
+    if found.get(name, MISSING_TAG) == value:
         return field
     found.pop(name, None)
-    if value != ABSENT:
+    if value != MISSING_TAG:
         found[name] = value
-    return "|".join(f"{n}={found[n]}" for n in sorted(found, key=str.lower)) or ABSENT
+    return "|".join(f"{n}={found[n]}" for n in sorted(found, key=str.lower)) or MISSING_TAG

@@ -7,41 +7,45 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess_formats import TaggedConfig
-from toolkit.data.formats.tagging.conll_columns import read_two_columns
-from toolkit.data.formats.tagging.conllu import Wanted, read_conll_u
-from toolkit.data.formats.tagging.penn_treebank import read_penn
-from toolkit.data.formats.tagging.sentence import Sentence
+from toolkit.config.commands.preprocess_formats import TaggingOptions
+from toolkit.data.formats.tagging.conll_columns import read_conll_columns
+from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
+from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
+from toolkit.data.formats.tagging.sentence import TaggedSentence
 
-ENDINGS = {
+SUFFIXES = {
     "conllu": (".conllu",),
     "ptb": (".mrg", ".pos"),
     "columns": (".txt", ".tsv", ".tagged"),
 }
-PACKED = ("", ".gz", ".xz")
+COMPRESSION_SUFFIXES = ("", ".gz", ".xz")
 
 
-def read_file(path: Path, config: TaggedConfig, *, untagged: bool = False) -> Iterator[Sentence]:
+def read_file(
+    path: Path, config: TaggingOptions, *, untagged: bool = False
+) -> Iterator[TaggedSentence]:
     """The sentences of one file; words may lack their tag where `untagged` is set.
 
     In the Penn Treebank they never do.
     """
     if config.format == "conllu":
-        return read_conll_u(path, Wanted(config.tag, config.empty_nodes, untagged))
+        return read_conllu(path, ConlluOptions(config.tag, config.empty_nodes, untagged))
     if config.format == "ptb":
-        return read_penn(path)
-    return read_two_columns(path, untagged=untagged)
+        return read_penn_treebank(path)
+    return read_conll_columns(path, untagged=untagged)
 
 
-def files_of(split: str, config: TaggedConfig) -> list[Path]:
+def list_tagged_files(split: str, config: TaggingOptions) -> list[Path]:
     """The files that an option such as --trainpref names, folders searched through."""
     option, given = f"{split}pref", getattr(config, f"{split}pref")
     sections = getattr(config, f"{split}_sections")
-    files = [file for name in given.split(",") if name for file in under(option, name, config)]
+    files = [
+        file for name in given.split(",") if name for file in expand_path(option, name, config)
+    ]
     if not sections:
         return files
     wanted = Sections(f"{split}_sections", sections)
-    found = [file for file in files if wanted.hold(file)]
+    found = [file for file in files if wanted.contain(file)]
     if not found:
         raise ToolkitError(
             f"{split}_sections must choose files of {given}, but {sections} chooses none of "
@@ -51,11 +55,11 @@ def files_of(split: str, config: TaggedConfig) -> list[Path]:
     return found
 
 
-def under(option: str, name: str, config: TaggedConfig) -> list[Path]:
+def expand_path(option: str, name: str, config: TaggingOptions) -> list[Path]:
     """The file of this name, or those of the format below the folder."""
-    path, endings = Path(name), ENDINGS[config.format]
+    path, endings = Path(name), SUFFIXES[config.format]
     if path.is_dir():
-        wanted = tuple(ending + packed for ending in endings for packed in PACKED)
+        wanted = tuple(ending + packed for ending in endings for packed in COMPRESSION_SUFFIXES)
         found = sorted(file for file in path.rglob("*") if file.name.endswith(wanted))
         if not found:
             raise ToolkitError(
@@ -86,7 +90,7 @@ class Sections:
             chosen = self.files if max(len(first), len(last)) > 2 else self.sections
             chosen.update(range(int(first), int(last) + 1))
 
-    def hold(self, path: Path) -> bool:
+    def contain(self, path: Path) -> bool:
         """Whether it is one of the files, or of the sections.
 
         The section of wsj_0123.mrg is 01 wherever it lies, that of another file its folder's.

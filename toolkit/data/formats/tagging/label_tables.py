@@ -18,11 +18,11 @@ from typing import Any
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.tagging.conllu import ABSENT, COLUMNS
-from toolkit.data.formats.tagging.sentence import Sentence
+from toolkit.data.formats.tagging.conllu import COLUMNS, MISSING_TAG
+from toolkit.data.formats.tagging.sentence import TaggedSentence
 
 TABLES_FILE = "tagging.json"
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 PAD, OOV = "<PAD>", "<OOV>"
 COMPLETE = (*COLUMNS, "columns")
 """What every word has, so that `_` is a tag that is not known; a feature's absence is a label."""
@@ -30,7 +30,7 @@ FIRST_CHARACTER = 2  # behind that of padding and that of characters not seen in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables:
+class LabelTables:
     tags: list[str]
     """Labels, the most frequent one first."""
     characters: list[str]
@@ -43,7 +43,7 @@ class Tables:
     """What the tags are: the format they were read from, and there upos, xpos or a feature."""
 
     @cached_property
-    def index(self) -> Mapping[str, int]:
+    def word_index(self) -> Mapping[str, int]:
         """Known word -> its place."""
         return {word: place for place, word in enumerate(self.words)}
 
@@ -56,9 +56,9 @@ class Tables:
         (folder / TABLES_FILE).write_text(text + "\n", "utf-8", newline="\n")
 
     @classmethod
-    def load(cls, folder: Path) -> Tables:
+    def load(cls, folder: Path) -> LabelTables:
         """Anything but the lists that `save` wrote is a ValueError or a TypeError."""
-        found = read_json(folder / TABLES_FILE, MOST_BYTES)
+        found = read_json(folder / TABLES_FILE, MAX_BYTES)
         texts = ("tags", "characters", "words")
         if not all(isinstance(it, str) for name in texts for it in found[name]):
             raise ValueError(f"{TABLES_FILE} holds other things than texts")
@@ -68,30 +68,31 @@ class Tables:
         return cls(**found)
 
 
-def learn(
-    splits: Mapping[str, Sequence[Sentence]], config: PreprocessConfig, column: str
-) -> Tables:
+def build_tables(
+    splits: Mapping[str, Sequence[TaggedSentence]], config: PreprocessConfig, column: str
+) -> LabelTables:
     """Labels, characters and known words of the training part, or of all where it is asked."""
     if "train" not in splits:
         raise ToolkitError(
-            "labels and words must be learnt from a training part, but there is none. Give "
-            "--trainpref, or with --codec-from a data folder or checkpoint that has learnt them."
+            "labels and words must be learned from a training part, but there is none. Give "
+            "--trainpref, or with --tokenizer-from a data folder or checkpoint that has learned "
+            "them."
         )
     training = splits["train"]
     counted = training if config.vocabulary_from == "train" else chained(splits.values())
-    words = known(Counter(word for s in counted for word in s.words), config)
+    words = select_known_words(Counter(word for s in counted for word in s.words), config)
     tags = Counter(tag for sentence in counted for tag in sentence.tags)
-    if set(tags) == {ABSENT}:
+    if set(tags) == {MISSING_TAG}:
         raise ToolkitError(
             f"tag must be upos, xpos or a feature of the training part, but no word there has "
             f"{column!r}. Correct --tag."
         )
     if column in COMPLETE:
-        tags.pop(ABSENT, None)
+        tags.pop(MISSING_TAG, None)
     characters = Counter(c for sentence in training for word in sentence.words for c in word)
     alone = [c for c in dict.fromkeys(PAD) if c not in characters]
-    several = with_several_tags(training)
-    return Tables(
+    several = find_ambiguous_words(training)
+    return LabelTables(
         tags=[tag for tag, _ in tags.most_common()],
         characters=[*(c for c, _ in characters.most_common()), *alone],
         words=words,
@@ -100,21 +101,21 @@ def learn(
     )
 
 
-def chained(parts: Iterable[Sequence[Sentence]]) -> list[Sentence]:
+def chained(parts: Iterable[Sequence[TaggedSentence]]) -> list[TaggedSentence]:
     return [sentence for part in parts for sentence in part]
 
 
-def known(counts: Counter[str], config: PreprocessConfig) -> list[str]:
+def select_known_words(counts: Counter[str], config: PreprocessConfig) -> list[str]:
     """The most frequent words, within the limits that the options set.
 
     Of words that come equally often, those that come first in the text.
     """
-    share = config.type_share
+    share = config.type_fraction
     most = config.vocab_size if share == 1 else round(share * len(counts))
     return [word for word, count in counts.most_common(most) if count >= config.min_count]
 
 
-def with_several_tags(training: Iterable[Sentence]) -> set[str]:
+def find_ambiguous_words(training: Iterable[TaggedSentence]) -> set[str]:
     first: dict[str, str] = {}
     several = set()
     for sentence in training:
@@ -124,5 +125,5 @@ def with_several_tags(training: Iterable[Sentence]) -> set[str]:
     return several
 
 
-def facts(tables: Tables) -> dict[str, Any]:
+def facts(tables: LabelTables) -> dict[str, Any]:
     return {"tags": len(tables.tags), "characters": len(tables.characters)}

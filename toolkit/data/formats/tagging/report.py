@@ -7,16 +7,16 @@ from typing import Any
 
 from rich.console import Console
 
-from toolkit.data.formats.tagging.tokenizer import TaggedCodec
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
 HEADS = ("split", "files", "sentences", "words", "out of vocabulary", "ambiguous", "unseen tags")
 
 
-def summary(
+def print_summary(
     destination: str,
-    codec: TaggedCodec,
+    tokenizer: TaggingTokenizer,
     meta: Mapping[str, Any],
     vectors: str,
     seconds: float,
@@ -31,22 +31,22 @@ def summary(
         shares = [f"{found[name] / found['words']:.2%}" for name in ("oov", "ambiguous")]
         counts = [f"{len(entry['files']):,}", f"{found['sentences']:,}", f"{found['words']:,}"]
         rows.append([split, *counts, *shares, f"{found['unseen_tags']:,}"])
-    tables, words = codec.tables, sum(entry["words"] for entry in meta["splits"].values())
-    pieces = "" if codec.has_words else f", {len(codec.vocabulary):,} pieces"
+    tables, words = tokenizer.tables, sum(entry["words"] for entry in meta["splits"].values())
+    pieces = "" if tokenizer.has_words else f", {len(tokenizer.vocabulary):,} pieces"
     tags = f"{len(tables.tags)} tag{'s' if len(tables.tags) > 1 else ''}"
-    terminal = output.terminal
-    told(
+    terminal = output.console
+    print_line(
         terminal,
         f"{destination}: {len(tables.words):,} known words{pieces}, {tags}, "
         f"{len(tables.characters):,} characters",
     )
-    Table(columns=HEADS, rows=rows, numbers=HEADS[1:]).print(terminal)
+    Table(columns=HEADS, rows=rows, right_align=HEADS[1:]).print(terminal)
     if vectors:
-        told(terminal, vectors)
-    told(terminal, f"read {words:,} words in {seconds:.1f} s")
+        print_line(terminal, vectors)
+    print_line(terminal, f"read {words:,} words in {seconds:.1f} s")
     figures = {"destdir": destination, "known_words": len(tables.words), "tags": len(tables.tags)}
     output.write("end", {**figures, "words": words, "seconds": seconds})
 
 
-def told(terminal: Console, line: str) -> None:
+def print_line(terminal: Console, line: str) -> None:
     terminal.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 from toolkit.common.errors import ToolkitError
 
 
-class Sentence(NamedTuple):
+class TaggedSentence(NamedTuple):
     """The words of a sentence, and the bytes that it stands in.
 
     The bytes of all sentences of a file, back to back, are the file.
@@ -17,36 +17,38 @@ class Sentence(NamedTuple):
 
     words: list[str]
     tags: list[str]
-    fields: list[tuple[int, int]]
+    tag_spans: list[tuple[int, int]]
     """Where in `source` the text that holds each tag begins and ends."""
     lines: list[int]
     """Line of the file that each word stands on, from 1."""
     source: bytes
 
 
-def refuse(path: Path, line: int, what: str) -> NoReturn:
+def raise_at_line(path: Path, line: int, what: str) -> NoReturn:
     """A user's mistake in a file, by its place."""
     raise ToolkitError(f"{path}:{line}: {what}")
 
 
-def refuse_without_words(path: Path, sentences: list[Sentence]) -> None:
+def check_has_sentences(path: Path, sentences: list[TaggedSentence]) -> None:
     if not sentences:
-        refuse(path, 1, "the file must hold a sentence, but holds none. Give another file.")
+        raise_at_line(path, 1, "the file must hold a sentence, but holds none. Give another file.")
 
 
-def with_rest(sentences: Iterator[tuple[Sentence, int, int]], data: bytes) -> Iterator[Sentence]:
+def attach_gaps(
+    sentences: Iterator[tuple[TaggedSentence, int, int]], data: bytes
+) -> Iterator[TaggedSentence]:
     """Sentences that say which bytes they are, with what lies between them given to the later one.
 
     What lies behind the last goes to that.
     """
-    held: Sentence | None = None
+    held: TaggedSentence | None = None
     reached = 0
     for sentence, begin, end in sentences:
         if held is not None:
             yield held
         shift = begin - reached
-        fields = [(b + shift, e + shift) for b, e in sentence.fields]
-        held = sentence._replace(fields=fields, source=data[reached:end])
+        fields = [(b + shift, e + shift) for b, e in sentence.tag_spans]
+        held = sentence._replace(tag_spans=fields, source=data[reached:end])
         reached = end
     if held is not None:
         yield held._replace(source=held.source + data[reached:])

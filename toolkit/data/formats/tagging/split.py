@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
-from toolkit.data.formats.tagging.label_tables import MOST_BYTES, Tables
+from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
 from toolkit.data.formats.tagging.preprocess import KIND, TYPES_FILE, UNSEEN, UNTAGGED
-from toolkit.data.formats.tagging.tokenizer import TaggedCodec
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import read_symbols
@@ -26,11 +26,11 @@ from toolkit.data.tokenizers.vocabulary import read_symbols
 Numbers = npt.NDArray[np.int64]
 
 
-class Pieces(NamedTuple):
+class TypePieces(NamedTuple):
     """Ids of all types' pieces back to back, where each type's begin, and how many it has."""
 
     ids: Numbers
-    begins: Numbers
+    starts: Numbers
     counts: Numbers
 
 
@@ -39,26 +39,28 @@ class TaggedWords:
 
     def __init__(
         self,
-        codec: TaggedCodec,
+        tokenizer: TaggingTokenizer,
         words: Sequence[str],
         *,
         types: Numbers,
         tags: Numbers,
         lengths: Numbers,
     ) -> None:
-        self.codec, self.words = codec, words
+        self.tokenizer, self.words = tokenizer, words
         """`words` are the types."""
         self.types, self.tags, self.lengths = types, tags, lengths
         """Type and label of each word; -1 is a label that training does not have, -2 one that is
         not known. Words of each sentence."""
 
     @classmethod
-    def given(cls, codec: TaggedCodec, sentences: Sequence[Sequence[str]]) -> TaggedWords:
+    def from_words(
+        cls, tokenizer: TaggingTokenizer, sentences: Sequence[Sequence[str]]
+    ) -> TaggedWords:
         """Of sentences whose tags are not known."""
         names: dict[str, int] = {}
         types = [names.setdefault(word, len(names)) for words in sentences for word in words]
         return cls(
-            codec,
+            tokenizer,
             list(names),
             types=np.array(types, np.int64),
             tags=np.full(len(types), -2),
@@ -66,23 +68,23 @@ class TaggedWords:
         )
 
     @property
-    def tables(self) -> Tables:
-        return self.codec.tables
+    def tables(self) -> LabelTables:
+        return self.tokenizer.tables
 
     @cached_property
-    def spellings(self) -> Numbers:
+    def type_char_ids(self) -> Numbers:
         """Characters of each type; behind them those of <PAD>."""
-        return self.codec.spell([*self.words, "<PAD>"])
+        return self.tokenizer.char_ids([*self.words, "<PAD>"])
 
     @cached_property
-    def pieces(self) -> Pieces:
-        ids, counts = self.codec.pieces(self.words)
-        return Pieces(ids, np.cumsum(counts) - counts, counts)
+    def type_pieces(self) -> TypePieces:
+        ids, counts = self.tokenizer.encode_types(self.words)
+        return TypePieces(ids, np.cumsum(counts) - counts, counts)
 
     @cached_property
     def oov(self) -> npt.NDArray[np.bool_]:
         """Whether each word is out of vocabulary."""
-        known = self.tables.index
+        known = self.tables.word_index
         return np.array([word not in known for word in self.words], bool)[self.types]
 
     @cached_property
@@ -99,19 +101,19 @@ class TaggedSplit(TaggedWords):
         self.folder, self.name = folder, split
         folder.split(split)  # so that an unknown one is told
         types, tags, lengths, names = [], [], [], dict[str, int]()
-        codec = codec_of(folder)
+        tokenizer = load_tokenizer(folder)
         for source in folder.sources:
             if split not in source.splits:
                 continue
             parts = source.parts(split)
             column = Column("types", parts["types"])
-            own = [names.setdefault(word, len(names)) for word in types_of(source.path)]
-            types.append(np.array(own, np.int64)[whole(column)])
-            tags.append(whole(Column("tags", parts["tags"])))
+            own = [names.setdefault(word, len(names)) for word in read_types(source.path)]
+            types.append(np.array(own, np.int64)[read_column(column)])
+            tags.append(read_column(Column("tags", parts["tags"])))
             lengths += [np.diff(part.offsets) for part in column.parts]
         labels = np.concatenate(tags)
         super().__init__(
-            codec,
+            tokenizer,
             list(names),
             types=np.concatenate(types),
             tags=np.select([labels == UNSEEN, labels == UNTAGGED], [-1, -2], labels),
@@ -119,30 +121,30 @@ class TaggedSplit(TaggedWords):
         )
 
 
-def codec_of(folder: DataFolder) -> TaggedCodec:
-    if folder.kind != KIND or not isinstance(folder.codec, TaggedCodec):
+def load_tokenizer(folder: DataFolder) -> TaggingTokenizer:
+    if folder.kind != KIND or not isinstance(folder.tokenizer, TaggingTokenizer):
         raise ToolkitError(
             f"task pos_tagging must have a folder of tagged text, but {folder.name} is of kind "
             f"{folder.kind}. Run toolkit-preprocess with --format conllu, ptb or columns."
         )
     for source in folder.sources[1:]:
-        other = source.codec()
-        if other.fingerprint != folder.codec.fingerprint:
+        other = source.tokenizer()
+        if other.fingerprint != folder.tokenizer.fingerprint:
             raise ToolkitError(
                 f"data folders must agree on their tags and words, but {source.path} differs from "
-                f"{folder.path}. Preprocess one with --codec-from the other."
+                f"{folder.path}. Preprocess one with --tokenizer-from the other."
             )
-    return folder.codec
+    return folder.tokenizer
 
 
-def types_of(path: Path) -> Sequence[str]:
-    return read_symbols(read_text(path / TYPES_FILE, MOST_BYTES))
+def read_types(path: Path) -> Sequence[str]:
+    return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))
 
 
-def whole(column: Column) -> Numbers:
+def read_column(column: Column) -> Numbers:
     """All values of a column."""
     found = [np.zeros(0, np.int64)]
-    for begin, end in zip(column.first_elements[:-1], column.first_elements[1:], strict=True):
+    for begin, end in zip(column.part_offsets[:-1], column.part_offsets[1:], strict=True):
         if begin < end:
             places = np.arange(begin, end)[None]
             found.append(column.take(places, np.array([begin]), np.array([end]))[0])

@@ -1,4 +1,4 @@
-"""The codec of a tagged folder: that of its words or pieces, and the tables of a tagger."""
+"""The tokenizer of a tagged folder: that of its words or pieces, and the tables of a tagger."""
 
 from __future__ import annotations
 
@@ -10,30 +10,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.formats.tagging.label_tables import FIRST_CHARACTER, OOV, PAD, TABLES_FILE, Tables
-from toolkit.data.tokenizers.tokenizer import Codec, Ids
-from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, whole_words
-from toolkit.data.tokenizers.word_level import Dictionary
-from toolkit.data.tokenizers.wrapped import WrappedCodec, inner_of
+from toolkit.data.formats.tagging.label_tables import (
+    FIRST_CHARACTER,
+    OOV,
+    PAD,
+    TABLES_FILE,
+    LabelTables,
+)
+from toolkit.data.tokenizers.tokenizer import Ids, Tokenizer
+from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, starts_whole_word
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
-LONGEST_WORD = 20  # characters of a word that are read (Dufter et al. 2020, code)
+MAX_WORD_CHARACTERS = 20  # characters of a word that are read (Dufter et al. 2020, code)
 
 
-class TaggedCodec(WrappedCodec):
-    """Reads text as the codec within it does, which may be one of whole words or of pieces."""
+class TaggingTokenizer(WrappedTokenizer):
+    """Reads text as the tokenizer within it does, which may be one of whole words or of pieces."""
 
     kind = "tagged"
 
-    def __init__(self, inner: Codec, tables: Tables) -> None:
+    def __init__(self, inner: Tokenizer, tables: LabelTables) -> None:
         super().__init__(inner, TABLES_FILE)
         self.tables = tables
 
     @classmethod
-    def of_words(cls, tables: Tables) -> TaggedCodec:
+    def of_words(cls, tables: LabelTables) -> TaggingTokenizer:
         """Every known word is a symbol, behind <PAD> and <OOV>: V + 2, as in Dufter et al. 2020."""
         roles = {**dict.fromkeys(ROLES, 0), "unk": 1}
-        vocabulary = Vocabulary([PAD, OOV, *tables.words], begins=whole_words, **roles)
-        return cls(Dictionary(vocabulary), tables)
+        vocabulary = Vocabulary([PAD, OOV, *tables.words], is_word_start=starts_whole_word, **roles)
+        return cls(WordLevelTokenizer(vocabulary), tables)
 
     @cached_property
     def has_words(self) -> bool:
@@ -41,9 +47,9 @@ class TaggedCodec(WrappedCodec):
         return self.vocabulary.symbols[2:] == self.tables.words
 
     @property
-    def counts(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         characters = FIRST_CHARACTER + len(self.tables.characters)
-        return {**super().counts, "characters": characters, "tags": len(self.tables.tags)}
+        return {**super().sizes, "characters": characters, "tags": len(self.tables.tags)}
 
     @property
     def fingerprint(self) -> str:
@@ -53,19 +59,19 @@ class TaggedCodec(WrappedCodec):
     def _character_ids(self) -> Mapping[str, int]:
         return {c: i for i, c in enumerate(self.tables.characters, FIRST_CHARACTER)}
 
-    def spell(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+    def char_ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """Character ids of each word, 20 at most and padded to as many; 1 is an unknown one."""
-        found = np.zeros((len(words), LONGEST_WORD), np.int64)
+        found = np.zeros((len(words), MAX_WORD_CHARACTERS), np.int64)
         ids = self._character_ids
         for row, word in enumerate(words):
-            spelt = [ids.get(c, 1) for c in word[:LONGEST_WORD]]
-            found[row, : len(spelt)] = spelt
+            spelled = [ids.get(c, 1) for c in word[:MAX_WORD_CHARACTERS]]
+            found[row, : len(spelled)] = spelled
         return found
 
-    def pieces(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+    def encode_types(self, words: Sequence[str]) -> tuple[Ids, Ids]:
         """Ids of the pieces of all words, and how many each word has: at least one."""
         if self.has_words:
-            index, unknown = self.tables.index, self.vocabulary.unk
+            index, unknown = self.tables.word_index, self.vocabulary.unk
             rows = [index[word] + 2 if word in index else unknown for word in words]
             return np.array(rows, np.int64), np.ones(len(words), np.int64)
         ids, lengths = self.inner.encode_words(words)
@@ -80,5 +86,5 @@ class TaggedCodec(WrappedCodec):
     @classmethod
     def _restore(
         cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> TaggedCodec:
-        return cls(inner_of(folder, settings, symbols), Tables.load(folder))
+    ) -> TaggingTokenizer:
+        return cls(restore_inner(folder, settings, symbols), LabelTables.load(folder))

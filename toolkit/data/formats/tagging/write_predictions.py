@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conllu import COLUMNS, with_feature
-from toolkit.data.formats.tagging.split import TaggedSplit, whole
+from toolkit.data.formats.tagging.conllu import COLUMNS, set_feature
+from toolkit.data.formats.tagging.split import TaggedSplit, read_column
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.meta import read_meta
 
 
-def write_filled(split: TaggedSplit, tags: Sequence[str], path: Path) -> None:
+def write_predictions(split: TaggedSplit, tags: Sequence[str], path: Path) -> None:
     """One file as `path`; of several, each under its own name in the folder `path`."""
-    files = filled_files(split, tags)
+    files = render_files(split, tags)
     names = [name for name, _ in files]
     if len(files) > 1 and len(set(names)) < len(names):
         raise ToolkitError(
@@ -38,7 +38,7 @@ def write_filled(split: TaggedSplit, tags: Sequence[str], path: Path) -> None:
         ) from error
 
 
-def filled_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, bytes]]:
+def render_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, bytes]]:
     """Name and contents of every file of the split, in order."""
     found, word = [], 0
     for source in split.folder.sources:
@@ -50,32 +50,34 @@ def filled_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, byt
         feature = "" if feature in COLUMNS else feature
         alternatives = setting["format"] == "ptb"
         [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
-        texts, places = (Items(part.offsets, whole(Column("", [part]))) for part in (text, fields))
-        names = [unpacked(name) for name in meta["splits"][split.name]["files"]]
-        edges = [*text.document_items[:].tolist(), text.items]
+        texts, places = (
+            ColumnItems(part.offsets, read_column(Column("", [part]))) for part in (text, fields)
+        )
+        names = [strip_compression_suffix(name) for name in meta["splits"][split.name]["files"]]
+        edges = [*text.document_starts[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
-            edge, lengths = places.between(first, last)
+            edge, lengths = places.slice(first, last)
             own = tags[word : word + sum(lengths) // 2]
-            become = partial(filling, feature=feature, alternatives=alternatives)
-            data = filled(*texts.between(first, last), edge, lengths, own, become)
+            become = partial(new_field, feature=feature, alternatives=alternatives)
+            data = replace_tags(*texts.slice(first, last), edge, lengths, own, become)
             found.append((name, data))
             word += len(own)
     return found
 
 
-class Items(NamedTuple):
+class ColumnItems(NamedTuple):
     """A column read once for all files."""
 
     offsets: Any
     values: Any
 
-    def between(self, first: int, last: int) -> tuple[Any, list[int]]:
+    def slice(self, first: int, last: int) -> tuple[Any, list[int]]:
         """The values of some items back to back, and how many each has."""
         offsets = self.offsets[first : last + 1]
         return self.values[offsets[0] : offsets[-1]], (offsets[1:] - offsets[:-1]).tolist()
 
 
-def filled(
+def replace_tags(
     text: Any,
     sizes: list[int],
     places: Any,
@@ -97,12 +99,12 @@ def filled(
     return b"".join([*found, data[reached:]])
 
 
-def filling(own: str, tag: str, *, feature: str, alternatives: bool) -> str:
+def new_field(own: str, tag: str, *, feature: str, alternatives: bool) -> str:
     """What a field becomes; of alternatives, as JJ|NN, the first is the tag that was read."""
     if feature:
-        return with_feature(own, feature, tag)
+        return set_feature(own, feature, tag)
     return own if alternatives and own.split("|")[0] == tag else tag
 
 
-def unpacked(name: str) -> str:
+def strip_compression_suffix(name: str) -> str:
     return name.removesuffix(".gz").removesuffix(".xz")
