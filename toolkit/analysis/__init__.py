@@ -1,0 +1,1 @@
+"""Explain trained models: attention maps, learned kernels, FLOPs, perturbation."""

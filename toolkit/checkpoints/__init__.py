@@ -1,0 +1,1 @@
+"""Files and folders of checkpoints; no trainer is needed to read them."""

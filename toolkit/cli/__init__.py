@@ -1,0 +1,1 @@
+"""Entry points: parse the command line, call one function, report errors."""

@@ -1,0 +1,1 @@
+"""Registry, plugins, errors and small torch-free helpers."""

@@ -1,0 +1,1 @@
+"""The option engine: command line, YAML and Python to typed configurations."""

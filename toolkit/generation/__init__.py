@@ -1,0 +1,1 @@
+"""Search, sampling, constraints and output of text generation."""

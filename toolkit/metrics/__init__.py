@@ -1,0 +1,1 @@
+"""Functions and accumulators from predictions to numbers."""

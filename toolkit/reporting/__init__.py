@@ -1,0 +1,1 @@
+"""Console, progress, tables, event logs and dashboards."""

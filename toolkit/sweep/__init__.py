@@ -1,0 +1,1 @@
+"""Many runs as one: grids, jobs, comparison tables; never sees a tensor."""

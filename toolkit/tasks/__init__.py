@@ -1,0 +1,1 @@
+"""Training objectives with their examples, heads and predictions."""

@@ -1,0 +1,1 @@
+"""The run and the training loop."""

@@ -1,0 +1,1 @@
+"""Batching, prefetching and weighting of examples."""

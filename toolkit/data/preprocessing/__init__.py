@@ -1,0 +1,1 @@
+"""Machinery that all formats of toolkit-preprocess share."""

@@ -1,0 +1,1 @@
+"""Text columns to training samples, and masking."""

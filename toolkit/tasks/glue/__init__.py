@@ -1,0 +1,1 @@
+"""Sentence classification and regression: GLUE and your own tables."""

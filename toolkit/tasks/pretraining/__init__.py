@@ -1,0 +1,1 @@
+"""Pre-training objectives: mlm, mpm and rtd."""

@@ -1,0 +1,1 @@
+"""Callbacks: what observes a training step."""

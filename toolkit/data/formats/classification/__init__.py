@@ -1,0 +1,1 @@
+"""Classification and regression tables: GLUE and TSV."""

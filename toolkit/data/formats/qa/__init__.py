@@ -1,0 +1,1 @@
+"""Reading comprehension: SQuAD, RACE and SWAG."""

@@ -1,0 +1,1 @@
+"""Tagged words: CoNLL-U, Penn Treebank and two columns."""
