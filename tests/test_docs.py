@@ -1,7 +1,7 @@
 """What the documentation shows works: Python blocks run, commands have the options they use.
 
 A block after `<!-- not run: REASON -->` is left out. A YAML block whose first line is `#
-CHECKPOINT_NAME.yaml` is the file of that name for the commands of its page.
+NAME.yaml` is the file of that name for the commands of its page.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `plateau` alone hears of validations too, and remembers them.
 
-A schedule is registered as `build(config, count_total_updates) -> Schedule`; `schedule(n)` is the
+A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the
 factor of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
 """
 

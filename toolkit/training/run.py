@@ -98,13 +98,7 @@ class TrainingRun:
         self.skipped_updates = SkippedUpdateReporter(
             self.trainer, self.sink, self.train.example_ids
         )
-        self.observers: dict[str, Any] = {
-            "log": self.metrics_logger,
-            "validation": self.validation,
-            "ending": self.stopping,
-        }
-        if self.trainer.spike_detector:
-            self.observers["spikes"] = self.trainer.spike_detector
+        self.observers = self.make_observers()
         self.checkpointer = make_checkpointer(
             config,
             self.folder,
@@ -117,6 +111,17 @@ class TrainingRun:
         )
         if self.resume_point:
             self.restore(self.resume_point)
+
+    def make_observers(self) -> dict[str, Any]:
+        """The callbacks whose state a checkpoint holds."""
+        observers: dict[str, Any] = {
+            "log": self.metrics_logger,
+            "validation": self.validation,
+            "ending": self.stopping,
+        }
+        if self.trainer.spike_detector:
+            observers["spikes"] = self.trainer.spike_detector
+        return observers
 
     def print_message(self, text: str) -> None:
         if self.world.is_main:
