@@ -80,13 +80,7 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        self.console: TrainingConsole | None = None
-        self.sink: Sink | None = None
-        if world.is_main:
-            self.console = TrainingConsole(
-                config.logging.progress, total_updates=self.total_updates
-            )
-            self.sink = make_sinks(config, self.console, place.update)
+        self.console, self.sink = self.make_console(place.update) if world.is_main else (None, None)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
         )
@@ -111,6 +105,11 @@ class TrainingRun:
         )
         if self.resume_point:
             self.restore(self.resume_point)
+
+    def make_console(self, update: int) -> tuple[TrainingConsole, Sink]:
+        """What the main process prints, and where it logs."""
+        console = TrainingConsole(self.config.logging.progress, total_updates=self.total_updates)
+        return console, make_sinks(self.config, console, update)
 
     def make_observers(self) -> dict[str, Any]:
         """The callbacks whose state a checkpoint holds."""
