@@ -80,7 +80,10 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        self.console, self.sink = self.make_console(place.update) if world.is_main else (None, None)
+        self.console: TrainingConsole | None = None
+        self.sink: Sink | None = None
+        if world.is_main:
+            self.console, self.sink = self.make_console(place.update)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
         )
