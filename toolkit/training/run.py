@@ -80,10 +80,7 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        self.console: TrainingConsole | None = None
-        self.sink: Sink | None = None
-        if world.is_main:
-            self.console, self.sink = self.make_console(place.update)
+        self.console, self.sink = self.make_console(place.update)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
         )
@@ -109,8 +106,10 @@ class TrainingRun:
         if self.resume_point:
             self.restore(self.resume_point)
 
-    def make_console(self, update: int) -> tuple[TrainingConsole, Sink]:
-        """What the main process prints, and where it logs."""
+    def make_console(self, update: int) -> tuple[TrainingConsole | None, Sink | None]:
+        """The console and the log of the main process; other ranks have none."""
+        if not self.world.is_main:
+            return None, None
         console = TrainingConsole(self.config.logging.progress, total_updates=self.total_updates)
         return console, make_sinks(self.config, console, update)
 
