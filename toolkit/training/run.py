@@ -17,6 +17,7 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.training import memory_probe, resume
+from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.callbacks.non_finite import NonFiniteGuard
 from toolkit.training.callbacks.rank_consistency import RankConsistencyCheck
@@ -93,16 +94,7 @@ class TrainingRun:
             self.trainer, self.sink, self.train.example_ids
         )
         self.observers = self.make_observers()
-        self.checkpointer = make_checkpointer(
-            config,
-            self.folder,
-            self.trainer,
-            self.observers,
-            save_folder=self.save_folder,
-            data=self.fingerprints,
-            sink=self.sink,
-            ema=self.ema,
-        )
+        self.checkpointer = self.make_checkpointer()
         if self.resume_point:
             self.restore(self.resume_point)
 
@@ -112,6 +104,18 @@ class TrainingRun:
             return None, None
         console = TrainingConsole(self.config.logging.progress, total_updates=self.total_updates)
         return console, make_sinks(self.config, console, update)
+
+    def make_checkpointer(self) -> Checkpointer:
+        return make_checkpointer(
+            self.config,
+            self.folder,
+            self.trainer,
+            self.observers,
+            save_folder=self.save_folder,
+            data=self.fingerprints,
+            sink=self.sink,
+            ema=self.ema,
+        )
 
     def make_observers(self) -> dict[str, Any]:
         """The callbacks whose state a checkpoint holds."""
