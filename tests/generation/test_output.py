@@ -1,7 +1,7 @@
 import io
 import json
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.data.tokenizers.vocabulary import append_special
 from toolkit.generation.fill_mask import FillMaskOutput
@@ -32,7 +32,7 @@ def test_a_pipe_gets_one_line_for_each_line():
 def test_people_see_the_candidates_of_each_gap_below_the_text():
     out = io.StringIO()
     two = FillMaskOutput(10, "x" * 100, [GAP, [(START + "on", 0.5), (".", 0.25)]], "")
-    FillMaskConsoleWriter(Terminal(file=out, width=20), READABLE).write([*ANSWERS, two])
+    FillMaskConsoleWriter(Console(file=out, width=20), READABLE).write([*ANSWERS, two])
     assert out.getvalue().splitlines() == [
         " 1  A   [MASK].",
         "    cat 75.0%  -s 12.5%",

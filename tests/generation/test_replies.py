@@ -1,7 +1,7 @@
 import io
 import json
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.generation.output import (
     ConsoleWriter,
@@ -68,7 +68,7 @@ def test_a_line_stays_one_whatever_a_model_spells():
 
 def test_people_see_each_line_and_what_was_written():
     out = io.StringIO()
-    ConsoleWriter(Terminal(file=out, width=30)).write(REPLIES)
+    ConsoleWriter(Console(file=out, width=30)).write(REPLIES)
     assert out.getvalue().splitlines() == [
         " 9  ein hund",
         "    reference  a dog runs",

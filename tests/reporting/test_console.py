@@ -1,6 +1,6 @@
 import io
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.reporting.console import TrainingConsole
 
@@ -17,8 +17,8 @@ TRAIN = {
 
 def written(*events, terminal=False, progress="auto"):
     out = io.StringIO()
-    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
-    console = TrainingConsole(progress, total_updates=1000, terminal=screen)
+    screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
+    console = TrainingConsole(progress, total_updates=1000, console=screen)
     for event, values in events:
         console.write(event, values)
     console.close()
@@ -65,15 +65,15 @@ def test_a_figure_that_is_missing_or_no_number_is_left_out():
 
 def a_console(terminal):
     out = io.StringIO()
-    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
-    return TrainingConsole(total_updates=1000, terminal=screen), out
+    screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
+    return TrainingConsole(total_updates=1000, console=screen), out
 
 
 def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
     console, out = a_console(terminal=True)
     console.write("train", TRAIN)
-    with console.work("validating valid", 900, "examples") as work:
-        work.advance(300)
+    with console.progress("validating valid", 900, "examples") as progress:
+        progress.advance(300)
         console.bar.refresh()
         assert [task.completed for task in console.bar.tasks] == [100, 300]
     assert len(console.bar.tasks) == 1 and "300 of 900 examples" in out.getvalue()
@@ -82,13 +82,13 @@ def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
 
 def test_without_a_bar_it_has_a_line_a_minute():
     console, out = a_console(terminal=False)
-    with console.work("validating valid", 900, "examples") as work:
-        work.now = iter([work.begun + s for s in (10, 61, 70, 121)]).__next__
+    with console.progress("validating valid", 900, "examples") as progress:
+        progress.now = iter([progress.started_at + s for s in (10, 61, 70, 121)]).__next__
         for _ in range(4):
-            work.advance(100)
+            progress.advance(100)
     assert out.getvalue().splitlines() == [
-        "validating valid: 200 of 900 examples, 3 a second, 3:34 left",
-        "validating valid: 400 of 900 examples, 3 a second, 2:31 left",
+        "validating valid: 200 of 900 examples, 3 examples/s, 3:34 left",
+        "validating valid: 400 of 900 examples, 3 examples/s, 2:31 left",
     ]
 
 

@@ -3,7 +3,7 @@ import json
 import math
 
 import pytest
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.reporting.tables import Table
 
@@ -76,8 +76,8 @@ def test_columns_shown_together_have_equal_decimals():
 
 def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
     drawn, plain = io.StringIO(), io.StringIO()
-    TABLE.print(Terminal(file=drawn, force_terminal=True, width=60))
-    TABLE.print(Terminal(file=plain))
+    TABLE.print(Console(file=drawn, force_terminal=True, width=60))
+    TABLE.print(Console(file=plain))
     assert "a_b|c *" in drawn.getvalue() and "\x1b[1m" in drawn.getvalue()
     assert plain.getvalue() == TABLE.text()
 

@@ -1,6 +1,6 @@
 import io
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.sweep.jobs import Job, JobResult
 from toolkit.sweep.progress import SweepProgress, read_latest_record
@@ -15,11 +15,11 @@ def job(folder, name):
 def watched(folder, *, terminal):
     """What is shown of one run that finishes and one that fails, of three altogether."""
     out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
-    screen = Terminal(file=out, force_terminal=terminal, width=100, color_system=None)
+    screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
     for one in jobs:
         one.folder.mkdir()
         (one.folder / "metrics.jsonl").write_text(RECORDS)
-    with SweepProgress(jobs, total=3, updates=10, terminal=screen) as watch:
+    with SweepProgress(jobs, total=3, updates=10, console=screen) as watch:
         watch(jobs, {})
         watch(jobs[1:], {"a": JobResult(0, 61.0, "")})
         watch([], {"a": JobResult(0, 61.0, ""), "b": JobResult(2, 5.0, "no such folder")})
@@ -28,7 +28,7 @@ def watched(folder, *, terminal):
 
 def test_without_a_terminal_starts_and_ends_are_a_line_each(tmp_path):
     assert watched(tmp_path, terminal=False).splitlines() == [
-        "1 of 3 runs were finished before",
+        "1 of 3 runs are already finished",
         f"started   a (2/3), log in {tmp_path}/a/log.txt",
         f"started   b (3/3), log in {tmp_path}/b/log.txt",
         "finished  a in 1:01",
@@ -45,7 +45,7 @@ def test_a_terminal_shows_how_far_each_run_is(tmp_path):
 def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
     out = io.StringIO()
     with SweepProgress(
-        [job(tmp_path, "a")], total=1, updates=10, terminal=Terminal(file=out)
+        [job(tmp_path, "a")], total=1, updates=10, console=Console(file=out)
     ) as watch:
         watch([], {"a": JobResult(143, 3.0, "save  update 5")})
     assert out.getvalue() == "stopped   a after 0:03\n"

@@ -13,7 +13,7 @@ from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PlotConfig
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.progress import Work
+from toolkit.reporting.progress import Progress
 
 
 def kernels(c: PlotConfig) -> None:
@@ -59,7 +59,7 @@ def load_kernels(path: str, lines: Sequence[str], c: PlotConfig) -> list[KernelR
 
 def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
     """The batches, while somebody is told how far they are."""
-    with Work(what, sum(len(batch.included) for batch in text), "sentences") as work:
+    with Progress(what, sum(len(batch.included) for batch in text), "sentences") as work:
         for batch in text:
             yield batch
             work.advance(len(batch.included))

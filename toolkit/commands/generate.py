@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.commands.generate_text import generate_text as write_sentences
@@ -32,7 +32,7 @@ from toolkit.generation.output import (
     FillMaskWriter,
 )
 from toolkit.reporting.json_output import STDOUT, Output
-from toolkit.reporting.progress import Work
+from toolkit.reporting.progress import Progress
 from toolkit.tasks.pretraining.fill_mask import MASK, encode_masked
 from toolkit.tasks.pretraining.fill_order import check_orderable, encode_hidden_words
 from toolkit.tasks.task import Learner, Task
@@ -70,7 +70,7 @@ def fill(c: GenerateConfig, learner: Learner, output: Output) -> None:
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
-        with Work("answering", None, "lines", quiet=sys.stdout.isatty()) as work:
+        with Progress("answering", None, "lines", quiet=sys.stdout.isatty()) as work:
             total, noted = write_outputs(found, writers, size, work.advance)
         seconds = perf_counter() - begun
         rate = total / max(seconds, 1e-9)
@@ -189,7 +189,7 @@ def open_fill_mask_writers(
     c: GenerateConfig, output: Output, learner: Learner
 ) -> Iterator[list[FillMaskWriter]]:
     """To stdout a table on a terminal, tab-separated lines elsewhere; JSON lines to files."""
-    terminal = Terminal()
+    terminal = Console()
     people = FillMaskConsoleWriter(terminal, learner.tokenizer.vocabulary.display_symbol)
     shown = people if terminal.is_terminal else FillMaskTsvWriter(sys.stdout)
     writers: list[FillMaskWriter] = [FillMaskEventWriter(output)] if c.json else []

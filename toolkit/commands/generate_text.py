@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.commands.score import print_scores
@@ -44,7 +44,7 @@ from toolkit.generation.requests import (
 )
 from toolkit.optim.precision import DTYPES, resolve_precision
 from toolkit.reporting.json_output import STDOUT, Output
-from toolkit.reporting.progress import Work
+from toolkit.reporting.progress import Progress
 from toolkit.tasks.task import Learner
 from toolkit.tasks.text_generation import TextGenerator
 
@@ -164,7 +164,7 @@ def generate_text(
         items, size, total = stack.enter_context(load_requests(c, sentences, world))
         writers = stack.enter_context(open_writers(c, output)) if world.is_main else []
         quiet = not world.is_main or sys.stdout.isatty()
-        work = stack.enter_context(Work("writing", total, "sentences", quiet=quiet))
+        work = stack.enter_context(Progress("writing", total, "sentences", quiet=quiet))
         tally = GenerationSummary()
         for some in generate_outputs(items, sentences, size, world, work.advance):
             for writer in writers:
@@ -275,7 +275,7 @@ def gather_outputs(mine: list[GenerationOutput], world: World) -> list[Generatio
 @contextmanager
 def open_writers(c: GenerateConfig, output: Output) -> Iterator[list[OutputWriter]]:
     """To stdout, and to the files that were asked for."""
-    terminal, scores = Terminal(), c.nbest > 1 or c.score_reference
+    terminal, scores = Console(), c.nbest > 1 or c.score_reference
     shown = (
         ConsoleWriter(terminal) if terminal.is_terminal else LineWriter(sys.stdout, scores=scores)
     )

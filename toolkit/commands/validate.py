@@ -16,7 +16,7 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.optim.precision import Precision, resolve_precision
 from toolkit.reporting.json_output import Output
-from toolkit.reporting.progress import Work
+from toolkit.reporting.progress import Progress
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.task import Learner
 from toolkit.training.data import describe_omissions, open_split, resolve_task, split_names
@@ -70,7 +70,7 @@ def evaluate_checkpoint(
         if world.is_main and (remark := describe_omissions(split.examples)):
             print_line(f"{path} {name}: {remark}", output)
         mine = -(-examples // world.size)  # what the first rank is told of, nearly
-        work = Work(f"{name} of {path}", mine, "examples", quiet=not world.is_main)
+        work = Progress(f"{name} of {path}", mine, "examples", quiet=not world.is_main)
         with closing(split.loader), work:
             found[name] = evaluate_model(
                 learner,

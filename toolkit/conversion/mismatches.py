@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from rich.console import Console as Terminal
+from rich.console import Console
 from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
@@ -31,7 +31,7 @@ def check_none(source: object, problems: Sequence[Mismatch]) -> None:
 
 def report_mismatches(source: object, problems: Sequence[Mismatch]) -> NoReturn:
     rows = [list(problem) for problem in problems]
-    Table(columns=Mismatch._fields, rows=rows).print(Terminal(file=sys.stderr))
+    Table(columns=Mismatch._fields, rows=rows).print(Console(file=sys.stderr))
     kinds = list(dict.fromkeys(problem.kind for problem in problems))
     raise ToolkitError(
         f"{source} must hold a model that converts without loss, but has {len(problems)} "

@@ -18,7 +18,7 @@ from toolkit.data.formats.tagging.preprocess import preprocess_tagged
 from toolkit.data.preprocessing.binarize import COLUMN, PartTask
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
-from toolkit.data.preprocessing.report import Progress, print_summary
+from toolkit.data.preprocessing.report import print_summary
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.workers import PartResults, WorkerPool
 from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
@@ -26,6 +26,7 @@ from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
+from toolkit.reporting.progress import Progress
 
 SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", "overlength")
 
@@ -55,7 +56,7 @@ def preprocess(config: PreprocessConfig) -> None:
             tokenizer = unwrap_tokenizer(choose_tokenizer(config, tasks, pool))
             tokenizer.save(folder)
             begin = time.perf_counter()
-            with Progress("binarizing", _bytes(tasks)) as progress:
+            with Progress("binarizing", _bytes(tasks), "tokens") as progress:
                 found = pool.binarize(tasks, folder, progress.advance)
             seconds = time.perf_counter() - begin
             meta = build_meta(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.common import json_files
 from toolkit.generation.fill_mask import FillMaskOutput
@@ -77,7 +77,7 @@ class FillMaskTsvWriter:
 class FillMaskConsoleWriter:
     """Each line's text, and below it for each of its gaps the candidates in columns."""
 
-    def __init__(self, terminal: Terminal, readable: Callable[[str], str]) -> None:
+    def __init__(self, terminal: Console, readable: Callable[[str], str]) -> None:
         self.terminal, self.readable = terminal, readable
 
     def write(self, answers: list[FillMaskOutput]) -> None:
@@ -229,7 +229,7 @@ class LineWriter:
 class ConsoleWriter:
     """Each line, and below it what was written with its score."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Console) -> None:
         self.terminal = terminal
 
     def write(self, replies: Sequence[GenerationOutput]) -> None:

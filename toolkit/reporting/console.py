@@ -1,15 +1,15 @@
-"""The figures of a run for the eye: a bar on a terminal, aligned lines elsewhere."""
+"""Console output of a training run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.reporting.event_log import EventValue, EventValues
-from toolkit.reporting.progress import Work, create_bar, format_duration
+from toolkit.reporting.progress import Progress, create_bar, format_duration
 
-FORMATS = {  # name -> how it is shown; the rest is left to the files
+FORMATS = {  # name -> format; other metrics go to the files only
     "loss": "loss {:.3f}",
     "ppl": "ppl {:.1f}",
     "accuracy": "accuracy {:.3f}",
@@ -22,7 +22,7 @@ FORMATS = {  # name -> how it is shown; the rest is left to the files
     "tokens_per_second": "{:,.0f} tokens/s",
     "updates_per_second": "{:.2f} updates/s",
 }
-WIDTHS = {  # of a line's columns, so that they stand below each other
+WIDTHS = {  # of the columns, so that lines align
     "loss": 11,
     "ppl": 11,
     "accuracy": 14,
@@ -36,13 +36,13 @@ WIDTHS = {  # of a line's columns, so that they stand below each other
     "updates_per_second": 14,
 }
 BAR_METRICS = ("loss", "tokens_per_second", "updates_per_second")
-LINE_SECONDS = 60.0  # between lines of what training waits for, in a log
+LINE_SECONDS = 60.0  # between progress lines of a validation in a log
 
 
 class TrainingConsole:
-    """Loss, rate and time left of training, and a line for every validation and checkpoint.
+    """A bar with loss, rate and time left, or lines; a line per validation and checkpoint.
 
-    `advance` moves the bar between reports; it needs no figures and so waits for no device.
+    `advance` moves the bar between reports; it needs no metrics and so never waits for the device.
     """
 
     def __init__(
@@ -50,33 +50,33 @@ class TrainingConsole:
         progress: str = "auto",
         *,
         total_updates: int | None = None,
-        terminal: Terminal | None = None,
+        console: Console | None = None,
     ) -> None:
         self.total = total_updates
-        self.terminal = terminal or Terminal(
+        self.console = console or Console(
             stderr=True, force_terminal=True if progress == "bar" else None
         )
-        draws = progress == "bar" or (progress == "auto" and self.terminal.is_terminal)
-        self.bar = create_bar(self.terminal) if draws else None
+        draw = progress == "bar" or (progress == "auto" and self.console.is_terminal)
+        self.bar = create_bar(self.console) if draw else None
         if self.bar:
-            self.shown, self.text = self.bar.add_task("", total=total_updates, text=""), ""
+            self.task, self.text = self.bar.add_task("", total=total_updates, text=""), ""
             self.bar.start()
 
     def advance(self, update: int) -> None:
-        """Show that so many updates are done."""
+        """Show the number of updates done."""
         if self.bar:
             of = f"/{self.total}" if self.total else ""
-            self.bar.update(self.shown, completed=update, text=f"{update}{of}  {self.text}")
+            self.bar.update(self.task, completed=update, text=f"{update}{of}  {self.text}")
 
-    def work(self, what: str, total: int, unit: str) -> Work:
-        """What training waits for: a line of its own on the bar, now and then one elsewhere."""
-        return Work(
-            what,
+    def progress(self, description: str, total: int, unit: str) -> Progress:
+        """Progress within training, such as a validation: a second bar, or a line per minute."""
+        return Progress(
+            description,
             total,
             unit,
-            terminal=self.terminal,
-            beside=self.bar,
-            draws=False,
+            console=self.console,
+            parent=self.bar,
+            draw=False,
             line_seconds=LINE_SECONDS,
         )
 
@@ -86,10 +86,10 @@ class TrainingConsole:
                 FORMATS[name].format(v) for name, v in shown_metrics(values) if name in BAR_METRICS
             ]
             self.text = "  ".join([*shown, self.time_left(values)])
-            self.bar.update(self.shown, description=f"epoch {values.get('epoch', '?')}")
+            self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
         elif event != "end":
-            self.terminal.print(
+            self.console.print(
                 self.format_line(event, values), markup=False, highlight=False, soft_wrap=True
             )
 
@@ -112,7 +112,7 @@ class TrainingConsole:
         return "  ".join(parts).rstrip()
 
     def time_left(self, values: EventValues) -> str:
-        """Updates still to come, at the rate of the latest report."""
+        """Time for the remaining updates at the latest rate."""
         rate, update = values.get("updates_per_second"), values.get("update")
         if not self.total or not isinstance(update, int) or not isinstance(rate, int | float):
             return ""
@@ -120,14 +120,14 @@ class TrainingConsole:
 
 
 def shown_metrics(values: EventValues) -> Iterator[tuple[str, EventValue]]:
-    """The numbers that are shown, in the order of FORMATS."""
+    """Name and value of the metrics to show, in the order of FORMATS."""
     for name in FORMATS:
         if isinstance(values.get(name), int | float):
             yield name, values[name]
 
 
 def format_objectives(values: EventValues) -> list[str]:
-    """Losses and accuracies of a task with several objectives: `mlm 5.474  mpm accuracy 0.165`."""
+    """`mlm 5.474  mpm accuracy 0.165`: the metrics of several objectives."""
     losses = [name for name in values if name.endswith("_loss")]
     accuracies = [name for name in values if name.endswith("_accuracy")]
     known = [*(losses if len(losses) > 1 else []), *accuracies]

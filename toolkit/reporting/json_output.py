@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -40,8 +40,8 @@ class Output:
         return sys.stderr if self.target == STDOUT else sys.stdout
 
     @property
-    def console(self) -> Terminal:
-        return Terminal(file=self.text_stream)
+    def console(self) -> Console:
+        return Console(file=self.text_stream)
 
     def write(self, event: str, values: Mapping[str, Any]) -> None:
         """One line, an object whose `event` says what it tells of; numbers in full precision."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console as Terminal
+from rich.console import Console
 from rich.table import Table as Drawing
 from rich.text import Text
 
@@ -73,9 +73,9 @@ class Table:
         value = {"caption": self.caption, "best": self.best, "rows": rows, **more}
         return json_files.dumps(value, indent=2) + "\n"
 
-    def print(self, terminal: Terminal | None = None) -> None:
+    def print(self, terminal: Console | None = None) -> None:
         """Drawn on a terminal, aligned text elsewhere."""
-        terminal = terminal or Terminal()
+        terminal = terminal or Console()
         if not terminal.is_terminal:
             terminal.print(
                 self.text(), end="", markup=False, highlight=False, soft_wrap=True, emoji=False

@@ -1,4 +1,4 @@
-"""A sweep for the eye: on a terminal a bar for each running training, a line for each ended one."""
+"""Console output of a sweep: a bar per running job on a terminal, and a line per finished job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console as Terminal
+from rich.console import Console
 from rich.progress import TaskID
 
 from toolkit.reporting.progress import create_bar, format_duration
@@ -20,7 +20,7 @@ TAIL_BYTES = 8192
 
 
 class SweepProgress:
-    """Called by run_all at every turn; looks into the logs once a second."""
+    """Observer of run_jobs; reads the jobs' logs once a second."""
 
     def __init__(
         self,
@@ -28,18 +28,18 @@ class SweepProgress:
         *,
         total: int,
         updates: int | None,
-        terminal: Terminal | None = None,
+        console: Console | None = None,
     ) -> None:
         self.total, self.left, self.updates = total, len(jobs), updates
-        self.terminal = terminal or Terminal(stderr=True)
-        self.bars = create_bar(self.terminal) if self.terminal.is_terminal else None
-        self.shown: dict[str, TaskID] = {}
+        self.console = console or Console(stderr=True)
+        self.bars = create_bar(self.console) if self.console.is_terminal else None
+        self.tasks: dict[str, TaskID] = {}
         self.reported: set[str] = set()
         self.refreshed_at = -REFRESH_SECONDS
 
     def __enter__(self) -> SweepProgress:
         if self.left < self.total:
-            self.log(f"{self.total - self.left} of {self.total} runs were finished before")
+            self.log(f"{self.total - self.left} of {self.total} runs are already finished")
         if self.bars:
             self.bars.start()
         return self
@@ -54,7 +54,7 @@ class SweepProgress:
             self.bars.stop()
 
     def log(self, text: str) -> None:
-        self.terminal.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def __call__(self, running: Sequence[Job], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:
@@ -69,18 +69,18 @@ class SweepProgress:
             self.bars.refresh()
 
     def report_start(self, job: Job) -> None:
-        if job.name in self.shown:
+        if job.name in self.tasks:
             return
-        done = self.total - self.left + len(self.shown) + 1
-        self.shown[job.name] = TaskID(-1)
+        done = self.total - self.left + len(self.tasks) + 1
+        self.tasks[job.name] = TaskID(-1)
         if self.bars:
-            self.shown[job.name] = self.bars.add_task(job.name, total=self.updates, text="")
+            self.tasks[job.name] = self.bars.add_task(job.name, total=self.updates, text="")
         else:
             self.log(f"started   {job.name} ({done}/{self.total}), log in {job.folder / LOG_FILE}")
 
     def report_end(self, name: str, ended: JobResult) -> None:
-        if self.bars and name in self.shown:
-            self.bars.remove_task(self.shown[name])
+        if self.bars and name in self.tasks:
+            self.bars.remove_task(self.tasks[name])
         if ended.signaled:
             self.log(f"stopped   {name} after {format_duration(ended.seconds)}")
         elif ended.exit_code:
@@ -94,11 +94,11 @@ class SweepProgress:
             loss = latest.get("loss")
             text = f"{latest['update']}" + (f"/{self.updates}" if self.updates else "")
             text += f"  loss {loss:.3f}" if isinstance(loss, float) else ""
-            self.bars.update(self.shown[job.name], completed=latest["update"], text=text)
+            self.bars.update(self.tasks[job.name], completed=latest["update"], text=text)
 
 
 def read_latest_record(path: Path) -> dict[str, Any] | None:
-    """The last whole training record of a log that another process is writing."""
+    """The last complete training record of a log that another process is writing."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))

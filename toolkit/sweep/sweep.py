@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.analysis.plots.curve import draw_curves as draw_curves
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
@@ -174,7 +174,7 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
         validation=c.validation,
         rank_by=c.rank_by,
     )
-    found.print(Terminal())
+    found.print(Console())
     write_tables(found, outcomes, base)
     plot_runs(runs, base, metric)
     return 1 if failed else 0

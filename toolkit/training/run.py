@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
@@ -56,7 +56,7 @@ class TrainingRun:
     """The parts of a training run, put together and brought to where they go on from."""
 
     def __init__(self, config: RunConfig, world: World) -> None:
-        self.config, self.world, self.stderr = config, world, Terminal(stderr=True)
+        self.config, self.world, self.stderr = config, world, Console(stderr=True)
         self.save_folder = SaveFolder(Path(config.checkpoint.save_dir))
         if world.is_main:
             self.save_folder.prepare()

@@ -20,7 +20,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
-from toolkit.reporting.progress import Work
+from toolkit.reporting.progress import Progress
 from toolkit.reporting.sinks import (
     JsonLinesSink,
     MultiSink,
@@ -178,7 +178,7 @@ def evaluate_split(
     task = trainer.learner.task
     answers = task.collector(split.examples) if task.collects_in_training else None
     what = f"validating {split.name}", -(-examples // world.size), "examples"
-    with console.work(*what) if console else Work(*what, quiet=True) as work:
+    with console.progress(*what) if console else Progress(*what, quiet=True) as work:
         return evaluate_model(
             trainer.learner,
             trainer.criterion,

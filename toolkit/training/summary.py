@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 
 import torch
-from rich.console import Console as Terminal
+from rich.console import Console
 
 from toolkit.config.run import RunConfig
 from toolkit.reporting.tables import Table
@@ -24,7 +24,7 @@ def print_start(
     valid: Sequence[LoadedSplit],
     *,
     total: int,
-    console: Terminal,
+    console: Console,
 ) -> None:
     """What is going to happen: the model, the data, the machine, the length."""
     rows = start_rows(config, trainer, train, valid, total)
@@ -74,7 +74,7 @@ def device_name(device: torch.device) -> str:
     return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
 
 
-def print_end(result: RunResult, console: Terminal) -> None:
+def print_end(result: RunResult, console: Console) -> None:
     """The last figures of every validation split, and which checkpoint is best."""
     if result.valid:
         print_metrics({"subset": result.valid}, console)
@@ -85,7 +85,7 @@ def print_end(result: RunResult, console: Terminal) -> None:
         )
 
 
-def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Terminal) -> None:
+def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Console) -> None:
     """Rows of figures under the name of what they are of."""
     for kind, rows in tables.items():
         columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))

@@ -3,73 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
 
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
-LINE_SECONDS = 5.0
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
-
-
-class Progress:
-    """A bar with rate and time left on a terminal, a line every few seconds elsewhere."""
-
-    def __init__(self, what: str, total_bytes: int) -> None:
-        self._what, self._total = what, max(1, total_bytes)
-        self._bytes = self._tokens = 0
-        self._begin = self._said = time.perf_counter()
-        self._bar: RichProgress | None = None
-
-    def __enter__(self) -> Progress:
-        console = Console(stderr=True)
-        if console.is_terminal:
-            self._bar = RichProgress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.percentage:3.0f}%  {task.fields[rate]}"),
-                TimeRemainingColumn(),
-                console=console,
-                auto_refresh=False,
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=self._total, rate="")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def advance(self, read_bytes: int, tokens: int) -> None:
-        self._bytes += read_bytes
-        self._tokens += tokens
-        now = time.perf_counter()
-        rate = self._tokens / max(now - self._begin, 1e-9)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._bytes, rate=f"{rate:,.0f} tokens/s")
-            self._bar.refresh()
-        elif now - self._said >= LINE_SECONDS:
-            self._said = now
-            share = min(1.0, self._bytes / self._total)
-            left = (now - self._begin) * (1 - share) / max(share, 1e-9)
-            print(
-                f"{self._what} {share:4.0%}, {rate:,.0f} tokens/s, {left:.0f} s left",
-                file=sys.stderr,
-            )
 
 
 def log_training(what: str, items: Sequence[str]) -> None:

@@ -26,7 +26,6 @@ from toolkit.data.preprocessing.binarize import PartTask
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer as tokenizer_of_text
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
-from toolkit.data.preprocessing.report import Progress
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_writer import ColumnWriter
@@ -34,6 +33,7 @@ from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.json_output import Output
+from toolkit.reporting.progress import Progress
 
 KIND = "parallel"
 SOURCE, WRITTEN, REFERENCE = "tokens", "target", "reference"
@@ -58,7 +58,10 @@ def preprocess_parallel(config: PreprocessConfig) -> None:
             tokenizer = build_tokenizer(config, files, workers)
             tokenizer.save(folder)
             begun = time.perf_counter()
-            with WorkerPool(workers, config) as pool, Progress("binarizing", total) as progress:
+            with (
+                WorkerPool(workers, config) as pool,
+                Progress("binarizing", total, "tokens") as progress,
+            ):
                 written = {
                     split: write_split(split, pairs, tokenizer, folder, config, pool, progress)
                     for split, pairs in files.items()
