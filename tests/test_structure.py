@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.common.registry import COMPONENTS
+from toolkit.common.registry import REGISTRIES
 from toolkit.config.options import list_options
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -111,12 +111,12 @@ def decorated() -> set[tuple[str, str, str]]:
 
 
 def test_the_table_of_built_ins_is_what_the_decorators_register():
-    known = [(s, name, b.module) for s, r in COMPONENTS.items() for name, b in r.builtins.items()]
+    known = [(s, name, b.module) for s, r in REGISTRIES.items() for name, b in r.builtins.items()]
     assert decorated() == set(known)
 
 
 def test_every_built_in_can_be_looked_up():
-    for registry in COMPONENTS.values():
+    for registry in REGISTRIES.values():
         assert [registry[name].name for name in registry.builtins] == list(registry.builtins)
 
 
@@ -125,7 +125,7 @@ def configs() -> dict[str, object]:
     commands = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
     found = {f"{c.name} {s}": k for c in commands for s, k in c.fixed_sections().items()}
     entries = [
-        (s, registry[name]) for s, registry in COMPONENTS.items() for name in registry.builtins
+        (s, registry[name]) for s, registry in REGISTRIES.items() for name in registry.builtins
     ]
     return {**found, **{f"{section} {e.name}": e.config for section, e in entries}}
 

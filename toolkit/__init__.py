@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.common.errors import ToolkitError as ToolkitError
 from toolkit.common.registry import register_arch as register_arch
 from toolkit.common.registry import register_criterion as register_criterion
+from toolkit.common.registry import register_format as register_format
 from toolkit.common.registry import register_lr_scheduler as register_lr_scheduler
 from toolkit.common.registry import register_optimizer as register_optimizer
 from toolkit.common.registry import register_task as register_task

@@ -25,11 +25,11 @@ def test_the_training_command_has_the_sections_of_a_run_and_its_own(train):
 
 
 def test_only_a_command_with_components_can_list_them(flat, train):
-    assert "list" not in [option.name for option in flat.command_line]
-    assert "list" in [option.name for option in train.command_line]
+    assert "list" not in [option.name for option in flat.command_line_options()]
+    assert "list" in [option.name for option in train.command_line_options()]
 
 
 def test_no_option_of_a_command_hides_one_of_every_command(flat, train):
     for command in (flat, train):
-        every = {option.name for option in command.command_line}
+        every = {option.name for option in command.command_line_options()}
         assert not every & {option.name for option in command.fixed_options()}

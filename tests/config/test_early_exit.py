@@ -30,7 +30,7 @@ def test_components_are_listed_with_a_line_each(train, kind, name):
 
 
 def test_an_unknown_list_is_answered_with_the_known_ones(train):
-    expected = "--list must name one of archs, tasks, criteria, optimizers, lr_schedulers, but is"
+    expected = "--list must be one of archs, tasks, criteria, optimizers, lr_schedulers, but is"
     with pytest.raises(ToolkitError, match=expected):
         handle_info_flags(["--list", "models"], train)
 

@@ -50,7 +50,7 @@ def test_the_last_of_repeated_flags_counts_also_where_it_is_a_list(parsed):
 
 
 def test_repeated_flags_of_a_list_that_is_not_parted_at_commas_add_up(parsed, train):
-    options = index_by_path(train.command_line)
+    options = index_by_path(train.command_line_options())
     found = parse_flags(["--config", "a,b", "--config=c"], options.__getitem__, None)
     assert found["config"].value == ["a,b", "c"]
 

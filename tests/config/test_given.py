@@ -4,7 +4,8 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.options import NO_SPLIT, list_options
-from toolkit.config.sources import OptionValue, flatten_sections, parse_value
+from toolkit.config.sources import flatten_sections
+from toolkit.config.values import OptionValue, parse_value
 
 
 @dataclass
@@ -43,7 +44,7 @@ def test_references_are_refused_wherever_they_stand(value):
 
 @pytest.mark.parametrize("value", [{"a": "${b}"}, [["${b}"]], [{}]])
 def test_nothing_nested_is_a_value(value):
-    with pytest.raises(ToolkitError, match=r"task.title must hold no sections or lists of its own"):
+    with pytest.raises(ToolkitError, match=r"task.title must hold no sections or nested lists"):
         parse_value(OPTIONS["title"], value)
 
 

@@ -1,14 +1,24 @@
+from dataclasses import dataclass
+
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import COMPONENTS, Registry
+from toolkit.config.declared import OptionType
 from toolkit.config.load import bootstrap_options, index_by_path, resolve_components
 from toolkit.config.names import RESERVED_NAMES, find_option
 from toolkit.config.options import Option
-from toolkit.config.sources import OptionValue
+from toolkit.config.values import OptionValue
+
+
+@dataclass(frozen=True)
+class Config:
+    tag: str = ""
+    """Tag."""
 
 
 def option(path):
-    return Option(path, int, False, False, 0, "", ",", False)
+    return Option(path, OptionType(int), 0, "")
 
 
 OPTIONS = index_by_path(
@@ -31,7 +41,7 @@ def test_an_option_is_called_by_its_path_its_last_part_or_a_reserved_name(name, 
 
 
 def test_an_ambiguous_last_part_is_answered_with_the_full_names():
-    expected = "--dropout must name one option, but may be --arch.dropout or --task.dropout"
+    expected = "--dropout is ambiguous. Write --arch.dropout or --task.dropout"
     with pytest.raises(ToolkitError, match=expected):
         find_option("dropout", OPTIONS)
 
@@ -61,10 +71,22 @@ def test_an_unknown_key_of_a_file_is_answered_with_a_path():
         find_option("max_tokens2", {"data.max_tokens": option("data.max_tokens")}, origin="f.yaml")
 
 
-def test_a_reserved_name_that_the_chosen_component_lacks_is_told():
-    expected = "--warmup-updates must be an option of the chosen lr_scheduler, but that has no"
+def test_an_option_of_other_components_names_them():
+    registry = Registry("data format", {})
+    for name in ("one", "two"):
+        registry.register(name, Config())(name.upper)
+    expected = "^--tag requires --format one, two.$"
     with pytest.raises(ToolkitError, match=expected):
-        find_option("warmup_updates", {"lr_scheduler.name": option("lr_scheduler.name")})
+        find_option("tag", {"path": option("path")}, {"format": registry})
+    with pytest.raises(ToolkitError, match=r"^format.tag \(f.yaml\) requires --format one, two"):
+        find_option("format.tag", {"path": option("path")}, {"format": registry}, origin="f.yaml")
+
+
+def test_a_reserved_name_that_the_chosen_component_lacks_names_others():
+    expected = "--warmup-updates requires --lr-scheduler cosine, fixed, inverse_sqrt and others"
+    with pytest.raises(ToolkitError, match=expected):
+        options = {"lr_scheduler.name": option("lr_scheduler.name")}
+        find_option("warmup_updates", options, COMPONENTS)
 
 
 def test_every_reserved_name_stands_for_an_option(train):

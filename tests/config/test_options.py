@@ -21,7 +21,7 @@ def options(config=Config):
 
 def test_a_field_is_an_option_with_its_type_default_and_help():
     width = options()["width"]
-    assert (width.path, width.flag, width.scalar) == ("arch.width", "--arch.width", int)
+    assert (width.path, width.flag, width.type.scalar) == ("arch.width", "--arch.width", int)
     assert (width.default, width.help) == (4, "Width.")
 
 
@@ -31,9 +31,11 @@ def test_an_instance_gives_the_defaults():
 
 def test_optional_and_list_fields_are_told_apart():
     found = options()
-    assert found["rate"].optional and found["rate"].scalar is float and not found["rate"].is_list
+    assert found["rate"].type.optional and found["rate"].type.scalar is float
     assert (
-        found["names"].is_list and found["names"].scalar is str and found["names"].default == ["x"]
+        found["names"].type.is_list
+        and found["names"].type.scalar is str
+        and found["names"].default == ["x"]
     )
     assert found["names"].separator == "," and found["grid"].separator is None
 

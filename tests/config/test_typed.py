@@ -1,10 +1,9 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.load import build_config
 from toolkit.config.options import list_options
 from toolkit.config.sections import DataConfig
-from toolkit.config.sources import OptionValue
+from toolkit.config.values import OptionValue, build_config
 
 
 def built(flat, values):

@@ -12,8 +12,8 @@ from toolkit.analysis.flops import BERT_VOCABULARY, Flops, PassFlops, count_flop
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import STATE, read_config, read_json
 from toolkit.common.errors import ToolkitError
+from toolkit.config.columns import format_columns
 from toolkit.config.commands.inspect import FlopsConfig
-from toolkit.config.help import format_columns
 from toolkit.config.run import RunConfig
 from toolkit.data.storage.corpora import Corpora
 from toolkit.models.interface import Sizes

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from toolkit.cli.command import execute
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import COMPONENTS
+from toolkit.config.columns import format_columns
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
-from toolkit.config.help import format_columns
 from toolkit.config.load import LoadedConfig
 from toolkit.config.run import RunConfig
 
@@ -33,6 +34,7 @@ COUNT = Command(
     "the options that toolkit-train would be given; nothing is trained.",
     example="toolkit-inspect --flops --arch bert_small --batch-size 128 --max-update 1000000",
     config=RunConfig,
+    components=COMPONENTS,
     sections={"inspect": FlopsConfig},
     common=("data.batch_size", "data.max_tokens", "training.update_freq", "training.max_update"),
     defaults={**DEFAULT_COMPONENTS, "task": "mlm"},

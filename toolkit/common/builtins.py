@@ -179,6 +179,8 @@ OPTIMIZERS: dict[str, Builtin] = {
     ),
 }
 
+FORMATS: dict[str, Builtin] = {}
+
 LR_SCHEDULERS: dict[str, Builtin] = {
     "linear": Builtin("toolkit.optim.schedules", "warm-up, then linear decay to zero"),
     "polynomial": Builtin("toolkit.optim.schedules", "warm-up, then polynomial decay"),

@@ -116,8 +116,9 @@ TASKS: Registry[Any] = Registry("task", builtins.TASKS)
 CRITERIA: Registry[Any] = Registry("criterion", builtins.CRITERIA)
 OPTIMIZERS: Registry[Any] = Registry("optimizer", builtins.OPTIMIZERS)
 LR_SCHEDULERS: Registry[Any] = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
+FORMATS: Registry[Any] = Registry("data format", builtins.FORMATS)
 
-# Config section -> the registry that its `name` is looked up in.
+# Config section of a run -> the registry that its `name` is looked up in.
 COMPONENTS: dict[str, Registry[Any]] = {
     "arch": ARCHITECTURES,
     "task": TASKS,
@@ -125,9 +126,11 @@ COMPONENTS: dict[str, Registry[Any]] = {
     "optimizer": OPTIMIZERS,
     "lr_scheduler": LR_SCHEDULERS,
 }
+REGISTRIES: dict[str, Registry[Any]] = {**COMPONENTS, "format": FORMATS}
 
 register_arch = ARCHITECTURES.register
 register_task = TASKS.register
 register_criterion = CRITERIA.register
 register_optimizer = OPTIMIZERS.register
 register_lr_scheduler = LR_SCHEDULERS.register
+register_format = FORMATS.register

@@ -1,4 +1,4 @@
-"""What a command is, as far as its options go; each file of `toolkit.cli` holds one."""
+"""A command's options: its config classes, its components and what they default to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from toolkit.common.registry import COMPONENTS
+from toolkit.common.registry import COMPONENTS, Registry
 from toolkit.config.options import NO_SPLIT, Option, list_options
 from toolkit.config.run import RunConfig
 
@@ -19,57 +19,56 @@ class CommandLineConfig:
     """Options of every command that say how to read the others, so a file cannot hold them."""
 
     config: TextList = field(default_factory=list, metadata=NO_SPLIT)
-    """YAML file of options; repeat it for more, later ones win over earlier ones."""
+    """YAML file of options. Repeat the flag for more files; later ones win."""
     user_dir: TextList = field(default_factory=list, metadata=NO_SPLIT)
-    """Folder of your own architectures, tasks and criteria; repeat it for more."""
+    """Folder with your own components: architectures, tasks, data formats, ... Repeat the flag for
+    more folders."""
     print_config: bool = False
-    """Print every option with its value and where that came from, as YAML, and stop."""
+    """Print every option with its value and its origin as YAML, and exit."""
     list: str = ""
-    """Print the known archs, tasks, criteria, optimizers or lr_schedulers, and stop."""
+    """Print the known components of a kind, such as archs or tasks, and exit."""
     help: bool = False
-    """Print this help and stop. toolkit-train adds the options of components that are named, as
-    with --arch taco."""
+    """Print this help and exit, with the options of the components that are named (--arch taco)."""
+    help_all: bool = False
+    """Print this help with the advanced options, and exit."""
     version: bool = False
-    """Print the version and stop."""
+    """Print the version and exit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A name, what it is for, and the config classes whose fields are its options."""
+    """A name, its purpose, and the config classes whose fields are its options."""
 
     name: str
     summary: str
-    """What it does, in a sentence or two."""
     example: str
     config: type
-    """RunConfig, or the one config class of a command without sections."""
+    """RunConfig, or the config class of a command without sections."""
     sections: Mapping[str, type] = field(default_factory=dict)
-    """Sections beside the run's own."""
+    """Sections in addition to those of a run."""
+    components: Mapping[str, Registry[Any]] = field(default_factory=dict)
+    """Section -> the registry in which its `name` is looked up."""
+    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_COMPONENTS)
+    """Section -> the component that is used unless one is named."""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    """Option of a component -> that component, which the option alone selects."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
-    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_COMPONENTS)
-    """Section -> the component that is meant where none is named."""
-
-    @property
-    def components(self) -> dict[str, Any]:
-        """Section -> registry; none in a command without sections."""
-        return COMPONENTS if self.config is RunConfig else {}
 
     @property
     def positional(self) -> str:
-        """Path of the option that words without a flag fill; empty where none does."""
+        """Path of the option that words without a flag fill; empty if none does."""
         if self.config is RunConfig:
             return "data.dirs"
-        return vars(self.config).get("POSITIONAL", "")
+        return getattr(self.config, "POSITIONAL", "")
 
     def fixed_sections(self) -> dict[str, type]:
-        """Section -> config class, components left out; '' is a command without sections."""
+        """Section -> config class, without components; "" is a command without sections."""
         if self.config is not RunConfig:
-            return {"": self.config}
+            return {"": self.config, **self.sections}
         return {**run_sections(), **self.sections}
 
-    @property
-    def command_line(self) -> list[Option]:
+    def command_line_options(self) -> list[Option]:
         """The options that every command has; one without components has none to list."""
         options = list_options("", CommandLineConfig)
         return [option for option in options if self.components or option.name != "list"]
@@ -79,7 +78,10 @@ class Command:
         return [o for section, config in sections for o in list_options(section, config)]
 
 
+RUN = Command(name="run", summary="", example="", config=RunConfig, components=COMPONENTS)
+"""A run without a command line, as in Python and in checkpoints."""
+
+
 def run_sections() -> dict[str, Any]:
-    """The sections of a run that are no components."""
-    made = ((f.name, f.default_factory) for f in fields(RunConfig) if f.name not in COMPONENTS)
-    return dict(made)
+    """The sections of a run that are not components."""
+    return {f.name: f.default_factory for f in fields(RunConfig) if f.name not in COMPONENTS}

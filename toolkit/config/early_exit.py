@@ -1,4 +1,4 @@
-"""Questions that a command answers in place of its work: help, lists, version, configuration."""
+"""Flags that print something and exit: --help, --list, --version, --print-config."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ import toolkit
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import Plugin
+from toolkit.config.columns import format_columns
 from toolkit.config.command import Command
 from toolkit.config.flags import scan_flags
-from toolkit.config.help import format_columns, help_text
+from toolkit.config.help import help_text
 from toolkit.config.load import bootstrap_options, get_value, resolve
-from toolkit.config.serialize import print_config
-from toolkit.config.sources import OptionValues
+from toolkit.config.values import FALSE_WORDS, OptionValues
 
-FALSE_WORDS = ("false", "no", "off", "n", "0")  # what a field of type bool takes for false
 LISTS = {
     "archs": "arch",
     "tasks": "task",
     "criteria": "criterion",
     "optimizers": "optimizer",
     "lr_schedulers": "lr_scheduler",
+    "formats": "format",
 }
 
 
 def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
-    """What to print where the words ask for nothing but an answer; None where work is wanted."""
+    """The text that such a flag asks for; None if there is none and the command is to run."""
     first = scan_flags(argv, bootstrap_options(command))
     if is_requested(first, "version"):
         return f"{command.name} {toolkit.__version__}"
-    if is_requested(first, "help"):
-        chosen = {section: first.get(f"{section}.name") for section in command.components}
-        named = {section: str(name.value) for section, name in chosen.items() if name}
-        return help_text(command, named, load_plugin_folders(first))
+    if is_requested(first, "help") or is_requested(first, "help_all"):
+        given = {section: first.get(f"{section}.name") for section in command.components}
+        named = {section: str(name.value) for section, name in given.items() if name}
+        found = load_plugin_folders(first)
+        return help_text(command, named, found, advanced=is_requested(first, "help_all"))
     if "list" in first:
         load_plugin_folders(first)
         plugins.load_installed()
         return list_components(command, str(first["list"].value))
     if is_requested(first, "print_config"):
+        from toolkit.config.serialize import print_config  # PyYAML is slow to import
+
         return print_config(resolve(argv, command))
     return None
 
@@ -53,9 +56,9 @@ def load_plugin_folders(first: OptionValues) -> list[Plugin]:
 
 def list_components(command: Command, kind: str) -> str:
     """Name and summary of every component of one kind."""
-    section = LISTS.get(kind.replace("-", "_"))
+    section = LISTS.get(kind.replace("-", "_"), "")
     if section not in command.components:
         known = ", ".join(k for k, section in LISTS.items() if section in command.components)
-        raise ToolkitError(f"--list must name one of {known or 'nothing here'}, but is {kind!r}.")
+        raise ToolkitError(f"--list must be one of {known}, but is {kind!r}.")
     registry = command.components[section]
     return format_columns([(name, registry.summary(name)) for name in registry.names()], indent=0)

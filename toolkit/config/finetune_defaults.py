@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
-from toolkit.config.sources import OptionValue, OptionValues
+from toolkit.config.values import OptionValue, OptionValues
 
 FINETUNE_OPTION = "checkpoint.finetune_from"
 CHECKPOINT_LINKS = ("checkpoint_best", "checkpoint_last")

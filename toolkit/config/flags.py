@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.options import Option
-from toolkit.config.sources import OptionValue, OptionValues, split_list
+from toolkit.config.values import OptionValue, OptionValues, split_list
 
 SHORT_FLAGS = {"-h": "--help"}
 BOOL_WORDS = ("true", "false")
@@ -70,7 +70,7 @@ def scan_flags(argv: Sequence[str], options: Mapping[str, Option]) -> OptionValu
 
 def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
     """The words that belong to a flag written without `=`."""
-    if option.scalar is bool and not option.is_list:
+    if option.type.scalar is bool and not option.type.is_list:
         return [words.popleft()] if words and words[0].lower() in BOOL_WORDS else ["true"]
     texts: list[str] = []
     while words and not words[0].startswith("--") and (option.multi_word or not texts):
@@ -81,7 +81,7 @@ def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
 
 
 def store(found: OptionValues, option: Option, texts: list[str], flag: str) -> None:
-    if not option.is_list:
+    if not option.type.is_list:
         found[option.path] = OptionValue(texts[-1], flag)
         return
     items = [item for text in texts for item in split_list(option, text)]
@@ -92,9 +92,11 @@ def store(found: OptionValues, option: Option, texts: list[str], flag: str) -> N
 def positional_values(words: list[str], positional: Option | None) -> OptionValues:
     if positional is None:
         raise missing_dashes_error(words[0])
-    if not positional.is_list and len(words) > 1:
+    if not positional.type.is_list and len(words) > 1:
         raise missing_dashes_error(words[1])
-    return {positional.path: OptionValue(words if positional.is_list else words[0], "argument")}
+    return {
+        positional.path: OptionValue(words if positional.type.is_list else words[0], "argument")
+    }
 
 
 def missing_dashes_error(word: str) -> ToolkitError:

@@ -1,163 +1,161 @@
-"""The text of --help: teaches the command first, then lists its options section by section.
+"""The text of --help: the command first, then its options in groups.
 
-Without component names it reads only torch-free tables; with them it loads those components alone.
+Without component names it reads only torch-free tables; with them it imports those components.
 """
 
 from __future__ import annotations
 
-import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
+from typing import Any
 
 from toolkit.common.plugins import Plugin
-from toolkit.common.registry import PROJECT
+from toolkit.common.registry import Registry
+from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
-from toolkit.config.names import RESERVED_NAMES
-from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs
+from toolkit.config.names import RESERVED_NAMES, find_field_doc, to_dashes
+from toolkit.config.options import Option, list_options
 
-TERM_WIDTH = 34
-
-
-def format_columns(rows: Iterable[tuple[str, str]], *, indent: int = 2) -> str:
-    """Terms that are too long for their column stand on a line of their own."""
-    rows = list(rows)
-    left = min(TERM_WIDTH, indent + 2 + max((len(term) for term, _ in rows), default=0))
-    return "\n".join(format_row(term, text, left, indent) for term, text in rows)
+SHORT_NAMES = {path: f"--{to_dashes(name)}" for name, path in RESERVED_NAMES.items()}
+METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
+MAX_CHOICES_WIDTH = 40
+DESCRIBED = ("arch", "task", "format")
+"""Sections whose components are described; of the others, --help shows only the names."""
+TRIVIAL_RULES = ("at least 0", "at least 1")
 
 
-def format_row(term: str, text: str, left: int, indent: int) -> str:
-    start = " " * indent + term
-    lines = textwrap.wrap(text, max(30, terminal_width() - left), break_on_hyphens=False) or [""]
-    if len(start) + 2 > left:
-        lines = [start, *(" " * left + line for line in lines)]
-    else:
-        lines = [start.ljust(left) + lines[0], *(" " * left + line for line in lines[1:])]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def wrap_paragraph(text: str) -> str:
-    return textwrap.fill(text, terminal_width(), break_on_hyphens=False)
-
-
-def terminal_width() -> int:
-    return min(100, shutil.get_terminal_size((100, 24)).columns)
-
-
-SHORT_NAMES = {path: f"--{name.replace('_', '-')}" for name, path in RESERVED_NAMES.items()}
-METAVARS = {"int": "N", "float": "X", "str": "TEXT"}
-
-
-def help_text(command: Command, components: Mapping[str, str], plugins: Sequence[Plugin]) -> str:
-    """`named` is section -> component; `folders` are plugins, whose components are shown too."""
-    shown = list(components.items())
+def help_text(
+    command: Command,
+    components: Mapping[str, str],
+    plugins: Sequence[Plugin] = (),
+    *,
+    advanced: bool = False,
+) -> str:
+    """`components` is section -> name; those of `plugins` are shown too."""
+    named = list(components.items())
     for section, registry in command.components.items():
         entries = [entry for plugin in plugins for entry in registry.list_entries(plugin.module)]
-        shown += [(section, e.name) for e in entries if (section, e.name) not in shown]
+        named += [(section, e.name) for e in entries if (section, e.name) not in named]
+    options = {option.path: option for option in command.fixed_options()}
+    positional = options.pop(command.positional, None)
+    common = [common_option(command, options.pop(path, None), path) for path in command.common]
     parts = [
-        f"usage: {usage(command)}",
+        f"usage: {usage(command, positional)}",
         wrap_paragraph(command.summary),
         f"example:\n  {command.example}",
-    ]
-    parts += [component_names(command, section) for section in command.components]
-    parts += [
-        add_title("arguments", arguments(command)),
-        add_title("common options", common_options(command)),
-    ]
-    parts += [component_options(command, section, name) for section, name in shown]
-    parts += [section_options(command, section) for section in command.fixed_sections()]
-    parts += [
-        add_title("options of every command", format_options(command.command_line)),
+        *(component_names(command, section) for section in command.components),
+        add_title("arguments", format_columns([argument(positional)])) if positional else "",
+        add_title("common options", format_columns(common)),
+        *(component_options(command, section, name, advanced) for section, name in named),
+        *grouped_options(list(options.values()), advanced),
+        add_title("options of every command", format_options(command.command_line_options())),
         closing_note(command),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def usage(command: Command) -> str:
-    options = {option.path: option for option in command.fixed_options()}
-    words = [command.name]
-    if command.positional:
-        option = options[command.positional]
-        words.append(option.name.upper() + "..." * option.is_list)
-    return " ".join([*words, *["--arch NAME --task NAME"] * bool(command.components), "[options]"])
+def usage(command: Command, positional: Option | None) -> str:
+    words = [argument(positional)[0]] if positional else []
+    required = [section for section in command.components if section in ("arch", "task")]
+    words += [f"--{section} NAME" for section in required]
+    return " ".join([command.name, *words, "[options]"])
 
 
-def arguments(command: Command) -> str:
-    """What words without a flag are, in a command without sections."""
-    return format_columns(
-        (option.name.upper() + "..." * option.is_list, option.help)
-        for option in command.fixed_options()
-        if option.path == command.positional and not command.components
-    )
+def argument(option: Option) -> tuple[str, str]:
+    """What words without a flag are."""
+    return option.name.upper() + "..." * option.type.is_list, option.help
 
 
 def component_names(command: Command, section: str) -> str:
-    registry = command.components[section]
-    named = command.defaults.get(section)
-    default = f", {named} unless named" if named else ""
-    default = ", the task's own unless named" if section == "criterion" else default
-    title = f"--{section.replace('_', '-')} NAME, the {registry.kind}{default}"
-    return add_title(
-        title, format_columns([(name, registry.summary(name)) for name in registry.names()])
-    )
+    registry, named = command.components[section], command.defaults.get(section)
+    default = f", {named} by default" if named else ""
+    default = ", by default that of the task" if section == "criterion" else default
+    title = f"--{to_dashes(section)} NAME, the {registry.kind}{default}"
+    if section not in DESCRIBED:
+        return add_title(title, textwrap.indent(wrap_paragraph(", ".join(registry.names())), "  "))
+    rows = [(name, summarize_family(registry, name, sizes)) for name, sizes in families(registry)]
+    return add_title(title, format_columns(rows))
 
 
-def common_options(command: Command) -> str:
-    """The options most runs set; those of components from their source text, without importing."""
-    options = {option.path: option for option in command.fixed_options()}
-    rows = []
-    for path in command.common:
-        section, _, name = path.rpartition(".")
-        if path in options:
-            rows.append(option_row(options[path]))
+def families(registry: Registry[Any]) -> list[tuple[str, list[str]]]:
+    """Each name with its sizes, which are names of the same module that extend it."""
+    found: dict[str, list[str]] = {}
+    for name in registry.names():
+        bases = [base for base in found if name.startswith(f"{base}_")]
+        bases = [base for base in bases if module_of(registry, base) == module_of(registry, name)]
+        if bases:
+            found[max(bases, key=len)].append(name)
         else:
-            found = find_unimported_field(
-                command.components[section].builtins[command.defaults[section]].module, name
-            )
-            rows.append((f"{SHORT_NAMES[path]} {METAVARS[found.annotation]}", found.text))
-    return format_columns(rows)
+            found[name] = []
+    return list(found.items())
 
 
-def find_unimported_field(module: str, name: str) -> FieldDoc:
-    """A field as the source of a component tells it, or that of a neighbor which it inherits."""
-    own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
-    files = [own, *sorted(own.parent.glob("*.py"))]
-    classes = (fields for file in files for fields in read_field_docs(str(file)).values())
-    return next(fields[name] for fields in classes if name in fields)
+def module_of(registry: Registry[Any], name: str) -> str:
+    """The module of a built-in; others have none in common."""
+    return registry.builtins[name].module if name in registry.builtins else name
 
 
-def component_options(command: Command, section: str, name: str) -> str:
+def summarize_family(registry: Registry[Any], name: str, sizes: Sequence[str]) -> str:
+    also = f" (also {', '.join(size.removeprefix(name) for size in sizes)})" if sizes else ""
+    return registry.summary(name) + also
+
+
+def common_option(command: Command, option: Option | None, path: str) -> tuple[str, str]:
+    """Flag and help; those of a component from its source text, without importing it."""
+    if option:
+        return option_row(option)
+    section, _, name = path.rpartition(".")
+    module = command.components[section].builtins[command.defaults[section]].module
+    found = find_field_doc(module, name)
+    assert found is not None, f"{module} declares {name}"
+    flag = SHORT_NAMES.get(path, f"--{to_dashes(path)}")
+    return f"{flag} {metavar_of(found.annotation)}", found.text
+
+
+def component_options(command: Command, section: str, name: str, advanced: bool) -> str:
     options = list_options(section, command.components[section][name].config)
-    return add_title(f"options of {section} {name}", format_options(options))
+    return add_title(f"options of {section} {name}", format_options(options, advanced))
 
 
-def section_options(command: Command, section: str) -> str:
-    """The options of a section that are not kind the common ones."""
-    options = list_options(section, command.fixed_sections()[section])
-    title = f"further options of section {section}" if section else "further options"
-    told = (*command.common, *([] if command.components else [command.positional]))
-    return add_title(
-        title, format_options([option for option in options if option.path not in told])
-    )
+def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
+    """The options that are not among the common ones, under the titles of their groups."""
+    groups: dict[str, list[Option]] = {}
+    for option in options:
+        section = option.path.removesuffix(option.name).rstrip(".")
+        title = option.group or "further options" + f" of section {section}" * bool(section)
+        groups.setdefault(title, []).append(option)
+    return [add_title(title, format_options(found, advanced)) for title, found in groups.items()]
 
 
-def format_options(options: Sequence[Option]) -> str:
-    return format_columns([option_row(option) for option in options])
+def format_options(options: Sequence[Option], advanced: bool = True) -> str:
+    return format_columns([option_row(o) for o in options if advanced or not o.advanced])
 
 
 def option_row(option: Option) -> tuple[str, str]:
-    """The flag with what it takes, and its help with the default."""
-    flag = SHORT_NAMES.get(option.path, option.flag)
-    value = (
-        ""
-        if option.scalar is bool
-        else " " + METAVARS[option.scalar.__name__] + "..." * option.is_list
-    )
-    default = option.default
-    shown = default not in (None, "", False, []) and not isinstance(default, type(MISSING))
-    default = "true" if default is True else default
-    default = ",".join(map(str, default)) if option.is_list else default
-    return flag + value, option.help + (f" (default: {default})" if shown else "")
+    """The flag with its metavar, and its help with range and default."""
+    term = f"{SHORT_NAMES.get(option.path, option.flag)} {metavar(option)}".rstrip()
+    rule = option.type.rule
+    notes = [] if "{" in term or (option.type.scalar is int and rule in TRIVIAL_RULES) else [rule]
+    default: Any = option.default
+    if default not in (None, "", False, []) and default is not MISSING:
+        text = ",".join(map(str, default)) if option.type.is_list else str(default)
+        notes.append(f"default: {text.lower() if default is True else text}")
+    note = ", ".join(note for note in notes if note)
+    return term, option.help + (f" ({note})" if note else "")
+
+
+def metavar(option: Option) -> str:
+    choices = "{" + ",".join(option.type.choices) + "}"
+    if option.type.choices and len(choices) <= MAX_CHOICES_WIDTH:
+        return choices + "..." * option.type.is_list
+    return METAVARS[option.type.scalar] + "..." * option.type.is_list
+
+
+def metavar_of(annotation: str) -> str:
+    """The same for an annotation that is known as text only."""
+    words = {"int": "N", "float": "X", "fraction": "X", "rate": "X"}
+    return next((short for word, short in words.items() if word in annotation.lower()), "TEXT")
 
 
 def add_title(title: str, text: str) -> str:
@@ -167,10 +165,11 @@ def add_title(title: str, text: str) -> str:
 def closing_note(command: Command) -> str:
     if not command.components:
         return ""
+    first = next(iter(command.components))
     return wrap_paragraph(
-        f"Components have options of their own: {command.name} --arch NAME --task NAME --help "
-        "shows them, and --user-dir DIR adds yours. The last part of an option is enough where it "
-        "names one option only: --train-subset for --data.train-subset. What is on by default is "
-        "switched off with --option false. A --config file holds the "
-        "same options by section; --print-config writes one."
+        f"Components have their own options: {command.name} --{to_dashes(first)} NAME --help shows "
+        "them, and --user-dir DIR adds yours. The last part of an option's name is enough if it is "
+        "unambiguous: --train-subset for --data.train-subset. --option false switches off what is "
+        "on by default. A --config file holds the same options by section; --print-config writes "
+        "one."
     )

@@ -2,61 +2,24 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, TASKS
 from toolkit.config import finetune_defaults, names
-from toolkit.config.command import Command
-from toolkit.config.commands.train import first_values
+from toolkit.config.command import RUN, Command
+from toolkit.config.declared import OptionType
 from toolkit.config.flags import parse_flags, scan_flags
 from toolkit.config.options import Option, list_options
 from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.config.sources import (
-    OptionValue,
-    OptionValues,
-    check_plain,
-    flatten_sections,
-    parse_value,
-    read_yaml,
-)
-
-
-def build_config(defaults: Any, options: Sequence[Option], values: OptionValues) -> Any:
-    """The config class or instance, with the values given for its options put in its place."""
-    structured = OmegaConf.structured(defaults)
-    found = {o.name: parse_value(o, values[o.path].value) for o in options if o.path in values}
-    try:
-        merged = OmegaConf.merge(structured, found)
-    except (OmegaConfBaseException, ValueError) as error:
-        raise describe_type_error(structured, options, values) from error
-    return OmegaConf.to_object(merged)
-
-
-def describe_type_error(
-    structured: Any, options: Sequence[Option], values: OptionValues
-) -> ToolkitError:
-    """The first value that does not fit alone, in words."""
-    for option in options:
-        if option.path in values:
-            value, origin = values[option.path]
-            try:
-                OmegaConf.merge(structured, {option.name: parse_value(option, value)})
-            except (OmegaConfBaseException, ValueError):
-                return ToolkitError(
-                    f"{option.path} must be {option.rule}, but is {reprlib.repr(value)} ({origin})."
-                )
-    raise AssertionError("each value fits alone, so all fit together")
+from toolkit.config.values import OptionValue, OptionValues, build_config, check_plain
 
 
 class Resolved(NamedTuple):
-    """Every option that the chosen components and sections have, and the values given for them."""
+    """Every option of the chosen components and sections, and the values given for them."""
 
     values: OptionValues
     defaults: dict[str, Any]
@@ -64,30 +27,40 @@ class Resolved(NamedTuple):
     options: list[Option]
 
     def build_configs(self) -> dict[str, Any]:
-        """Section -> its complete, frozen config."""
-        from toolkit.config.load import build_config  # OmegaConf, which a bare --help does without
-
-        return {
-            section: build_config(default, options_in(section, self.options), self.values)
-            for section, default in self.defaults.items()
-        }
+        """Section -> its complete, frozen config; a component's with its name."""
+        built: dict[str, Any] = {}
+        for section, default in self.defaults.items():
+            options = options_in(section, self.options)
+            if section:
+                config = build_config(default, options, self.values)
+                name = self.values.get(f"{section}.name")
+                built[section] = ComponentConfig(str(name.value), config) if name else config
+        if "" in self.defaults:  # its components are fields of its config
+            options = options_in("", self.options)
+            config = build_config(self.defaults[""], options, self.values, **built)
+            return {**built, "": config}
+        return built
 
 
 class LoadedConfig(NamedTuple):
-    """What a command acts on: its config, and the sections beside the run's own."""
+    """What a command acts on: its config, and the sections beside it."""
 
     config: Any
+    """RunConfig, or the config of a command without sections."""
     extra: dict[str, Any]
+    """Section beside those of a run -> its config."""
 
 
 def load(argv: Sequence[str], command: Command) -> LoadedConfig:
     """The configs that a command line, and the files it names, ask for."""
-    resolved = resolve(argv, command)
-    built = resolved.build_configs()
-    if command.config is not RunConfig:
-        return LoadedConfig(built[""], {})
-    extra = {section: built.pop(section) for section in command.sections}
-    return LoadedConfig(to_run_config(resolved, built), extra)
+    built = resolve(argv, command).build_configs()
+    if command.config is RunConfig:
+        return LoadedConfig(to_run_config(built), {name: built[name] for name in command.sections})
+    return LoadedConfig(built[""], {})
+
+
+def to_run_config(built: Mapping[str, Any]) -> RunConfig:
+    return RunConfig(**{field.name: built[field.name] for field in fields(RunConfig)})
 
 
 def compose(options: Mapping[str, Any]) -> RunConfig:
@@ -95,15 +68,30 @@ def compose(options: Mapping[str, Any]) -> RunConfig:
 
     Keys are full paths, reserved short names or unambiguous last parts, as on the command line.
     """
-    command = Command(name="compose", summary="", example="", config=RunConfig)
-    named = {key: value for key, value in options.items() if key in COMPONENTS}
-    values = {f"{section}.name": OptionValue(name, "compose") for section, name in named.items()}
-    settled = resolve_components(values, command)
-    for key, value in options.items():
-        if key not in COMPONENTS:
-            path = names.find_option(key, index_by_path(settled.options), origin="compose").path
-            settled.values[path] = OptionValue(value, "compose")
-    return to_run_config(settled, settled.build_configs())
+    return to_run_config(resolve_mapping(options, RUN).build_configs())
+
+
+def compose_config(options: Mapping[str, Any], command: Command) -> Any:
+    """The same for the config of a command without sections, such as PREPROCESS."""
+    return resolve_mapping(options, command).build_configs()[""]
+
+
+def resolve_mapping(options: Mapping[str, Any], command: Command) -> Resolved:
+    values = {key: OptionValue(value, "compose") for key, value in options.items()}
+    named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
+    implied = {
+        path: value
+        for path in command.implied
+        for key, value in values.items()
+        if key in (path, path.rpartition(".")[2])
+    }
+    resolved = resolve_components(implied_components(implied, command) | named, command)
+    known = index_by_path(resolved.options)
+    for key, value in values.items():
+        if key not in command.components:
+            path = names.find_option(key, known, command.components, origin="compose").path
+            resolved.values[path] = value
+    return resolved
 
 
 def options_in(section: str, options: Iterable[Option]) -> list[Option]:
@@ -112,59 +100,67 @@ def options_in(section: str, options: Iterable[Option]) -> list[Option]:
     return [o for o in options if o.path == prefix + o.name and o.path != f"{section}.name"]
 
 
-def to_run_config(resolved: Resolved, built: Mapping[str, Any]) -> RunConfig:
-    chosen = {
-        c: ComponentConfig(str(resolved.values[f"{c}.name"].value), built[c]) for c in COMPONENTS
-    }
-    return RunConfig(**{**built, **chosen})
-
-
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
     """Read the words twice: first for files, plugins and components, then for their options."""
     first = scan_flags(argv, bootstrap_options(command))
     values: OptionValues = {}
     for file in get_value(first, "config", []):
+        from toolkit.config.sources import flatten_sections, read_yaml  # PyYAML is slow to import
+
         values |= flatten_sections(read_yaml(file), command, file)
     for folder in get_value(first, "user_dir", []):
         plugins.load_folder(folder)
     named = {path: value for path, value in first.items() if path.endswith(".name")}
-    named = sweep_defaults(argv, values, command) | values | named
-    settled = resolve_components(
-        finetune_defaults.default_architecture({**named, **first}) | named, command
-    )
-    options = index_by_path([*command.command_line, *settled.options])
+    weakest = implied_components(values | first, command) | sweep_defaults(argv, values, command)
+    named = weakest | values | named
+    start = finetune_defaults.default_architecture({**named, **first})
+    resolved = resolve_components(start | named, command)
+    options = index_by_path([*command.command_line_options(), *resolved.options])
     flags = parse_flags(
-        argv, lambda name: names.find_option(name, options), options.get(command.positional)
+        argv,
+        lambda name: names.find_option(name, options, command.components),
+        options.get(command.positional),
     )
-    for option in command.command_line:
+    for option in command.command_line_options():
         flags.pop(option.path, None)
-    return settled._replace(values=settled.values | flags)
+    return resolved._replace(values=resolved.values | flags)
+
+
+def implied_components(values: OptionValues, command: Command) -> OptionValues:
+    """Components that an option of theirs selects: --source-lang means --format parallel."""
+    found: OptionValues = {}
+    for path, component in command.implied.items():
+        if path in values:
+            section = path.partition(".")[0]
+            found[f"{section}.name"] = OptionValue(component, values[path].origin)
+    return found
 
 
 def sweep_defaults(argv: Sequence[str], values: OptionValues, command: Command) -> OptionValues:
     """Components that only a sweep names: the first of its values stands in for them."""
     if "sweep" not in command.sections:
         return {}
+    from toolkit.config.commands.train import first_values
+
     grid = index_by_path(o for o in command.fixed_options() if o.path == "sweep.grid")
     flags = scan_flags(argv, {**grid, "grid": grid["sweep.grid"]})
     asked = get_value({**values, **flags}, "sweep.grid", [])
     texts = asked if isinstance(asked, list) else [asked]  # a file may give one as text
     tried = first_values(text for text in texts if isinstance(text, str))
-    names_ = {
-        name: f"{section}.name" for section in COMPONENTS for name in (section, f"{section}.name")
+    paths = {
+        key: f"{section}.name" for section in COMPONENTS for key in (section, f"{section}.name")
     }
-    return {names_[key]: OptionValue(tried[key], "--grid") for key in tried if key in names_}
+    return {paths[key]: OptionValue(tried[key], "--grid") for key in tried if key in paths}
 
 
 def bootstrap_options(command: Command) -> dict[str, Option]:
-    """Flag -> option, for those that decide what the others are."""
-    components = index_by_path(name_option(section) for section in command.components)
-    short = {section: components[f"{section}.name"] for section in command.components}
-    start = index_by_path(
-        o for o in command.fixed_options() if o.path == finetune_defaults.FINETUNE_OPTION
-    )
-    start |= {path.rpartition(".")[2]: option for path, option in start.items()}
-    return {**index_by_path(command.command_line), **components, **short, **start}
+    """Flag -> option, for those that decide which others there are."""
+    components = [name_option(section, command) for section in command.components]
+    implied = [Option(path, TEXT, None, "") for path in command.implied]
+    start = [o for o in command.fixed_options() if o.path == finetune_defaults.FINETUNE_OPTION]
+    found = index_by_path([*command.command_line_options(), *components, *implied, *start])
+    found |= {option.name: option for option in [*implied, *start]}
+    return found | {section: found[f"{section}.name"] for section in command.components}
 
 
 def resolve_components(values: OptionValues, command: Command) -> Resolved:
@@ -174,37 +170,39 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
     options = command.fixed_options()
     for section, registry in command.components.items():
         defaults[section] = registry[str(values[f"{section}.name"].value)].config
-        options += [name_option(section), *list_options(section, defaults[section])]
+        options += [name_option(section, command), *list_options(section, defaults[section])]
     known = index_by_path(options)
     for path, (_, origin) in values.items():
         if path not in known:
-            raise names.unknown_option_error(path, known, origin)
+            raise names.unknown_option_error(path, known, command.components, origin)
     return Resolved(values, defaults, options)
 
 
 def default_components(values: OptionValues, command: Command) -> OptionValues:
-    """The components that were not named; the architecture and the task must be."""
+    """The components that are not named; the architecture and the task must be."""
     found: OptionValues = {}
     for section, registry in command.components.items():
         if f"{section}.name" in values:
             check_plain(f"{section}.name", values[f"{section}.name"].value)
         elif section == "criterion":
             task = str((values | found)["task.name"].value)
-            build: Any = TASKS[task].factory  # a subclass of Task, which names its criterion
-            found["criterion.name"] = OptionValue(build.criterion, f"task {task}")
+            factory: Any = TASKS[task].factory  # a subclass of Task, which names its criterion
+            found["criterion.name"] = OptionValue(factory.criterion, f"task {task}")
         elif section in command.defaults:
             found[f"{section}.name"] = OptionValue(command.defaults[section], "default")
         else:
             raise ToolkitError(
-                f"--{section} must name one of {', '.join(registry.names())}, but is not given. "
-                "See --help."
+                f"--{section} is required: one of {', '.join(registry.names())}. See --help."
             )
     return found
 
 
-def name_option(section: str) -> Option:
-    text = f"Which {COMPONENTS[section].kind} to use."
-    return Option(f"{section}.name", str, False, False, "", text, None, False)
+TEXT = OptionType(str)
+
+
+def name_option(section: str, command: Command) -> Option:
+    text = f"Name of the {command.components[section].kind}."
+    return Option(f"{section}.name", TEXT, "", text, separator=None)
 
 
 def index_by_path(options: Iterable[Option]) -> dict[str, Option]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import Option
+from toolkit.common.registry import PROJECT, Registry
+from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs
 
 # Short names that users of fairseq know. They always win, whatever else ends in the same word.
 RESERVED_NAMES = {
@@ -42,51 +46,81 @@ RESERVED_NAMES = {
 }
 
 
-def find_option(name: str, options: Mapping[str, Option], *, origin: str = "") -> Option:
+def find_option(
+    name: str,
+    options: Mapping[str, Option],
+    components: Mapping[str, Registry[Any]] | None = None,
+    *,
+    origin: str = "",
+) -> Option:
     """The option that a flag or key means; ambiguous and unknown ones are errors."""
     if name in options:
         return options[name]
-    sections = {path.partition(".")[0] for path in options}
-    if name in RESERVED_NAMES and RESERVED_NAMES[name].partition(".")[0] in sections:
-        if RESERVED_NAMES[name] not in options:
-            section = RESERVED_NAMES[name].partition(".")[0]
-            raise ToolkitError(
-                f"--{to_dashes(name)} must be an option of the chosen {section}, but that has no "
-                f"{RESERVED_NAMES[name]}. Leave it out."
-            )
-        return options[RESERVED_NAMES[name]]
+    reserved, components = RESERVED_NAMES.get(name, ""), components or {}
+    if reserved in options:
+        return options[reserved]
     ending = [option for option in options.values() if option.name == name]
+    if not ending or reserved.partition(".")[0] in components:
+        raise unknown_option_error(name, options, components, origin)
     if len(ending) > 1:
         paths = " or ".join(option.flag for option in ending)
-        raise ToolkitError(
-            f"--{to_dashes(name)} must name one option, but may be {paths}. Write one."
-        )
-    if not ending:
-        raise unknown_option_error(name, options, origin)
+        raise ToolkitError(f"--{to_dashes(name)} is ambiguous. Write {paths}.")
     return ending[0]
 
 
-def unknown_option_error(name: str, options: Mapping[str, Option], origin: str) -> ToolkitError:
+def unknown_option_error(
+    name: str, options: Mapping[str, Option], components: Mapping[str, Registry[Any]], origin: str
+) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
-    if origin:
-        close = nearest_name(name, options, [])
-        hint = f" Did you mean {close}?" if close else ""
-        return ToolkitError(f"no option is called {name} ({origin}).{hint} See --help.")
-    short = [o.name for o in options.values()]
-    short += [word for word, path in RESERVED_NAMES.items() if path in options]
+    shown = f"{name} ({origin})" if origin else f"--{to_dashes(name)}"
+    path = name if origin else RESERVED_NAMES.get(name, name)
+    if (not origin or "." in name) and (owners := find_owners(path, components)):
+        return ToolkitError(f"{shown} requires {owners}.")
+    short = [] if origin else [o.name for o in options.values()]
+    short += [] if origin else [word for word, path in RESERVED_NAMES.items() if path in options]
     close = nearest_name(name, options, short)
-    hint = f" Did you mean --{to_dashes(close)}?" if close else ""
-    return ToolkitError(f"no option is called --{to_dashes(name)}.{hint} See --help.")
+    dashes = close if origin or not close else f"--{to_dashes(close)}"
+    hint = f" Did you mean {dashes}?" if close else ""
+    return ToolkitError(f"no option is called {shown}.{hint} See --help.")
 
 
 def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
-    """The closest short name, where these are allowed and it has no section, or else path."""
+    """The closest short name, if these are allowed and it has no section, or else path."""
     names = {option.name: option.path for option in options.values()}
     last = name.rpartition(".")[2]
     found = [] if "." in name else difflib.get_close_matches(name, short, n=1)
     found = found or difflib.get_close_matches(name, list(options), n=1)
     found = found or [names[near] for near in difflib.get_close_matches(last, names, n=1)]
     return found[0] if found else None
+
+
+def find_owners(name: str, components: Mapping[str, Registry[Any]]) -> str:
+    """The components that have such an option: "--format text"; empty if none has it."""
+    section, _, last = name.rpartition(".")
+    for kind, registry in components.items():
+        if section in ("", kind):
+            found = [it for it in registry.names() if has_option(registry, it, last)]
+            if found:
+                more = " and others" * (len(found) > 3)
+                return f"--{to_dashes(kind)} {', '.join(found[:3])}{more}"
+    return ""
+
+
+def has_option(registry: Registry[Any], component: str, name: str) -> bool:
+    """Whether a component has the option. Imports it only if its source has such a field."""
+    builtin = registry.builtins.get(component)
+    if builtin and find_field_doc(builtin.module, name) is None:
+        return False
+    config = registry[component].config
+    return is_dataclass(config) and any(o.name == name for o in list_options("", config))
+
+
+def find_field_doc(module: str, name: str) -> FieldDoc | None:
+    """A config field in the source of a module, or of a neighbor that it may inherit it from."""
+    own = PROJECT.joinpath(*module.split(".")).with_suffix(".py")
+    files: list[Path] = [own, *sorted(own.parent.glob("*.py"))]
+    classes = (fields for file in files for fields in read_field_docs(str(file)).values())
+    return next((fields[name] for fields in classes if name in fields), None)
 
 
 def to_dashes(name: str) -> str:

@@ -4,15 +4,128 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import inspect
-import types
-import typing
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import OptionType, read_declarations
+
+SCALAR_RULES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of one section, and how its values are read."""
+
+    path: str
+    """Where it is set: section.field, or the field alone in a command without sections."""
+    type: OptionType
+    default: Any
+    help: str
+    separator: str | None = ","
+    """What separates the items of a list given as one text; None if items may hold anything."""
+    multi_word: bool = False
+    """Takes every word up to the next flag: `--path A B C`."""
+    advanced: bool = False
+    """Shown by --help-all only."""
+    group: str = ""
+    """Title of the options that --help shows it with."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.path.replace("_", "-")
+
+    @property
+    def appends(self) -> bool:
+        """Whether repeated flags add to a list: if its items are not separated by commas."""
+        return self.type.is_list and self.separator is None
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, for error messages."""
+        one = SCALAR_RULES[self.type.scalar]
+        return (f"a list, each item {one}" if self.type.is_list else one) + (
+            " or none" * self.type.optional
+        )
+
+
+# Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT; a
+# MULTI_WORD list takes every word up to the next flag; only --help-all shows ADVANCED options.
+NO_SPLIT: dict[str, Any] = {"separator": None}
+MULTI_WORD: dict[str, Any] = {"multi_word": True}
+ADVANCED: dict[str, Any] = {"advanced": True}
+
+
+def list_options(section: str, config: Any) -> list[Option]:
+    """The options that a config class, or an instance whose values are the defaults, declares."""
+    cls = config if isinstance(config, type) else type(config)
+    return [make_option(section, field, config) for field in describe_fields(cls)]
+
+
+class FieldDescription(NamedTuple):
+    field: dataclasses.Field[Any]
+    type: OptionType
+    help: str
+    group: str
+
+
+@cache
+def describe_fields(config: type) -> list[FieldDescription]:
+    """The fields of a config class in the order of their declarations, base classes first."""
+    types, texts = read_declarations(config), field_help(config)
+    fields = {field.name: field for field in dataclasses.fields(config) if field.name in types}
+    found = {}
+    for ancestor in declaration_order(config):
+        for name in vars(ancestor).get("__annotations__", {}):
+            if name in fields and name not in found:
+                title = vars(ancestor).get("help_title", "")
+                found[name] = FieldDescription(
+                    fields[name], types[name], texts.get(name, ""), title
+                )
+    return list(found.values())
+
+
+def declaration_order(config: type) -> Iterator[type]:
+    for ancestor in config.__bases__:
+        yield from declaration_order(ancestor)
+    yield config
+
+
+def make_option(section: str, described: FieldDescription, config: Any) -> Option:
+    field, metadata = described.field, described.field.metadata
+    path = f"{section}.{field.name}" if section else field.name
+    if described.type.scalar not in SCALAR_RULES or (field.name == "name" and section):
+        raise ToolkitError(
+            f"{path} must be a field of type bool, int, float or str, a Literal of texts, a list "
+            f"of these or one of them | None, and not be called name, but is {field.type}. Change "
+            f"the config class."
+        )
+    return Option(
+        path,
+        described.type,
+        field_default(field, config),
+        described.help,
+        separator=metadata.get("separator", ","),
+        multi_word=metadata.get("multi_word", False),
+        advanced=metadata.get("advanced", False),
+        group=described.group,
+    )
+
+
+def field_default(field: dataclasses.Field[Any], config: Any) -> Any:
+    if not isinstance(config, type):
+        return getattr(config, field.name)
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
 class FieldDoc(NamedTuple):
@@ -22,12 +135,12 @@ class FieldDoc(NamedTuple):
 
 @cache
 def read_field_docs(file: str) -> dict[str, dict[str, FieldDoc]]:
-    """Class -> field -> what stands there, for every class of a source file; imports nothing."""
+    """Class -> field -> the string under it, for the classes of a source file; imports nothing."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):  # no source beside the byte code
+    except (OSError, SyntaxError):  # no source file beside the byte code
         return {}
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
     return {node.name: collect_field_docs(node) for node in classes}
 
 
@@ -56,97 +169,4 @@ def field_help(config: type) -> dict[str, str]:
 
 def find_source_file(config: type) -> str:
     """The file a class is written in; empty for one typed at a prompt."""
-    try:
-        return inspect.getsourcefile(config) or ""
-    except (OSError, TypeError):
-        return ""
-
-
-SCALAR_RULES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-
-
-@dataclass(frozen=True)
-class Option:
-    """One field of one section, and how its values are read."""
-
-    path: str
-    """Where it is set: section.field, or the field alone in a command without sections."""
-    scalar: type
-    """bool, int, float or str: the value's type, or that of a list's items."""
-    optional: bool
-    is_list: bool
-    default: Any
-    help: str
-    separator: str | None
-    """What parts the items of a list given as one text; None where an item may hold anything."""
-    multi_word: bool
-    """Takes every word up to the next flag: `--path A B C`."""
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition(".")[2]
-
-    @property
-    def flag(self) -> str:
-        return "--" + self.path.replace("_", "-")
-
-    @property
-    def appends(self) -> bool:
-        """Whether repeated flags add to a list: where its items are not parted at commas."""
-        return self.is_list and self.separator is None
-
-    @property
-    def rule(self) -> str:
-        """What a value must be, for error messages."""
-        one = SCALAR_RULES[self.scalar]
-        return (f"a list, each item {one}" if self.is_list else one) + " or none" * self.optional
-
-
-# Metadata of list fields. A list given as one text is parted at commas, unless it is WHOLE; a
-# GREEDY one takes every word up to the next flag.
-NO_SPLIT: dict[str, Any] = {"separator": None}
-MULTI_WORD: dict[str, Any] = {"greedy": True}
-
-
-def list_options(section: str, config: Any) -> list[Option]:
-    """The options that a config class, or an instance whose values are the defaults, declares."""
-    cls = config if isinstance(config, type) else type(config)
-    types_, texts = typing.get_type_hints(cls), field_help(cls)
-    return [
-        make_option(section, f, types_[f.name], field_default(f, config), texts.get(f.name, ""))
-        for f in dataclasses.fields(cls)
-    ]
-
-
-def field_default(field: dataclasses.Field[Any], config: Any) -> Any:
-    if not isinstance(config, type):
-        return getattr(config, field.name)
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
-
-
-def make_option(section: str, field: Any, annotation: Any, default: Any, text: str) -> Option:
-    path = f"{section}.{field.name}" if section else field.name
-    scalar, optional, many = parse_annotation(annotation)
-    if scalar not in SCALAR_RULES or (field.name == "name" and section):
-        raise ToolkitError(
-            f"{path} must be a field of type bool, int, float or str, a list of these or one of "
-            f"them | None, and not be called name, but is {annotation}. Change the config class."
-        )
-    separator, greedy = field.metadata.get("separator", ","), field.metadata.get("greedy", False)
-    return Option(path, scalar, optional, many, default, text, separator, greedy)
-
-
-def parse_annotation(annotation: Any) -> tuple[Any, bool, bool]:
-    """(scalar type, may be None, is a list) of a field's annotation."""
-    parts = typing.get_args(annotation)
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        present = [part for part in parts if part is not type(None)]
-        scalar, _, many = (
-            parse_annotation(present[0]) if len(present) == 1 else (None, False, False)
-        )
-        return scalar, len(present) < len(parts), many
-    if typing.get_origin(annotation) is list:
-        return parts[0], False, True
-    return annotation, False, False
+    return getattr(sys.modules.get(config.__module__), "__file__", None) or ""

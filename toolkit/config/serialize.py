@@ -1,29 +1,86 @@
-"""A resolved configuration as YAML that --config reads back, with where each value came from."""
+"""A run as plain data and as YAML, back from it, and the differences between two runs."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
-from toolkit.common import plugins
+from toolkit.common import json_files, plugins
 from toolkit.common.registry import COMPONENTS
-from toolkit.config.command import Command
+from toolkit.config.command import RUN
 from toolkit.config.load import Resolved, resolve_components, to_run_config
 from toolkit.config.options import Option
 from toolkit.config.run import ComponentConfig, RunConfig
 from toolkit.config.sources import flatten_sections
 
 
+def to_dict(run: RunConfig) -> dict[str, Any]:
+    """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(run):
+        section = getattr(run, field.name)
+        if isinstance(section, ComponentConfig):
+            found[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
+        else:
+            found[field.name] = dataclasses.asdict(section)
+    return found
+
+
+def from_dict(saved: Mapping[str, Any]) -> RunConfig:
+    """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
+    values = flatten_sections(saved, RUN, "saved configuration")
+    return to_run_config(resolve_components(values, RUN).build_configs())
+
+
+def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
+    """Names and digests of the plugins that a run's components come from, for its checkpoints."""
+    names = {section: getattr(run, section).name for section in COMPONENTS}
+    return plugins.describe_plugins(COMPONENTS[s][name].factory for s, name in names.items())
+
+
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
+    """{a: {b: 1}} -> {"a.b": 1}."""
+    if not isinstance(value, Mapping):
+        return {path: value}
+    return {
+        name: leaf
+        for key, part in value.items()
+        for name, leaf in flatten(part, f"{path}.{key}" if path else str(key)).items()
+    }
+
+
+def diff_configs(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Option -> its value in either run (as to_dict gives them), if they differ.
+
+    The value of an option that a run lacks is None; values are compared as JSON would keep them.
+    """
+    one, other = (flatten(json.loads(json_files.dumps(it))) for it in (before, after))
+    return {
+        path: (one.get(path), other.get(path))
+        for path in sorted(one.keys() | other.keys())
+        if one.get(path) != other.get(path)
+    }
+
+
+def describe_differences(differences: Mapping[str, tuple[Any, Any]]) -> str:
+    """ "arch.width was 64 and is now 128; ..."."""
+    return "; ".join(
+        f"{path} was {before!r} and is now {after!r}"
+        for path, (before, after) in differences.items()
+    )
+
+
 def print_config(resolved: Resolved) -> str:
-    """One line for each option: its key, its value and, as a comment, the value's origin."""
+    """YAML that --config reads back: for each option its value and, as a comment, its origin."""
     built = resolved.build_configs()
     lines: list[tuple[str, str]] = []
     for option in resolved.options:
         section = option.path.removesuffix(option.name).rstrip(".")
-        value = resolved_value(resolved, built, section, option)
+        value = resolved_value(built[section], option)
         if section and f"{section}:" not in [line for line, _ in lines]:
             lines.append((f"{section}:", ""))
         key = f"  {option.name}" if section else option.name
@@ -32,14 +89,14 @@ def print_config(resolved: Resolved) -> str:
     return "\n".join(f"{line.ljust(left)}  # {note}" if note else line for line, note in lines)
 
 
-def resolved_value(resolved: Resolved, built: dict[str, Any], section: str, option: Option) -> Any:
-    if option.path == f"{section}.name":
-        return resolved.values[option.path].value
-    return getattr(built[section], option.name)
+def resolved_value(config: Any, option: Option) -> Any:
+    if isinstance(config, ComponentConfig):
+        return config.name if option.name == "name" else getattr(config.config, option.name)
+    return getattr(config, option.name)
 
 
 def value_origin(resolved: Resolved, section: str, option: Option, value: Any) -> str:
-    """What gave the value; a named component where it differs from its config class."""
+    """What set the value: a file, a flag, the default, or a named component that changes it."""
     if option.path in resolved.values:
         return resolved.values[option.path].origin
     default = resolved.defaults[section]
@@ -62,34 +119,3 @@ def to_yaml(value: Any) -> str:
         return f"[{', '.join(to_yaml(item) for item in value)}]"
     text: str = yaml.safe_dump([value], width=float("inf"), default_flow_style=True)
     return text.strip()[1:-1]
-
-
-RUN_COMMAND = Command(name="", summary="", example="", config=RunConfig)
-
-
-def to_dict(run: RunConfig) -> dict[str, Any]:
-    """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order."""
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(run):
-        section = getattr(run, field.name)
-        if isinstance(section, ComponentConfig):
-            found[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
-        else:
-            found[field.name] = dataclasses.asdict(section)
-    return found
-
-
-def from_dict(saved: Mapping[str, Any]) -> RunConfig:
-    """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
-    settled = resolve_components(
-        flatten_sections(saved, RUN_COMMAND, "saved configuration"), RUN_COMMAND
-    )
-    return to_run_config(settled, settled.build_configs())
-
-
-def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
-    """Names and digests of the plugins that a run's components come from, for its checkpoints."""
-    chosen = {section: getattr(run, section).name for section in COMPONENTS}
-    return plugins.describe_plugins(
-        COMPONENTS[section][name].factory for section, name in chosen.items()
-    )

@@ -1,64 +1,25 @@
-"""Values as a user gave them, each with the place it came from; nothing in them is interpreted."""
+"""Configuration files: YAML whose values stay the text that was written.
+
+YAML 1.1 turns `no` into false and 1e-4 into text; here an unquoted scalar is null or text.
+"""
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import yaml
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
-from toolkit.config.options import Option
-
-
-class OptionValue(NamedTuple):
-    value: Any
-    origin: str
-
-
-OptionValues = dict[str, OptionValue]
-"""Full path of an option -> the value that wins so far."""
-
-
-def check_plain(path: str, value: Any) -> None:
-    """Refuse what a configuration library might expand: no environment, no references."""
-    for item in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(item, str) and ("${" in item or item == "???"):
-            raise ToolkitError(
-                f"{path} must be a plain value, but is {item!r}. Write the value itself: "
-                "nothing is interpolated."
-            )
-        if isinstance(item, Mapping | list | tuple):
-            raise ToolkitError(
-                f"{path} must hold no sections or lists of its own, but holds "
-                f"{reprlib.repr(item)}. Write a plain value."
-            )
-
-
-def parse_value(option: Option, value: Any) -> Any:
-    """Text by the field's type: lists are parted, none is None where text is not what is wanted."""
-    check_plain(option.path, value)
-    if option.is_list:
-        return split_list(option, value) if isinstance(value, str) else value
-    if option.optional and option.scalar is not str and value in ("none", "null", ""):
-        return None
-    return value
-
-
-def split_list(option: Option, text: str) -> list[str]:
-    """The items of a list that was given as one text."""
-    if not text:
-        return []
-    return text.split(option.separator) if option.separator else [text]
+from toolkit.config.values import OptionValue, OptionValues, check_plain
 
 
 def flatten_sections(nested: Mapping[str, Any], command: Command, origin: str) -> OptionValues:
-    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` names it alone.
+    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` is its name alone.
 
-    A section in which nothing is written sets nothing.
+    An empty section sets nothing.
     """
     sections = {*command.components, *command.fixed_sections()} - {""}
     found: OptionValues = {}

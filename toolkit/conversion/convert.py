@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.columns import format_columns
 from toolkit.config.commands.convert import ConvertConfig
-from toolkit.config.help import format_columns
 from toolkit.conversion import write_checkpoint
 from toolkit.conversion.fairseq import roberta
 from toolkit.conversion.huggingface import exporter, importer

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import Command
 from toolkit.config.options import NO_SPLIT
 from toolkit.config.run import RunConfig
@@ -94,6 +95,7 @@ TRAIN = Command(
     example="toolkit-train data --arch composite_bert_small --task mlm --max-update 10000 "
     "--lr 3e-4 --save-dir run",
     config=RunConfig,
+    components=COMPONENTS,
     sections={"sweep": SweepConfig},
     common=(
         "data.max_tokens",

@@ -1,0 +1,34 @@
+"""Two readable columns: a term, and the text that explains it, wrapped."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+
+TERM_WIDTH = 34
+
+
+def format_columns(rows: Iterable[tuple[str, str]], *, indent: int = 2) -> str:
+    """A term that is too long for its column gets a line of its own."""
+    rows = list(rows)
+    left = min(TERM_WIDTH, indent + 2 + max((len(term) for term, _ in rows), default=0))
+    return "\n".join(format_row(term, text, left, indent) for term, text in rows)
+
+
+def format_row(term: str, text: str, left: int, indent: int) -> str:
+    start = " " * indent + term
+    lines = textwrap.wrap(text, max(30, terminal_width() - left), break_on_hyphens=False) or [""]
+    if len(start) + 2 > left:
+        lines = [start, *(" " * left + line for line in lines)]
+    else:
+        lines = [start.ljust(left) + lines[0], *(" " * left + line for line in lines[1:])]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def wrap_paragraph(text: str) -> str:
+    return textwrap.fill(text, terminal_width(), break_on_hyphens=False)
+
+
+def terminal_width() -> int:
+    return min(100, shutil.get_terminal_size((100, 24)).columns)

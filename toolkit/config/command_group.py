@@ -1,0 +1,56 @@
+"""A command whose first word selects one of several, each with its own options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import toolkit
+from toolkit.common.errors import ToolkitError
+from toolkit.config.columns import format_columns, wrap_paragraph
+from toolkit.config.command import Command
+
+HELP_FLAGS = ("-h", "--help", "--help-all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandGroup:
+    name: str
+    summary: str
+    example: str
+    metavar: str
+    """What the help calls the first word."""
+    commands: Mapping[str, Command]
+    infer: Callable[[Sequence[str]], str] | None = None
+    """The first word that is meant if the words do not start with one; "" if none is."""
+
+    def choose(self, argv: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
+        """The command that the words name or imply, and the words that are left to it."""
+        if argv and argv[0] in self.commands:
+            return self.commands[argv[0]], argv[1:]
+        word = self.infer(argv) if self.infer else ""
+        return self.commands.get(word), argv
+
+    def answer(self, argv: Sequence[str]) -> str:
+        """The text to print if no command is chosen: help or version; anything else is an error."""
+        if "--version" in argv:
+            return f"{self.name} {toolkit.__version__}"
+        if not argv or set(argv) & set(HELP_FLAGS):
+            return self.help_text()
+        known = ", ".join(self.commands)
+        raise ToolkitError(
+            f"{self.name} needs a {self.metavar} as its first word ({known}), but got {argv[0]!r}. "
+            f"See --help."
+        )
+
+    def help_text(self) -> str:
+        commands = [(word, command.summary) for word, command in self.commands.items()]
+        return "\n\n".join(
+            [
+                f"usage: {self.name} {self.metavar} [options]",
+                wrap_paragraph(self.summary),
+                f"example:\n  {self.example}",
+                f"{self.metavar}:\n{format_columns(commands)}",
+                f"{self.name} {self.metavar} --help shows the options of each.",
+            ]
+        )
