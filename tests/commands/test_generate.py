@@ -68,7 +68,7 @@ def test_lines_that_fit_together_go_through_the_model_together(path):
 
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
-    with pytest.raises(ToolkitError, match=r"no task is called 'mlmm'. Did you mean 'mlm'"):
+    with pytest.raises(ToolkitError, match=r"unknown task 'mlmm'. Did you mean 'mlm'"):
         generate(GenerateConfig(path=[path], task="mlmm"))
     with pytest.raises(ToolkitError, match=r"--input must be a readable file or -, but .*No such"):
         generate(GenerateConfig(path=[path], input=str(tmp_path / "missing")))

@@ -72,9 +72,9 @@ def test_the_digest_changes_with_the_code_alone(folder):
 
 
 def test_a_folder_that_is_missing_or_has_no_code_is_a_users_mistake(tmp_path):
-    with pytest.raises(ToolkitError, match=r"--user-dir must name a folder, but .*none is none"):
+    with pytest.raises(ToolkitError, match=r"--user-dir: no such folder: .*none"):
         load_folder(str(tmp_path / "none"))
-    with pytest.raises(ToolkitError, match=r"folder of Python files, but .* has none"):
+    with pytest.raises(ToolkitError, match=r"--user-dir: no Python files in"):
         load_folder(str(tmp_path))
 
 
@@ -97,7 +97,7 @@ def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):
 
 def test_a_missing_plugin_is_named_and_how_to_give_it():
     needed = [{"name": "mine", "sha256": "0"}]
-    expected = "run/x must be loaded together with the plugin 'mine'.*Pass its folder with --user"
+    expected = "run/x requires the plugin 'mine', which is not loaded. Pass its folder with --user"
     with pytest.raises(ToolkitError, match=expected):
         check_loaded(needed, "run/x")
 
@@ -117,7 +117,7 @@ def test_installed_plugins_are_found_when_a_name_is_unknown(tmp_path, monkeypatc
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[toolkit.plugins]\nmine = toolkit_test_plugin\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ToolkitError, match=r"no thing is called 'x'"):
+    with pytest.raises(ToolkitError, match=r"unknown thing 'x'"):
         Registry("thing", {})["x"]
     assert [(p.name, p.module) for p in plugins.list_loaded()] == [("mine", "toolkit_test_plugin")]
     assert sys.modules["toolkit_test_plugin"].LOADED

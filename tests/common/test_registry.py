@@ -25,10 +25,10 @@ def module_from(file, name):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_known_one():
-    expected = "no architecture is called 'composit_bert'. Did you mean 'composite_bert'?"
+    expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'?"
     with pytest.raises(ToolkitError, match=expected):
         COMPONENTS["arch"]["composit_bert"]
-    with pytest.raises(ToolkitError, match=r"If it is yours, pass its folder with --user-dir"):
+    with pytest.raises(ToolkitError, match=r"Pass its folder with --user-dir if it is your own"):
         COMPONENTS["arch"]["something else"]
 
 

@@ -79,7 +79,7 @@ def test_a_missing_architecture_or_task_lists_the_known_ones(train, missing):
 
 
 def test_an_unknown_component_is_answered_with_the_nearest_known_one(train):
-    expected = "no architecture is called 'composit_bert'. Did you mean 'composite_bert'"
+    expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'"
     with pytest.raises(ToolkitError, match=expected):
         load(["--arch", "composit_bert", "--task", "mlm"], train)
 

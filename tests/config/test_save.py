@@ -37,7 +37,7 @@ def test_a_field_that_was_not_saved_gets_its_default():
     ("section", "key", "value", "complaint"),
     [
         ("arch", "layrs", 3, r"no option is called arch.layrs \(saved configuration\). Did you m"),
-        ("arch", "name", "no_such", "no architecture is called 'no_such'.*--user-dir"),
+        ("arch", "name", "no_such", "unknown architecture 'no_such'.*--user-dir"),
         ("arch", "layers", "${oc.env:HOME}", "arch.layers must be a plain value"),
         ("arch", "name", "${oc.env:HOME}", "arch.name must be a plain value"),
         ("training", "seed", "x", "training.seed must be a whole number, but is 'x'"),

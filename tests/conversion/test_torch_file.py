@@ -121,5 +121,5 @@ def test_a_damaged_file_is_told(tmp_path, content):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.pt")
-    with pytest.raises(ToolkitError, match="must be a plain file"):
+    with pytest.raises(ToolkitError, match="must be a regular file"):
         load(tmp_path / "pipe.pt")

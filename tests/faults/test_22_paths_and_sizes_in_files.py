@@ -63,7 +63,7 @@ def test_devices_pipes_and_loops_are_not_read(folder, name, device):
         os.mkfifo(folder / name)
     else:
         os.symlink(folder / name if device == "loop" else device, folder / name)
-    refused(folder, "must be a plain file|must name files of its own|is missing|Too many levels of")
+    refused(folder, "regular file|must name files of its own|is missing|Too many levels of")
 
 
 def test_a_hundred_thousand_files_are_refused_before_the_first_is_read(folder, monkeypatch):

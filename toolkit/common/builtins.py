@@ -1,6 +1,6 @@
-"""What ships with the toolkit: registered name -> where it is written, and a line about it.
+"""Built-in components: registered name -> module and summary.
 
-Torch-free, so that `--help` and `--list` answer at once; a test compares it with the decorators.
+Torch-free, so that `--help` and `--list` are fast. A test compares it with the decorators.
 """
 
 from __future__ import annotations

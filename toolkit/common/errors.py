@@ -1,7 +1,7 @@
-"""The one exception that a user's mistake raises."""
+"""The exception for mistakes of the user."""
 
 from __future__ import annotations
 
 
 class ToolkitError(ValueError):
-    """Something the user can put right; commands print it as one line and exit with code 2."""
+    """A mistake that the user can correct; commands print it as one line and exit with code 2."""

@@ -1,4 +1,4 @@
-"""Small files that came from elsewhere: read only where they are plain files and small indeed."""
+"""JSON of our own and of others: non-finite numbers, and files that may be damaged or hostile."""
 
 from __future__ import annotations
 
@@ -6,49 +6,21 @@ import json
 import math
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from toolkit.common.errors import ToolkitError
 
 MAX_BYTES = 16 << 20
-
-
-def check_regular_file(path: Path) -> Path:
-    """The path of a plain file; a pipe would never end and a device never be small."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ToolkitError(f"{path} must be a plain file, but is a folder, pipe or device.")
-    return path
-
-
-def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """Its UTF-8 text. OSError and UnicodeDecodeError are left to the caller, who knows its use."""
-    size = check_regular_file(path).stat().st_size
-    if size > max_bytes:
-        raise ToolkitError(
-            f"{path} must have at most {max_bytes:,} bytes, but has {size:,}. "
-            f"It is damaged or another program's."
-        )
-    return path.read_bytes().decode()
-
-
-def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
-    """The JSON in it; what is not JSON, or nested without end, is a ValueError."""
-    try:
-        return json.loads(read_text(path, max_bytes))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
-    """JSON by RFC 8259, which knows no NaN: those numbers become "NaN", "Infinity", "-Infinity"."""
+    """JSON by RFC 8259, which has no NaN: such numbers become "NaN", "Infinity", "-Infinity"."""
     return json.dumps(encode_non_finite(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 def loads(text: str) -> Any:
-    """What dumps wrote; a string that is one of the three spellings is read as the number."""
+    """What `dumps` wrote; the three strings for non-finite numbers become numbers again."""
     return decode_non_finite(json.loads(text))
 
 
@@ -70,3 +42,34 @@ def decode_non_finite(value: Any) -> Any:
     if isinstance(value, list):
         return [decode_non_finite(item) for item in value]
     return value
+
+
+def open_untrusted(path: Path, max_bytes: int | None = MAX_BYTES) -> BinaryIO:
+    """Open a file that may come from anyone: a regular file of at most `max_bytes` (None: any).
+
+    A pipe would never end and a device is never small. OSError is left to the caller, who knows
+    what the file is for.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolkitError(f"{path} must be a regular file, but is a folder, pipe or device.")
+    if max_bytes is not None and status.st_size > max_bytes:
+        raise ToolkitError(
+            f"{path} must have at most {max_bytes:,} bytes, but has {status.st_size:,}. "
+            f"It is damaged or belongs to another program."
+        )
+    return path.open("rb")
+
+
+def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+    """UTF-8 text of an untrusted file; OSError and UnicodeDecodeError are left to the caller."""
+    with open_untrusted(path, max_bytes) as file:
+        return file.read().decode()
+
+
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+    """Content of an untrusted JSON file; a ValueError if it is not JSON or nested too deeply."""
+    try:
+        return json.loads(read_text(path, max_bytes))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

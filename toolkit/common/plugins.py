@@ -1,12 +1,10 @@
-"""Code of the user's own: folders given with --user-dir, and installed `toolkit.plugins`.
+"""Plugins: folders of user code (--user-dir) and installed entry points of `toolkit.plugins`.
 
-A checkpoint remembers the names and digests of the plugins it was trained with, never code or
-paths to run.
+A checkpoint stores the names and digests of the plugins it was trained with, never code or paths.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -17,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 
 PACKAGE, GROUP = "toolkit_plugins", "toolkit.plugins"
@@ -37,23 +36,23 @@ _loaded: dict[str, Plugin] = {}
 
 
 def list_loaded() -> list[Plugin]:
-    """The plugins of this process, in the order they came."""
+    """The plugins of this process, in the order they were loaded."""
     return list(_loaded.values())
 
 
 def load_folder(folder: str) -> Plugin:
     """Import a folder of Python files, whatever its name, with the packages in it.
 
-    It becomes the package toolkit_plugins.<name>_<digest of its path>, so that two folders of one
-    name do not meet; its files import each other relatively (`from .layers import Gate`).
+    It becomes the package toolkit_plugins.<name>_<digest of its path>, so that two folders of the
+    same name do not collide; its files import each other relatively (`from .layers import Gate`).
     """
     path = Path(folder).resolve()
     if not path.is_dir():
-        raise ToolkitError(f"--user-dir must name a folder, but {folder} is none.")
+        raise ToolkitError(f"--user-dir: no such folder: {folder}.")
     files = list_python_files(path)
     if not files:
-        raise ToolkitError(f"--user-dir must name a folder of Python files, but {folder} has none.")
-    digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        raise ToolkitError(f"--user-dir: no Python files in {folder}.")
+    digest = sha256(str(path))[:8]
     module = f"{PACKAGE}.{re.sub(r'[^0-9A-Za-z]', '_', path.name)}_{digest}"
     if module not in _loaded:
         make_package(PACKAGE, None)
@@ -63,8 +62,8 @@ def load_folder(folder: str) -> Plugin:
 
 
 def load_installed() -> None:
-    """Import what installed distributions offer as entry points of the group toolkit.plugins."""
-    from importlib.metadata import entry_points  # here, for it slows --help down
+    """Import the entry points of the group toolkit.plugins of installed distributions."""
+    from importlib.metadata import entry_points  # slow to import, and --help does not need it
 
     for point in entry_points(group=GROUP):
         module = importlib.import_module(point.module)
@@ -86,7 +85,7 @@ def import_package(name: str, folder: Path) -> None:
 
 
 def make_package(name: str, folder: Path | None) -> None:
-    """Put a package into sys.modules and run its __init__.py where there is one."""
+    """Put a package into sys.modules and run its __init__.py if there is one."""
     if name in sys.modules:
         return
     places = [str(folder)] if folder else []
@@ -98,7 +97,7 @@ def make_package(name: str, folder: Path | None) -> None:
     else:
         spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = places
-    assert spec is not None, "a Python file and a package without one have specifications"
+    assert spec is not None, "Python files and namespace packages have specifications"
     sys.modules[name] = importlib.util.module_from_spec(spec)
     if spec.loader is not None:
         try:
@@ -109,7 +108,7 @@ def make_package(name: str, folder: Path | None) -> None:
 
 
 def list_python_files(folder: Path) -> list[Path]:
-    """The files of a plugin: those in its folder and in the packages below, tests left out."""
+    """The files of a plugin, in its folder and its subpackages, without tests."""
     below = [file for package in list_subpackages(folder) for file in list_python_files(package)]
     return list_direct_files(folder) + below
 
@@ -124,11 +123,12 @@ def list_subpackages(folder: Path) -> list[Path]:
 
 
 def hash_files(files: Iterable[Path], folder: Path) -> str:
-    digest = hashlib.sha256()
+    """Digest of the names and contents of files."""
+    found = b""
     for file in files:
         text = file.read_bytes()
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(text)}\0".encode() + text)
-    return digest.hexdigest()
+        found += f"{file.relative_to(folder).as_posix()}\0{len(text)}\0".encode() + text
+    return sha256(found)
 
 
 def describe_plugins(builders: Iterable[Callable[..., object]]) -> list[dict[str, str]]:
@@ -139,7 +139,7 @@ def describe_plugins(builders: Iterable[Callable[..., object]]) -> list[dict[str
 
 
 def check_loaded(needed: Iterable[Mapping[str, str]], what: str) -> None:
-    """Refuse to go on without the plugins that a checkpoint was made with; changed ones are told.
+    """Raise if a plugin that a checkpoint was made with is not loaded; warn if it has changed.
 
     `what` names the checkpoint in the message.
     """
@@ -149,8 +149,8 @@ def check_loaded(needed: Iterable[Mapping[str, str]], what: str) -> None:
         digests = [p.sha256 for p in list_loaded() if p.name == plugin["name"]]
         if not digests:
             raise ToolkitError(
-                f"{what} must be loaded together with the plugin {plugin['name']!r} it was made "
-                "with, but that is not loaded. Pass its folder with --user-dir."
+                f"{what} requires the plugin {plugin['name']!r}, which is not loaded. Pass its "
+                "folder with --user-dir."
             )
         if plugin["sha256"] not in digests:
             log.warning("%s was made with another version of plugin %r.", what, plugin["name"])

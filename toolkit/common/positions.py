@@ -1,4 +1,4 @@
-"""Position ids, as data, models and tasks agree on them: 0, 1, 2, ... in every sentence."""
+"""Position ids: 0, 1, 2, ... in every sentence."""
 
 HIDDEN_POSITION = -1
-"""Id of a position that the model must not know (TACO, A.2)."""
+"""Id of a position that is hidden from the model (TACO, A.2)."""

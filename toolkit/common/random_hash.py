@@ -1,6 +1,6 @@
-"""Randomness as a function: numbers from a hash of where they are used, not from a state.
+"""Random numbers as a function: a hash of where they are used, in place of a generator's state.
 
-The mixing function is the finaliser of SplitMix64 (Steele, Lea & Flood 2014, figure 16).
+The mixing function is the finalizer of SplitMix64 (Steele, Lea & Flood 2014, figure 16).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mix(*parts: int | npt.NDArray[Any]) -> UInt64:
-    """h <- f(h + part + golden) over the parts in turn, f SplitMix64's finaliser; broadcasts.
+    """h <- f(h + part + golden) over the parts in turn, f SplitMix64's finalizer; broadcasts.
 
     Every part is an integer or an array of integers; the result is uniform over 0 .. 2^64 - 1.
     """

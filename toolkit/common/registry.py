@@ -1,4 +1,4 @@
-"""One registry mechanism for every kind of thing a user can add."""
+"""Registries of components: architectures, tasks, criteria, optimizers, schedules, formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """What a name stands for: a builder, the config it gets unless told otherwise, its source."""
+    """A registered component: its factory, its default config and its source."""
 
     name: str
     factory: Callable[..., T]
@@ -30,7 +30,7 @@ class Entry(Generic[T]):
 
 
 def source_location(thing: Callable[..., object]) -> str:
-    """`file:line` of a class or function, for messages and for telling two plugins apart."""
+    """`file:line` of a class or function, for messages and to distinguish plugins."""
     try:
         file = Path(inspect.getsourcefile(thing) or "").resolve()
         return f"{file}:{inspect.getsourcelines(thing)[1]}"
@@ -39,13 +39,13 @@ def source_location(thing: Callable[..., object]) -> str:
 
 
 def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> bool:
-    """The same place of the same file, imported once more or not."""
+    """Whether both are the same object of the same file, which may have been imported twice."""
     files = (source_location(one).rpartition(":")[0], source_location(other).rpartition(":")[0])
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
 
 class Registry(Generic[T]):
-    """Names of one kind of component, each with a builder and a default config.
+    """Names of one kind of component, each with a factory and a default config.
 
     A built-in's module is imported when its name is first looked up, never before.
     """
@@ -55,7 +55,7 @@ class Registry(Generic[T]):
         self._entries: dict[str, Entry[T]] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
-        """Add a builder. The same one twice is harmless; two of one name are an error."""
+        """Add a factory. The same one twice is harmless; two of the same name are an error."""
 
         def add(build: F) -> F:
             here, there = source_location(build), self._conflicting_source(name, build)
@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         return add
 
     def _conflicting_source(self, name: str, build: Callable[..., T]) -> str | None:
-        """Where something else already has this name; None where it is free."""
+        """Source of another component that already has this name; None if it is free."""
         if name in self._entries:
             taken = self._entries[name]
             return None if is_same_object(taken.factory, build) else taken.source_location
@@ -87,8 +87,8 @@ class Registry(Generic[T]):
             close = difflib.get_close_matches(name, self.names(), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ToolkitError(
-                f"no {self.kind} is called {name!r}.{hint} Known: {', '.join(self.names())}. "
-                f"If it is yours, pass its folder with --user-dir."
+                f"unknown {self.kind} {name!r}.{hint} Known: {', '.join(self.names())}. "
+                f"Pass its folder with --user-dir if it is your own."
             )
         return self._entries[name]
 
@@ -99,7 +99,7 @@ class Registry(Generic[T]):
         return sorted({*self.builtins, *self._entries})
 
     def list_entries(self, module: str) -> list[Entry[T]]:
-        """What a package or module has registered."""
+        """The components that a package or module has registered."""
         return [
             e for e in self._entries.values() if f"{e.factory.__module__}.".startswith(f"{module}.")
         ]

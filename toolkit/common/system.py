@@ -1,9 +1,4 @@
-"""Memory that a training step frees is kept for the next step, on Linux.
-
-glibc hands large blocks back to the system as soon as they are free, and every update then faults
-the same pages in anew: on a virtual machine that took a third of an update. Kept memory stays with
-the process until it ends.
-"""
+"""The operating system: memory allocation, processes, signals and cores."""
 
 from __future__ import annotations
 
@@ -17,9 +12,12 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Serve every block from the heap, never trim it, in huge pages; whether that could be set.
+    """Keep memory that a step frees for the next step (Linux, glibc); whether that was possible.
 
-    Call it before the first large tensor: torch reads the variable once.
+    glibc returns large blocks to the system as soon as they are free, and every update then faults
+    the same pages in again, a third of its time on a virtual machine. Here every block comes from
+    the heap, which is never trimmed, in huge pages. Call it before the first large tensor: torch
+    reads the variable once.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -31,7 +29,7 @@ def keep_freed_memory() -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this host is there and no zombie."""
+    """Whether a process of this host exists and is not a zombie."""
     if not Path("/proc/self/stat").exists():
         return has_process(process)
     try:
@@ -52,11 +50,11 @@ def has_process(process: int) -> bool:
 
 
 def signal_name(number: int) -> str:
-    """SIGTERM and the like; those for the real time have a number alone."""
+    """SIGTERM and the like; real-time signals have only a number."""
     names = {one.value: one.name for one in signal.Signals}
     return names.get(number, f"signal {number}")
 
 
 def available_cores() -> int:
-    """Those that this process may use, where the system says so."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

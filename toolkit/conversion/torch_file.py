@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import check_regular_file
+from toolkit.common.json_files import open_untrusted
 
 
 class OpaqueObject:
@@ -53,10 +53,13 @@ def load(path: Path, *, settings: bool = False) -> Any:
     """The tensors and containers of a file; with `settings`, fairseq's settings too, inert."""
     known: list[Any] = [(OpaqueObject, name) for name in SETTING_CLASSES] if settings else []
     try:
-        check_regular_file(path)
-        with warnings.catch_warnings(), torch.serialization.safe_globals(known):
+        with (
+            open_untrusted(path, max_bytes=None) as file,
+            warnings.catch_warnings(),
+            torch.serialization.safe_globals(known),
+        ):
             warnings.simplefilter("ignore")  # about the pickle protocol of old files
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(file, map_location="cpu", weights_only=True)
     except ToolkitError:
         raise
     except Exception as error:  # whatever a damaged or hostile file makes it raise

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import check_regular_file, read_json
+from toolkit.common.json_files import open_untrusted, read_json
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.source import FolderSource
@@ -200,7 +201,8 @@ def resolve_listed_file(folder: Path, name: str) -> Path:
 
 def _check_file(path: Path, expected: str) -> None:
     try:
-        found = hashlib.sha256(check_regular_file(path).read_bytes()).hexdigest()
+        with open_untrusted(path, max_bytes=None) as file:
+            found = sha256(file.read())
     except OSError as error:
         raise ToolkitError(
             f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."

@@ -1,0 +1,84 @@
+"""Files and folders that appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def temporary_path(path: Path) -> Path:
+    """Hidden sibling of `path`, named for this process, that a write is prepared under."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
+    """A path to write to, which replaces `path` if the block ends without an error.
+
+    With `sync`, the content is on the disk before it does.
+    """
+    temporary = temporary_path(path)
+    try:
+        yield temporary
+        if sync:
+            sync_to_disk(temporary)
+        temporary.replace(path)
+        if sync:
+            sync_to_disk(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `path` if the block ends without an error."""
+    temporary = temporary_path(path)
+    delete(temporary)
+    temporary.mkdir()
+    try:
+        yield temporary
+        if sync:
+            for file in [*temporary.rglob("*"), temporary]:
+                sync_to_disk(file)
+        replace_dir(path, temporary)
+        if sync:
+            sync_to_disk(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def replace_dir(path: Path, new: Path) -> None:
+    """Rename `new` to `path`; what was there is renamed first and then deleted."""
+    old = old_path(path)
+    if path.exists():
+        delete(old)
+        path.rename(old)
+    new.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def old_path(path: Path) -> Path:
+    """The name that a folder has while another one takes its place."""
+    return path.with_name(f".{path.name}.old.tmp")
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder if it exists; a folder is renamed first, to be gone in one step."""
+    if path.is_dir() and not path.is_symlink():
+        if not path.name.endswith(".tmp"):
+            path = path.rename(path.with_name(f".{path.name}.gone.tmp"))
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Return when the content of a file, or the entries of a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
