@@ -54,7 +54,7 @@ def preprocess_once(text: str, folder: Path, workers: int, tokenizer: Path) -> d
     command = [
         *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
         *["--destdir", str(folder), "--workers", str(workers), "--segment-by", "sentences"],
-        *["--valid-share", "0.02", "--tokenizer-from", str(tokenizer)],
+        *["--valid-fraction", "0.02", "--tokenizer-from", str(tokenizer)],
     ]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

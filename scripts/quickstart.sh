@@ -30,7 +30,7 @@ if [ ${#texts[@]} -eq 0 ]; then
   python scripts/python_prose.py quickstart/python.txt
   texts=(quickstart/python.txt) segment_by=lines
 fi
-toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --segment-by "$units" --valid-share 0.03 \
+toolkit-preprocess --trainpref "$(IFS=,; echo "${texts[*]}")" --segment-by "$units" --valid-fraction 0.03 \
   --vocab-size "${VOCAB_SIZE:-4000}" --lowercase --destdir quickstart/data
 
 say "3/6 Learn: taco_tiny, masked words and masked positions, $updates updates"

@@ -17,7 +17,7 @@ for seeds in ${SEEDS:-0 0,1 0,1,2}; do
       python "$here/split_dev.py" "$(echo "$folder"/*-dev.conllu*)" "$parts"
       toolkit-preprocess --format conllu --trainpref "$parts/train.conllu" --validpref "$parts/dev.conllu" \
         --testpref "$(echo "$folder"/*-test.conllu*)" --unseen-tags wrong \
-        --vocabulary-from all --type-share 0.5 --destdir "$data/$name"
+        --vocabulary-from all --type-fraction 0.5 --destdir "$data/$name"
       rm -r "$parts"
     fi
     toolkit-train "$data/$name" --config "$here/recipe.yaml" --seeds "$seeds" \

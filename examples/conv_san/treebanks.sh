@@ -14,7 +14,7 @@ export OMP_NUM_THREADS=1
 for seeds in ${SEEDS:-0 0,1 0,1,2}; do
   for folder in "$@"; do
     name="$(basename "$folder")" && name="${name#UD_}"
-    prepare_treebank "$data/$name" "$folder" --vocabulary-from all --type-share 0.5
+    prepare_treebank "$data/$name" "$folder" --vocabulary-from all --type-fraction 0.5
     toolkit-train "$data/$name" --config "$here/recipe.yaml" --grid "arch=$models" --seeds "$seeds" \
       --sweep.jobs "${JOBS:-2}" --save-dir "$runs/$name"
   done

@@ -232,7 +232,7 @@ def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file)
     found = refusal(tmp_path, trainpref=str(text_file("\n" + LONG)), **options)
     assert found.startswith(
         f"{tmp_path}/text.txt:4 must have at most 4 tokens an item, but 'under the red house near "
-        f"the old river w'... has 10. Raise --max-item-tokens, or choose --too-long skip"
+        f"the old river w'... has 10. Raise --max-item-tokens, or choose --overlength skip"
     )
 
 

@@ -72,7 +72,7 @@ def test_it_trains_and_its_checkpoint_asks_for_it(tmp_path):
     words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
     (tmp_path / "a.txt").write_text("\n".join(words * 40))
     made = command(
-        *["preprocess", "--trainpref", "a.txt", "--valid-share", "0.2"],
+        *["preprocess", "--trainpref", "a.txt", "--valid-fraction", "0.2"],
         *["--vocab-size", "40", "--destdir", "data"],
         folder=tmp_path,
     )

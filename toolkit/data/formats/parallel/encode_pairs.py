@@ -106,5 +106,5 @@ def raise_overlength(block: LineBlock, lengths: Numbers, row: int, most: int) ->
         FileChunk(path, 0, 0, True),
         block.first + row,
         f"have at most {most} tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise "
-        f"--max-item-tokens, or choose --too-long skip or truncate",
+        f"--max-item-tokens, or choose --overlength skip or truncate",
     )
