@@ -17,7 +17,8 @@ PARAMETERS = {
     "composite": 3536,
 }
 """More than in the model without positions."""
-OLD_NAMES = {"learned": "learned"}
+OLD_NAMES = {"learnt": "learned"}
+"""Of the option's values."""
 
 
 def positions(run: Run) -> str:

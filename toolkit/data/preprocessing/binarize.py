@@ -127,5 +127,6 @@ def _raise_overlength(piece: FileChunk, units: Items, lengths: Numbers, limit: i
         piece,
         units.lines[first],
         f"have at most {limit} tokens an item, but {units.items[first][:40]!r}... has "
-        f"{lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, truncate or split",
+        f"{lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, truncate or "
+        f"split",
     )
