@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
+from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.evaluation import evaluate_model
+from toolkit.training.evaluation import evaluate_in_parts, evaluate_model
 
 FP32 = Precision("fp32", torch.device("cpu"))
 
@@ -56,3 +58,44 @@ def test_a_rank_without_any_batch_takes_part(ranks, make_trainer, batches, memor
 
     first, second = ranks(measure)
     assert first == second and first["examples"] == 3
+
+
+class SplitLists:
+    """A loader whose batches are lists of their examples."""
+
+    def evaluation_ids(self, number):
+        return np.arange(8) + 8 * number
+
+    def collate(self, ids):
+        return ids.tolist()
+
+
+def evaluated_parts(capacity, number=0, loader=None):
+    """The parts in which a batch of eight is evaluated if only `capacity` examples fit."""
+    parts = []
+
+    def evaluate(batch):
+        if len(batch) > capacity:
+            raise torch.OutOfMemoryError("Tried to allocate 2 GiB.")
+        parts.append(batch)
+
+    ids = SplitLists().evaluation_ids(number)
+    loader = SplitLists() if loader is None else loader
+    evaluate_in_parts(loader, ids.tolist(), lambda: ids, evaluate)
+    return parts
+
+
+def test_a_batch_that_fits_is_evaluated_whole():
+    assert evaluated_parts(8) == [list(range(8))]
+
+
+def test_a_batch_that_does_not_fit_is_evaluated_in_parts_each_example_once():
+    assert evaluated_parts(4, number=1) == [[8, 9, 10, 11], [12, 13, 14, 15]]
+    assert evaluated_parts(3) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_an_example_that_does_not_fit_ends_the_evaluation():
+    with pytest.raises(ToolkitError, match=r"one did not \(Tried to allocate 2 GiB\). Lower"):
+        evaluated_parts(0)
+    with pytest.raises(ToolkitError, match="an example must fit into memory to be evaluated"):
+        evaluated_parts(4, loader=object())
