@@ -65,7 +65,7 @@ def test_data_of_another_vocabulary_are_refused(config, tmp_path):
             workers=1,
         )
     )
-    with pytest.raises(ToolkitError, match=r"must have the vocabulary of .*run, but"):
+    with pytest.raises(ToolkitError, match=r"must have the tokenizer of .*run, but"):
         evaluate_checkpoints(asked(tmp_path / "other", tmp_path / "run"))
     with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from"):
         run(

@@ -133,7 +133,9 @@ def test_a_bad_line_ends_the_run_names_it_and_leaves_nothing_behind(
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
     path = text_file(b"good line\n" * 100 + b"b\xffd\n")
     options = {"sentencepiece_model": str(model_file), "workers": workers}
-    assert refusal(tmp_path, trainpref=str(path), **options).startswith(f"{path}:101 must be UTF-8")
+    assert refusal(tmp_path, trainpref=str(path), **options).startswith(
+        f"{path}:101: expected UTF-8"
+    )
 
 
 def test_blank_text_is_refused(tmp_path, text_file, model_file):
@@ -231,7 +233,7 @@ def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file)
     options = {"tokenizer": "words", "max_item_tokens": 4}
     found = refusal(tmp_path, trainpref=str(text_file("\n" + LONG)), **options)
     assert found.startswith(
-        f"{tmp_path}/text.txt:4 must have at most 4 tokens an item, but 'under the red house near "
+        f"{tmp_path}/text.txt:4: expected at most 4 tokens per item, but 'under the red house near "
         f"the old river w'... has 10. Raise --max-item-tokens, or choose --overlength skip"
     )
 

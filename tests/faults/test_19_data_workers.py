@@ -36,16 +36,16 @@ def test_a_worker_that_ends_is_told_with_data_and_examples(config, data, do_at_b
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=2))
     said = str(caught.value)
-    assert "every data worker must live to the end, but one ended itself with exit code 1" in said
+    assert "a data worker exited with code 1 while collating examples " in said
     assert f" of train of {data}. Use fewer --num-workers" in said
-    assert str(BAD) in said.partition("it was at examples ")[2].partition(" of train")[0].split(
-        ", "
-    )
+    assert str(BAD) in said.partition("while collating examples ")[2].partition(" of train")[
+        0
+    ].split(", ")
 
 
 def test_a_worker_that_fails_is_told_with_data_and_example(config, data, do_at_bad):
     do_at_bad(lambda: {}["no such thing"])
-    want = f"example {BAD} of train of {data} could not be made a batch of: KeyError"
+    want = f"cannot collate example {BAD} of train of {data}: KeyError"
     with pytest.raises(ExampleError, match=want):
         run(config(num_workers=1))
 

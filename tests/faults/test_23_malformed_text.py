@@ -38,15 +38,18 @@ def lines_of(folder):
 
 
 REFUSED = {
-    "nul": (LINE * 3 + "a\0b\n", ":4 must be text, but has a NUL byte"),
+    "nul": (LINE * 3 + "a\0b\n", ":4: found a NUL byte"),
     "latin1": (
         (LINE + "caf\xe9\n").encode("latin1"),
-        ":2 must be UTF-8 text, but has byte 0xe9",
+        ":2: expected UTF-8, found byte 0xe9",
     ),
-    "utf16": (LINE.encode("utf-16"), ":1 must be UTF-8 .* with iconv -f utf-16 -t utf-8"),
-    "surrogate": (LINE.encode() + b"\xed\xa0\x80\n", ":2 must be UTF-8 text, but has byte 0xed"),
-    "cut character": (LINE.encode() + b"caf\xc3", ":2 must be UTF-8 text, but has byte 0xc3"),
-    "long line": (LINE + "x" * 1_000_000 + "\n", ":2 must have at most 500000 bytes, but has"),
+    "utf16": (LINE.encode("utf-16"), ":1: expected UTF-8.* with iconv -f utf-16 -t utf-8"),
+    "surrogate": (LINE.encode() + b"\xed\xa0\x80\n", ":2: expected UTF-8, found byte 0xed"),
+    "cut character": (LINE.encode() + b"caf\xc3", ":2: expected UTF-8, found byte 0xc3"),
+    "long line": (
+        LINE + "x" * 1_000_000 + "\n",
+        ":2: expected at most 500000 bytes in a line, found",
+    ),
     "empty": ("", " must hold text, but is empty"),
 }
 

@@ -120,7 +120,7 @@ def test_roles_and_types_that_are_none_of_ours_are_refused(own, field):
 def test_wrong_magic_is_refused_in_our_files(own, ending, magic):
     path = own.with_name(f"{own.name}.{ending}")
     path.write_bytes(magic + path.read_bytes()[len(magic) or 10**9 :])
-    assert "must begin with a column header" in refused(use_own, own)
+    assert "must start with a column header" in refused(use_own, own)
 
 
 @pytest.mark.parametrize("items", [0, 2, 4, 2**31, 2**61, 2**63, 2**64 - 1])

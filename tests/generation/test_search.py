@@ -107,7 +107,7 @@ def test_a_beam_as_wide_as_all_hypotheses_finds_the_best_ones(step, options, rul
 
 
 def plain_beam(step, sentence, start, beam, lenpen):
-    """The search as loops: 2 K candidates, those kind the first K that end are finished."""
+    """The search as loops: 2 K candidates, those among the first K that end are finished."""
     going, finished = [((), 0.0)], []
     while going and len(finished) < beam:
         tried = []

@@ -100,9 +100,11 @@ def test_models_of_other_words_or_the_other_direction_do_not_write_together():
     c = GenerateConfig(path=["one", "other"], beam=2)
     one = pair("cat", "en", "de")
     TextGenerator([one, pair("cat", "en", "de")], c)
-    with pytest.raises(ToolkitError, match="one task and one vocabulary, but these differ"):
+    with pytest.raises(
+        ToolkitError, match="one task and one tokenizer, but their vocabularies differ"
+    ):
         TextGenerator([one, pair("dog", "en", "de")], c)
-    with pytest.raises(ToolkitError, match="one direction, but these are of en-de and de-en"):
+    with pytest.raises(ToolkitError, match="but one translates en-de, the other de-en"):
         TextGenerator([one, pair("cat", "de", "en")], c)
 
 

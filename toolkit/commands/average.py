@@ -27,7 +27,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
@@ -129,17 +128,10 @@ def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> No
                 f"checkpoints must be of one {section} to be averaged, but {first.folder} has "
                 f"{texts[0]} and {other.folder} {texts[1]}. Leave one out."
             )
-    tokenizers = [Tokenizer.load(part.folder) for part in (first, other)]
-    if tokenizers[0].fingerprint != tokenizers[1].fingerprint:
+    if difference := Tokenizer.load(first.folder).describe_difference(Tokenizer.load(other.folder)):
         raise ToolkitError(
-            f"checkpoints must be of one vocabulary to be averaged, but those of {first.folder} "
-            f"and {other.folder} differ. Leave one out."
-        )
-    if isinstance(tokenizers[0], ParallelTokenizer) and tokenizers[0].reverses(tokenizers[1]):
-        raise ToolkitError(
-            f"checkpoints must be of one direction to be averaged, but {first.folder} is of "
-            f"{tokenizers[0].languages} and {other.folder} of {tokenizers[0].reverse}. Leave one "
-            "out."
+            f"checkpoints must have one tokenizer to be averaged, but those of {first.folder} and "
+            f"{other.folder} differ: {difference}. Leave one out."
         )
 
 

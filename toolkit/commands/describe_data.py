@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from toolkit.data.formats.parallel.preprocess import KIND as PARALLEL
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.formats.tagging.preprocess import KIND
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.storage.columns import Column
@@ -83,15 +82,15 @@ def _facts(corpora: Corpora, sources: list[FolderSource]) -> dict[str, str]:
 
 def _kind(settings: Mapping[str, Any]) -> str:
     inner = settings.get("inner")
-    beside = {"labeled": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
+    beside = {"classification": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
     return f"{inner['kind']}{beside}" if inner else str(settings["kind"])
 
 
 def _other(tokenizer: Tokenizer) -> list[str]:
-    """The vocabulary of the language that is written, where it has its own."""
-    if not isinstance(tokenizer, ParallelTokenizer) or tokenizer.joined:
-        return []
+    """The vocabulary of the target language, if it has its own."""
     words = tokenizer.target.vocabulary
+    if words.fingerprint == tokenizer.vocabulary.fingerprint:
+        return []
     return [f"target {len(words):,} symbols, fingerprint {words.fingerprint[:16]}"]
 
 

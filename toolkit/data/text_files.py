@@ -1,4 +1,4 @@
-"""Tagged files as they are: plain, .gz or .xz, UTF-8 with LF at line ends."""
+"""Raw text files: plain, .gz or .xz, in UTF-8."""
 
 from __future__ import annotations
 
@@ -13,73 +13,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 
-BOM = b"\xef\xbb\xbf"
-UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
-
-
-def reject(path: Path, line: int, what: str) -> NoReturn:
-    """Raise a ToolkitError that points at a line of a file."""
-    raise ToolkitError(f"{path}:{line}: {what}")
-
-
-def read_strict_text(path: Path) -> tuple[bytes, str]:
-    """The bytes of a tagged file and their text, which must be UTF-8 with LF and without BOM."""
-    data = read_unpacked(path)
-    if not data.strip():
-        reject(path, 1, "the file must hold sentences, but is empty. Give another file.")
-    if data.startswith(BOM):
-        reject(
-            path,
-            1,
-            "the file must begin with its first sentence, but begins with a byte order mark. "
-            "Save it as UTF-8 without BOM.",
-        )
-    if b"\r" in data:
-        reject(
-            path,
-            data.count(b"\n", 0, data.index(b"\r")) + 1,
-            "lines must end in LF alone, but this one has a carriage return (CRLF, as Windows "
-            "writes it). Convert the file, for instance with sed 's/\\r$//'.",
-        )
-    return data, decode_utf8(path, data)
-
-
-def read_unpacked(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-        return UNPACK.get(path.suffix, bytes)(data)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise ToolkitError(
-            f"{path} must be readable, but is not: {error}. Copy it again, or correct the path."
-        ) from error
-
-
-def decode_utf8(path: Path, data: bytes) -> str:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        begin = data.rfind(b"\n", 0, error.start) + 1
-        encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
-        reject(
-            path,
-            data.count(b"\n", 0, error.start) + 1,
-            f"the file must be UTF-8, but has byte 0x{data[error.start]:02x} at column "
-            f"{error.start - begin + 1}. Convert it, for instance with iconv -f {encoding} "
-            f"-t utf-8.",
-        )
-    if "\0" in text:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        reject(path, line, "the file must be text, but has a NUL byte. Convert it to UTF-8.")
-    return text
-
-
 CHUNK_BYTES = 1 << 20
 TEXT_SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
-"""What they raise where a file is cut off or damaged."""
-_BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""What decompressors raise for truncated or damaged files."""
+BOM = b"\xef\xbb\xbf"
+UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class FileChunk(NamedTuple):
@@ -87,27 +27,30 @@ class FileChunk(NamedTuple):
 
     path: Path
     start: int
-    """First byte; cuts lie behind line ends."""
+    """First byte, which starts a line."""
     end: int
-    """Byte behind the last; compressed files are never cut."""
+    """Byte after the last; compressed files are never divided."""
     starts_document: bool
-    """Whether its first line begins a document."""
+    """Whether its first line starts a document."""
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
         return self.end - self.start
 
 
-class _ReadError(Exception):
-    """Reading has failed on the way."""
-
-
 class LineChunk(NamedTuple):
-    """Consecutive lines of a piece, stripped, and how far in the file reading has come."""
+    """Consecutive lines, stripped, and the number of bytes of the file read so far."""
 
     lines: list[str]
     read_bytes: int
+
+
+class _TextError(Exception):
+    """A fault of the text, and the number of lines before it."""
+
+    def __init__(self, lines_before: int, message: str) -> None:
+        super().__init__(message)
+        self.lines_before = lines_before
 
 
 def is_compressed(path: Path) -> bool:
@@ -120,19 +63,19 @@ def list_files(option: str, given: str) -> list[Path]:
     for name in filter(None, given.split(",")):
         path = Path(name)
         if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_SUFFIXES))
-            if not found:
+            texts = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_SUFFIXES))
+            if not texts:
                 raise ToolkitError(
-                    f"{option} folder {path} must hold files ending in {', '.join(TEXT_SUFFIXES)}, "
-                    f"but holds none. Name the files themselves."
+                    f"{option} folder {path} must hold files ending in "
+                    f"{', '.join(TEXT_SUFFIXES)}, but holds none. Name the files themselves."
                 )
-            files += found
+            files += texts
         elif path.is_file():
             files.append(path)
         else:
             raise ToolkitError(
-                f"{option} must name existing files, but {path} is not there. Correct the path "
-                f"(several are separated by commas, without spaces)."
+                f"No such file: {path} ({option}). Correct the path (several are separated by "
+                f"commas, without spaces)."
             )
     for path in files:
         if path.stat().st_size == 0:
@@ -140,125 +83,154 @@ def list_files(option: str, given: str) -> list[Path]:
     return files
 
 
-def read_lines(piece: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
-    """The piece in chunks of whole lines, ends stripped; blank lines come as empty strings."""
+def read_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
+    """The chunk's lines, stripped, in parts of about 1 MiB; blank lines are empty strings."""
     number, rest = 0, b""
     try:
-        for chunk, read_bytes in _chunks(piece):
-            data = rest + chunk
+        for data, read_bytes in _read_blocks(chunk):
+            data = rest + data
             cut = data.rfind(b"\n") + 1
             data, rest = data[:cut], data[cut:]
             if data:
-                yield LineChunk(_decode(piece, data, number, max_line_bytes), read_bytes)
+                yield LineChunk(_split_lines(data, max_line_bytes), read_bytes)
                 number += data.count(b"\n")
             if len(rest) > max_line_bytes:
-                _raise_long_line(piece, number, len(rest), max_line_bytes)
-    except _ReadError as error:
-        fail_at_line(
-            piece,
-            number,
-            f"be readable, but is not ({error}): the file is truncated or damaged. Copy or pack it "
-            f"again",
-        )
-    if rest:
-        yield LineChunk(_decode(piece, rest, number, max_line_bytes), piece.size)
+                raise _long_line_error(0, len(rest), max_line_bytes)
+        if rest:
+            yield LineChunk(_split_lines(rest, max_line_bytes), chunk.size)
+    except _TextError as error:
+        raise_in_chunk(chunk, number + error.lines_before, str(error))
 
 
 def read_text(path: Path) -> str:
-    """A short file such as a dictionary, checked as text is; without BOM."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
+    """The text of a whole file, without BOM."""
+    data = _read_bytes(path)
     if not data:
         raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
-    return _text(FileChunk(path, 0, len(data), True), data.removeprefix(_BOM), 0)
+    return _decode_file(path, data.removeprefix(BOM))
+
+
+def read_strict_text(path: Path) -> tuple[bytes, str]:
+    """The bytes of an annotated file and their text: UTF-8 with LF line ends and without BOM."""
+    data = _read_bytes(path)
+    if not data.strip():
+        raise_at_line(path, 1, "the file is empty. Give another file.")
+    if data.startswith(BOM):
+        raise_at_line(
+            path, 1, "the file starts with a byte order mark. Save it as UTF-8 without BOM."
+        )
+    if b"\r" in data:
+        raise_at_line(
+            path,
+            data.count(b"\n", 0, data.index(b"\r")) + 1,
+            "found a carriage return (CRLF, as Windows writes line ends). Convert the file, for "
+            "instance with sed 's/\\r$//'.",
+        )
+    return data, _decode_file(path, data)
+
+
+def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
+    """A user's mistake in a file, at a line counted from 1."""
+    raise ToolkitError(f"{path}:{line}: {message}")
+
+
+def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoReturn:
+    """A user's mistake in a chunk of a file, after this many of the chunk's lines."""
+    raise_at_line(chunk.path, _count_lines_before(chunk) + lines_before + 1, message)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with _open(path) as (text, _):
+            return text.read()
+    except FileNotFoundError as error:
+        raise ToolkitError(f"No such file: {path}. Correct the path.") from error
+    except (OSError, *DECOMPRESSION_ERRORS) as error:
+        raise ToolkitError(
+            f"{path} must be readable, but is not: {error}. Copy it again, or correct the path."
+        ) from error
+
+
+def _decode_file(path: Path, data: bytes) -> str:
+    try:
+        return _decode(data)
+    except _TextError as error:
+        raise_at_line(path, error.lines_before + 1, str(error))
 
 
 @contextmanager
 def _open(path: Path) -> Iterator[tuple[BufferedIOBase, BufferedIOBase]]:
-    """The text, and the file itself, whose position says how far reading has come."""
+    """The text, and the file itself, whose position is the number of bytes read so far."""
+    with path.open("rb") as raw, DECOMPRESSORS.get(path.suffix, nullcontext)(raw) as text:
+        yield text, raw
+
+
+def _read_blocks(chunk: FileChunk) -> Iterator[tuple[bytes, int]]:
+    """The text's bytes without BOM, and how many bytes of the chunk have been read."""
+    compressed = is_compressed(chunk.path)
     try:
-        raw = path.open("rb")
-    except OSError as error:
-        raise ToolkitError(f"{path} must be readable, but is not: {error.strerror}.") from error
-    with raw:
-        reader = DECOMPRESSORS.get(path.suffix, nullcontext)
-        with reader(raw) as text:
-            yield text, raw
-
-
-def _chunks(piece: FileChunk) -> Iterator[tuple[bytes, int]]:
-    """The text's bytes without BOM, and how many bytes of the file have been read."""
-    compressed = is_compressed(piece.path)
-    with _open(piece.path) as (text, raw):
-        raw.seek(piece.start)
-        first = piece.start == 0
-        while compressed or raw.tell() < piece.end:
-            most = CHUNK_BYTES if compressed else min(CHUNK_BYTES, piece.end - raw.tell())
-            chunk = _read(text, most)
-            if not chunk:
-                return
-            yield chunk.removeprefix(_BOM) if first else chunk, raw.tell() - piece.start
-            first = False
-
-
-def _read(text: BufferedIOBase, most: int) -> bytes:
-    try:
-        return text.read(most)
+        with _open(chunk.path) as (text, raw):
+            raw.seek(chunk.start)
+            first = chunk.start == 0
+            while compressed or raw.tell() < chunk.end:
+                size = CHUNK_BYTES if compressed else min(CHUNK_BYTES, chunk.end - raw.tell())
+                data = text.read(size)
+                if not data:
+                    return
+                yield data.removeprefix(BOM) if first else data, raw.tell() - chunk.start
+                first = False
     except (OSError, *DECOMPRESSION_ERRORS) as error:
-        raise _ReadError(error) from error
+        raise _TextError(
+            0, f"cannot read on: {error}. The file is truncated or damaged: copy or pack it again."
+        ) from error
 
 
-def _text(piece: FileChunk, data: bytes, number: int) -> str:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        begin = data.rfind(b"\n", 0, error.start) + 1
-        encoding = "utf-16" if data[:2] in _UTF16 and error.start == 0 else "latin1"
-        fail_at_line(
-            piece,
-            number + data.count(b"\n", 0, error.start),
-            f"be UTF-8 text, but has byte 0x{data[error.start]:02x} at column "
-            f"{error.start - begin + 1}. Convert the file, for instance with iconv -f "
-            f"{encoding} -t utf-8",
-        )
-    if "\0" in text:
-        fail_at_line(
-            piece,
-            number + data.count(b"\n", 0, data.index(b"\0")),
-            "be text, but has a NUL byte. The file is binary or UTF-16: convert it to UTF-8",
-        )
-    return text
-
-
-def _decode(piece: FileChunk, data: bytes, number: int, max_line_bytes: int) -> list[str]:
-    text = _text(piece, data, number)
+def _split_lines(data: bytes, max_line_bytes: int) -> list[str]:
+    text = _decode(data)
     lines = text.split("\n")
     if len(max(lines, key=len)) * 4 > max_line_bytes:
-        for place, line in enumerate(lines):
+        for number, line in enumerate(lines):
             size = len(line.encode())
             if size > max_line_bytes:
-                _raise_long_line(piece, number + place, size, max_line_bytes)
+                raise _long_line_error(number, size, max_line_bytes)
     if text.endswith("\n"):
         lines.pop()
     return [line.strip() for line in lines]
 
 
-def _raise_long_line(piece: FileChunk, number: int, size: int, most: int) -> NoReturn:
-    fail_at_line(
-        piece,
-        number,
-        f"have at most {most} bytes, but has {size} or more. Break the line into sentences, or "
-        f"raise --max-line-bytes",
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line_start = data.rfind(b"\n", 0, error.start) + 1
+        encoding = "utf-16" if data[:2] in UTF16_BOMS and error.start == 0 else "latin1"
+        raise _TextError(
+            data.count(b"\n", 0, error.start),
+            f"expected UTF-8, found byte 0x{data[error.start]:02x} at column "
+            f"{error.start - line_start + 1}. Convert the file, for instance with iconv -f "
+            f"{encoding} -t utf-8.",
+        ) from error
+    if "\0" in text:
+        raise _TextError(
+            data.count(b"\n", 0, data.index(b"\0")),
+            "found a NUL byte: the file is binary or UTF-16. Convert it to UTF-8.",
+        )
+    return text
+
+
+def _long_line_error(lines_before: int, size: int, limit: int) -> _TextError:
+    return _TextError(
+        lines_before,
+        f"expected at most {limit} bytes in a line, found {size} or more. Break the line into "
+        f"sentences, or raise --max-line-bytes.",
     )
 
 
-def fail_at_line(piece: FileChunk, number: int, rule: str) -> NoReturn:
-    """Raise with the line's number in the whole file, also where the piece begins inside it."""
-    with piece.path.open("rb") as file:
-        left = piece.start
+def _count_lines_before(chunk: FileChunk) -> int:
+    """Lines of the file before the chunk."""
+    count, left = 0, chunk.start
+    with chunk.path.open("rb") as file:
         while left > 0:
-            chunk = file.read(min(CHUNK_BYTES, left))
-            number, left = number + chunk.count(b"\n"), left - len(chunk)
-    raise ToolkitError(f"{piece.path}:{number + 1} must {rule}.")
+            data = file.read(min(CHUNK_BYTES, left))
+            count, left = count + data.count(b"\n"), left - len(data)
+    return count

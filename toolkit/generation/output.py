@@ -46,7 +46,7 @@ def fill_mask_record(answer: FillMaskOutput) -> dict[str, Any]:
 
 
 class FillMaskEventWriter:
-    """The same kind the figures of a command: {"event": "answer", "line": 1, ...}."""
+    """The same among the figures of a command: {"event": "answer", "line": 1, ...}."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -155,7 +155,7 @@ class JsonWriter:
 
 
 class EventWriter:
-    """The same kind the figures of a command."""
+    """The same among the figures of a command."""
 
     def __init__(self, output: Output) -> None:
         self.output = output

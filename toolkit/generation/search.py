@@ -35,7 +35,7 @@ def search(
 ) -> list[list[Hypothesis]]:
     """For each sentence its finished hypotheses, best first, at most `beam`.
 
-    Of 2 K candidates of a group those kind the first K that end are finished, the first K others
+    Of 2 K candidates of a group those among the first K that end are finished, the first K others
     go on; a group with K finished ones stops, and a sentence whose groups have stopped leaves the
     batch (as in fairseq). With 1 hypothesis this is greedy search.
     """
@@ -107,7 +107,7 @@ class BatchSearch:
         return self.beams.tokens[..., -1].reshape(-1, 1)
 
     def finish(self, new: BeamState, ended: Flags) -> None:
-        """The candidates kind the first K of a group that have ended, the K best of them."""
+        """The candidates among the first K of a group that have ended, the K best of them."""
         touched: set[tuple[int, int]] = set()
         for n, g, k in np.argwhere(ended[..., : self.size]).tolist():
             tokens, totals = new.tokens[n, g, k].tolist(), new.totals[n, g, k].tolist()

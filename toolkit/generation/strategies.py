@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.int64]
 CHUNK = 64
 """Scores whose largest is looked at first, where many symbols are known."""
 SMALL_VOCABULARY = 4096
-"""Symbols kind which the best are looked for directly."""
+"""Symbols among which the best are looked for directly."""
 
 
 class Candidates(NamedTuple):
@@ -154,7 +154,7 @@ class Sampler:
     def top_candidates(
         self, scores: Float[Tensor, "N W V"]
     ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
-        """The symbols kind which one is drawn, largest first where that matters."""
+        """The symbols among which one is drawn, largest first where that matters."""
         words = scores.shape[2]
         if self.topk == 0 and self.topp == 1:
             return scores, torch.arange(words, device=scores.device).expand(scores.shape)

@@ -95,9 +95,9 @@ class ClassMetrics(NamedTuple):
 
     name: str
     precision: float
-    """C[c, c] / sum_g C[g, c]: right kind those given this class."""
+    """C[c, c] / sum_g C[g, c]: right among those given this class."""
     recall: float
-    """C[c, c] / sum_p C[c, p]: found kind those of this class."""
+    """C[c, c] / sum_p C[c, p]: found among those of this class."""
     f1: float
     """2 P R / (P + R)."""
     items: int

@@ -24,7 +24,7 @@ class SeedSummary:
 def summarize(values: Sequence[float]) -> SeedSummary:
     """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values.
 
-    With a NaN kind them all but the count and the range, which is of the others, are NaN too.
+    With a NaN among them all but the count and the range, which is of the others, are NaN too.
     """
     n, numbers = len(values), [x for x in values if not math.isnan(x)] or [math.nan]
     mean = sum(values) / n

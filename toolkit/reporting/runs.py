@@ -116,7 +116,7 @@ def is_implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> boo
 
 
 def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
-    """Its numbers kind these options, by which configurations come in their order."""
+    """Its numbers among these options, by which configurations come in their order."""
     found = [run.options.get(key) for key in keys]
     return [
         float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in found

@@ -114,7 +114,7 @@ class Table:
         return rows
 
     def decimals(self, column: int) -> int:
-        """Five significant digits of the largest number, kind the columns shown together."""
+        """Five significant digits of the largest number, among the columns shown together."""
         alike = [i for i, name in enumerate(self.columns) if name in self.shared_precision]
         cells = [row[i] for row in self.rows for i in (alike if column in alike else [column])]
         sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]

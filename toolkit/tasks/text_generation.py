@@ -10,7 +10,6 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import GenerateConfig
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import fit_length, generate
@@ -50,21 +49,13 @@ class TextGenerator:
     def check_models(self, learners: Sequence[Learner]) -> None:
         """What these models, or these together, cannot do."""
         for learner in learners[1:]:
-            if type(learner.task) is not type(learners[0].task) or (
-                learner.tokenizer.fingerprint != self.tokenizer.fingerprint
-            ):
+            difference = self.tokenizer.describe_difference(learner.tokenizer)
+            if type(learner.task) is not type(learners[0].task):
+                difference = "their tasks differ"
+            if difference:
                 raise ToolkitError(
-                    "checkpoints that write together must have one task and one vocabulary, but "
-                    "these differ. Leave one of them out of --path."
-                )
-            if isinstance(self.tokenizer, ParallelTokenizer) and self.tokenizer.reverses(
-                learner.tokenizer
-            ):
-                raise ToolkitError(
-                    f"checkpoints that write together must be of one direction, but these are of "
-                    f"{self.tokenizer.languages} and {self.tokenizer.reverse}. Leave one of them "
-                    "out of "
-                    f"--path."
+                    f"checkpoints that generate together must have one task and one tokenizer, but "
+                    f"{difference}. Leave one of them out of --path."
                 )
         words = len(self.target.vocabulary) - len(self.special_tokens.forbidden)
         if self.c.beam > words:

@@ -1,4 +1,4 @@
-"""Making a learner fit: layers recomputed, compiled, shared kind the ranks."""
+"""Making a learner fit: layers recomputed, compiled, shared among the ranks."""
 
 from __future__ import annotations
 

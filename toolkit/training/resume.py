@@ -27,7 +27,6 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.tasks.task import Learner
@@ -221,21 +220,15 @@ def restore(
             observer.restore(resume_point.state["observers"][name])
 
 
-def vocabulary_fingerprints(tokenizer: Tokenizer) -> list[str]:
-    """Fingerprints of the vocabulary that is read and, where there is one, of what is written."""
-    written = [tokenizer.target] if isinstance(tokenizer, ParallelTokenizer) else []
-    return [it.vocabulary.fingerprint for it in (tokenizer, *written)]
-
-
 def load_finetune_weights(
     path: str, learner: Learner, tokenizer: Tokenizer, print_message: PrintMessage
 ) -> None:
     """Take the weights that fit from a checkpoint, and say which others there are."""
     folder = find_checkpoint(Path(path))
-    before = vocabulary_fingerprints(Tokenizer.load(folder))
+    vocabularies, others = tokenizer.vocabularies(), Tokenizer.load(folder).vocabularies()
     if any(
-        mine != other
-        for mine, other in zip(vocabulary_fingerprints(tokenizer), before, strict=False)
+        vocabularies[name].fingerprint != others[name].fingerprint
+        for name in vocabularies.keys() & others.keys()
     ):
         raise ToolkitError(
             f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "

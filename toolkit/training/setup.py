@@ -15,8 +15,8 @@ from toolkit.common.random_hash import derive_seed
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
@@ -66,14 +66,12 @@ def make_learner(
     return learner
 
 
-def check_embedding_sharing(encoder: Any, tokenizer: Any) -> None:
-    """Dictionaries of two languages may be equally large, which the sizes do not tell apart."""
-    one = (
+def check_embedding_sharing(encoder: Any, tokenizer: Tokenizer) -> None:
+    """Two vocabularies of equal size pass the check of sizes, but cannot share embeddings."""
+    shared = (
         isinstance(encoder, EncoderDecoder) and encoder.target_embedding is encoder.token_embedding
     )
-    if not one or not isinstance(tokenizer, ParallelTokenizer):
-        return
-    if tokenizer.vocabulary.fingerprint != tokenizer.target.vocabulary.fingerprint:
+    if shared and len({v.fingerprint for v in tokenizer.vocabularies().values()}) > 1:
         raise ToolkitError(
             "arch.share_embeddings must be decoder or none where source and target have "
             "dictionaries of their own, but is all. Choose --arch.share-embeddings decoder, or "

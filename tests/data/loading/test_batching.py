@@ -86,7 +86,7 @@ def test_an_example_longer_than_max_tokens_is_named():
 
 
 def test_no_examples_are_an_error():
-    with pytest.raises(ToolkitError, match="there must be examples to make batches of"):
+    with pytest.raises(ToolkitError, match="there are no examples to make batches of"):
         planner([])
 
 

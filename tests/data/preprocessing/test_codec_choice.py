@@ -85,8 +85,8 @@ def test_the_tokenizer_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of
             {"tokenizer_from": "nowhere"},
             "nowhere must hold a readable dict.txt, tokenizer_config.json",
         ),
-        ({"srcdict": "nowhere"}, "nowhere must be readable, but is not"),
-        ({"wordpiece_vocab": "nowhere"}, "nowhere must be readable, but is not"),
+        ({"srcdict": "nowhere"}, "No such file: nowhere"),
+        ({"wordpiece_vocab": "nowhere"}, "No such file: nowhere"),
         (
             {"trainpref": "", "tokenizer": "words"},
             "Give text to train on, a --srcdict or --tokenizer",

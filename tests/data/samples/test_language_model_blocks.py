@@ -33,7 +33,7 @@ def test_a_part_without_text_ends_nothing(column, tmp_path):
     nothing = CheckedColumnPart(tmp_path / "none", "train", "tokens")
 
     def symbols(parts):
-        whole, how = Column("tokens", parts), {"samples": "blocks", "ends": "documents"}
+        whole, how = Column("tokens", parts), {"sample_mode": "blocks", "eos_after": "documents"}
         stream = TokenBlocks(whole, WORDS, **how, tokens_per_sample=99)
         return stream.read_batch(np.arange(len(stream.lengths))).tokens.tolist()
 

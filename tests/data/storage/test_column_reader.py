@@ -66,8 +66,8 @@ def test_damage_is_named_by_split_column_and_item_and_only_where_it_is(tmp_path)
     with pytest.raises(ToolkitError) as caught:
         take(column, 900_500, 900_600)
     assert str(caught.value) == (
-        f"{file} (split 'valid', column 'tokens') must match its checksums, but block 1 is "
-        f"damaged, and with it item 900. Copy the folder again, or run toolkit-preprocess again."
+        f"{file} (split 'valid', column 'tokens') does not match its checksums: block 1, which "
+        f"holds item 900, is damaged. Copy the folder again, or run toolkit-preprocess again."
     )
 
 
@@ -84,14 +84,14 @@ def test_a_copy_that_ended_behind_the_header_is_noticed_where_sizes_are_equal(tm
     written(tmp_path / "a", [2, 2, 1]), written(tmp_path / "b", [1, 2, 2], seed=1)
     old, new = (tmp_path / f"{name}.{ending}" for name in "ba")
     new.write_bytes(new.read_bytes()[:128] + old.read_bytes()[128:])
-    with pytest.raises(ToolkitError, match=rf"a.{ending} must have the checksums .* header says"):
+    with pytest.raises(ToolkitError, match=rf"checksum table of .*a.{ending} does not match"):
         CheckedColumnPart(tmp_path / "a", "train", "tokens").check_all()
 
 
 def test_a_renamed_file_is_refused(tmp_path):
     written(tmp_path / "a", [1, 2])
     (tmp_path / "a.idx").rename(tmp_path / "a.bin")
-    with pytest.raises(ToolkitError, match=r"must be a .bin file, but says it is .idx"):
+    with pytest.raises(ToolkitError, match=r"must be a .bin file, but its header says .idx"):
         CheckedColumnPart(tmp_path / "a", "train", "tokens")
 
 

@@ -37,7 +37,7 @@ def test_an_unknown_split_is_answered_with_the_known_ones(folder):
 
 
 def test_a_column_that_this_kind_of_data_lacks_is_named(folder):
-    with pytest.raises(ToolkitError, match="must have a column 'tags', but has only tokens"):
+    with pytest.raises(ToolkitError, match="has no column 'tags', only tokens"):
         DataFolder.open(folder).split("train").column("tags")
 
 

@@ -53,13 +53,13 @@ def test_an_index_of_the_older_format_is_told(files):
 
 @pytest.mark.parametrize("index", [b"", b"MMIDIDX\0\0", b"\x89TKCOL\r\n" + b"\0" * 200])
 def test_a_file_that_begins_otherwise_is_refused(files, index):
-    assert "must begin as fairseq's index does, but is damaged or another" in refusal(files(index))
+    assert "must start like fairseq's index, but is damaged or another" in refusal(files(index))
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, 8), (1, 6), (1, 7), (1, 0), (1, 255)])
 def test_unknown_versions_and_types_are_refused(files, version, code):
     index = header(version, code) + index_bytes([3, 1, 2])[26:]
-    assert f"but is of version {version} and type {code}" in refusal(files(index))
+    assert f"but has version {version} and type {code}" in refusal(files(index))
 
 
 @pytest.mark.parametrize("items", [4, 2, 10**12, 2**61, 2**63, 2**64 - 1])
@@ -98,7 +98,7 @@ def test_items_beyond_the_values_are_refused_at_opening(files, lengths, complain
 )
 def test_items_that_do_not_follow_one_another_are_refused_before_use(files, lengths, places, item):
     path = files(header() + struct.pack("<3i", *lengths) + struct.pack("<3q", *places))
-    assert f"must list items one behind the other, but item {item} has" in refusal(path)
+    assert f"must list items back to back, but item {item} has" in refusal(path)
 
 
 def test_half_a_value_is_refused(files):

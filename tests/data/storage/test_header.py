@@ -44,7 +44,7 @@ def test_a_truncated_or_grown_file_is_told_by_its_size(file, size):
 @pytest.mark.parametrize("content", [b"", b"\x89TKCOL\r\n", b"MMIDIDX\0\0" * 40])
 def test_an_empty_cut_or_foreign_file_is_told_by_its_beginning(file, content):
     file.write_bytes(content)
-    with pytest.raises(ToolkitError, match="must begin with a column header"):
+    with pytest.raises(ToolkitError, match="must start with a column header"):
         read_header(file)
 
 
@@ -52,13 +52,15 @@ def test_a_later_format_is_told_by_its_version(file, monkeypatch):
     monkeypatch.setattr("toolkit.data.storage.header.VERSION", 2)
     file.write_bytes(HEADER.pack() + b"\0" * 12)
     monkeypatch.setattr("toolkit.data.storage.header.VERSION", 1)
-    with pytest.raises(ToolkitError, match="written by format 2, this toolkit reads 1"):
+    with pytest.raises(ToolkitError, match="has format version 2, but this toolkit reads 1"):
         read_header(file)
 
 
 def test_a_type_that_is_no_number_is_refused(file):
     file.write_bytes(replace(HEADER, dtype="|O").pack() + b"\0" * 12)
-    with pytest.raises(ToolkitError, match=r"types <u1, <u2, <i4, <i8, <f4, but says '\|O'"):
+    with pytest.raises(
+        ToolkitError, match=r"types <u1, <u2, <i4, <i8, <f4, but its header says '\|O'"
+    ):
         read_header(file)
 
 

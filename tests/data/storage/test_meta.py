@@ -27,7 +27,7 @@ def rewrite(folder, **changes):
 
 
 def test_a_missing_folder_and_one_without_meta_are_told_apart(tmp_path):
-    assert "but there is none. Run toolkit-preprocess first" in refusal(tmp_path / "nowhere")
+    assert "No such data folder" in refusal(tmp_path / "nowhere")
     assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(tmp_path)
     assert refusal().startswith("a data folder must be given")
 
@@ -57,7 +57,7 @@ def test_an_edited_meta_is_refused(folder):
 
 def test_a_later_format_is_told(folder):
     rewrite(folder, version=2)
-    assert "was written by format 2, this toolkit reads 1" in refusal(folder)
+    assert "has format version 2, but this toolkit reads 1" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["dict.txt", "tokenizer_config.json", "sentencepiece.model"])
@@ -89,7 +89,7 @@ def test_columns_of_another_run_are_refused(folder, make_folder):
 def test_columns_of_another_vocabulary_are_refused(folder):
     meta = json.loads((folder / "meta.json").read_text())
     rewrite(folder, vocabulary={**meta["vocabulary"], "fingerprint": "ab" * 32})
-    assert "must be written with the vocabulary beside it" in refusal(folder)
+    assert "must be written with the vocabulary of its folder" in refusal(folder)
 
 
 def test_paths_in_meta_cannot_leave_the_folder(folder):

@@ -6,97 +6,92 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.word_vectors import open_table, parse_vectors, read_word_vectors
+from toolkit.data.storage.word_vectors import open_table, read_word_vectors
 
 TEXT = "3 2\nthe 1 2\nNew York -0.5 1e-2\n. 3 4\n"
+SYMBOLS = ["the", "cat", "New York", "."]
 
 
 @pytest.fixture
 def path(tmp_path):
-    found = tmp_path / "wiki.vec"
-    found.write_text(TEXT)
-    return found
+    path = tmp_path / "wiki.vec"
+    path.write_text(TEXT)
+    return path
 
 
-def test_each_symbol_gets_its_vector_or_one_from_chance(path):
-    table, found = read_word_vectors(path).rows_for(["the", "cat", "New York"])
-    assert found == 2 and table.dtype == np.float32
-    np.testing.assert_allclose(table[[0, 2]], [[1, 2], [-0.5, 0.01]])
+def test_each_symbol_gets_its_vector_or_a_random_one(path):
+    table, known = read_word_vectors(path, SYMBOLS)
+    assert known == 3 and table.dtype == np.float32
+    np.testing.assert_allclose(table[[0, 2, 3]], [[1, 2], [-0.5, 0.01], [3, 4]])
     assert (np.abs(table[1]) <= 0.05).all() and table[1].any()
-    np.testing.assert_array_equal(
-        table, read_word_vectors(path).rows_for(["the", "cat", "New York"])[0]
-    )
+    np.testing.assert_array_equal(table, read_word_vectors(path, SYMBOLS)[0])
+    assert list(path.parent.iterdir()) == [path]
 
 
-def test_only_the_first_ones_are_read_where_that_is_asked(path):
-    assert set(read_word_vectors(path, 2).rows) == {"the", "New York"}
+def test_random_vectors_do_not_depend_on_those_found(path):
+    want = np.random.default_rng(5).uniform(-0.05, 0.05, (4, 2)).astype(np.float32)
+    table, _ = read_word_vectors(path, SYMBOLS, seed=5)
+    np.testing.assert_array_equal(table[1], want[1])
 
 
-def test_a_second_reading_maps_the_cache_until_the_file_changes(path):
-    read_word_vectors(path)
-    [cache] = path.parent.glob("*.npy")
-    again = read_word_vectors(path)
-    assert isinstance(again.table, np.memmap) and again.rows["."] == 2
-    path.write_text(TEXT.replace("the", "them"))
-    assert "them" in read_word_vectors(path).rows and cache.exists()
+def test_limit_reads_the_first_vectors_only(path):
+    assert read_word_vectors(path, SYMBOLS, limit=2)[1] == 2
+    path.write_text(TEXT.replace(". 3 4", ". x y"))
+    assert read_word_vectors(path, SYMBOLS, limit=2)[1] == 2
 
 
-def test_packed_vectors_are_read(tmp_path):
+def test_the_first_of_several_vectors_counts(path):
+    path.write_text(TEXT.replace("New York", "the"))
+    table, known = read_word_vectors(path, SYMBOLS)
+    assert known == 2 and table[0].tolist() == [1, 2]
+
+
+def test_compressed_vectors_are_read(tmp_path):
     (tmp_path / "a.vec.gz").write_bytes(gzip.compress(TEXT.encode()))
-    assert read_word_vectors(tmp_path / "a.vec.gz").table.shape == (3, 2)
+    assert read_word_vectors(tmp_path / "a.vec.gz", SYMBOLS)[1] == 3
 
 
-def test_vectors_come_through_a_pipe(tmp_path):
+def test_vectors_are_read_from_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     Thread(target=(tmp_path / "pipe").write_text, args=[TEXT], daemon=True).start()
-    assert read_word_vectors(tmp_path / "pipe").table.shape == (3, 2)
-
-
-def test_where_no_cache_can_be_written_the_vectors_are_there_all_the_same(
-    path, monkeypatch, capsys
-):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    assert len(read_word_vectors(path).rows) == 3
-    assert "no cache of the vectors" in capsys.readouterr().err
-    assert list(path.parent.iterdir()) == [path]  # a full disk keeps no half of one
+    assert read_word_vectors(tmp_path / "pipe", SYMBOLS)[1] == 3
 
 
 @pytest.mark.parametrize(
     "data", [gzip.compress(TEXT.encode(), mtime=0)[:-12], TEXT.encode()], ids=["cut", "plain"]
 )
-def test_packed_vectors_that_are_cut_off_or_not_packed_are_told(tmp_path, data):
+def test_damaged_archives_are_rejected(tmp_path, data):
     (tmp_path / "a.vec.gz").write_bytes(data)
-    told = r"word_vectors must name a readable file, but .*a.vec.gz is not: .* copy it again"
-    with pytest.raises(ToolkitError, match=told):
-        read_word_vectors(tmp_path / "a.vec.gz")
+    message = r"word_vectors must name a readable file, but .*a.vec.gz is not: .* copy it again"
+    with pytest.raises(ToolkitError, match=message):
+        read_word_vectors(tmp_path / "a.vec.gz", SYMBOLS)
 
 
-def test_a_folder_in_place_of_vectors_is_told(tmp_path):
+def test_a_folder_in_place_of_vectors_is_rejected(tmp_path):
     with pytest.raises(ToolkitError, match="word_vectors must name a readable file, but"):
-        read_word_vectors(tmp_path)
+        read_word_vectors(tmp_path, SYMBOLS)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("old", "new", "message"),
     [
-        ("3 2\n", "", r"wiki.vec:1: the first line must be how many vectors"),
-        ("3 2\n", "900000000000 300\n", r"wiki.vec:1: .* 900000000000 of 300 numbers each have no"),
-        ("3 2\n", "5 2\n", r"wiki.vec:5: the file must hold the 5 vectors .* ends here"),
-        ("the 1 2", "the 1", r"wiki.vec:2: a line must be a word and 2 numbers, but is not: has 1"),
-        (". 3 4", ". 3 x", r"wiki.vec:4: a line must be a word and 2 numbers"),
-        (". 3 4", ". 3 nan", r"wiki.vec:4: .* has one that is not finite"),
+        ("3 2\n", "", r"wiki.vec:1: expected the number of vectors and their width, found b'the"),
+        ("3 2\n", "900000000000 2\n", r"wiki.vec:5: expected 900000000000 vectors, .* ends here"),
+        ("3 2\n", "3 900000000000\n", r"wiki.vec:2: expected a word and 900000000000 numbers"),
+        ("3 2\n", "5 2\n", r"wiki.vec:5: expected 5 vectors, .* but the file ends here"),
+        ("the 1 2", "the 1", r"wiki.vec:2: expected a word and 2 numbers, found 1"),
+        ("the 1 2", "the  2", r"wiki.vec:2: expected 2 finite numbers after the word"),
+        (". 3 4", ". 3 x", r"wiki.vec:4: expected 2 numbers after the word: .*'x'"),
+        (". 3 4", ". 3 nan", r"wiki.vec:4: expected 2 finite numbers"),
     ],
 )
-def test_a_fault_is_told_by_file_and_line(path, old, new, complaint):
+def test_faults_are_named_by_file_and_line(path, old, new, message):
     path.write_text(TEXT.replace(old, new))
-    with pytest.raises(ToolkitError, match=complaint):
-        parse_vectors(path, 0)
+    with pytest.raises(ToolkitError, match=message):
+        read_word_vectors(path, SYMBOLS)
 
 
-def test_a_table_of_objects_is_refused_without_being_unpickled(tmp_path):
+def test_a_table_of_objects_is_rejected_without_being_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{}, []], dtype=object))
-    with pytest.raises(ToolkitError, match=r"a.npy must hold a table of numbers, but does not"):
+    with pytest.raises(ToolkitError, match=r"a.npy must hold a table of floats, but does not"):
         open_table(tmp_path / "a.npy")

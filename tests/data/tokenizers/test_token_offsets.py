@@ -114,7 +114,7 @@ def test_pieces_cut_at_a_comma_share_its_place():
     tokenizer = SentencePieceTokenizer(
         train_sentencepiece(text, config), lowercase=False, split_digit_commas=True
     )
-    assert tokenizer._apart, "the model has such pieces"
+    assert tokenizer._split_pieces, "the model has such pieces"
     found = tokenizer.encode_with_offsets(["and 9, 7,"])
     words = ["and 9, 7,"[b:e] for b, e in zip(found.starts, found.ends, strict=True) if e > b]
     assert "".join(words) == "and9,7," and "9" in words and "," in words

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import KINDS, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
@@ -14,13 +13,7 @@ def set_kind(folder, **changed):
     path.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
 
 
-def test_settings_without_a_kind_are_those_of_sentencepiece(tokenizer, tmp_path):
-    tokenizer.save(tmp_path)
-    set_kind(tmp_path, kind=None)
-    assert isinstance(Tokenizer.load(tmp_path), SentencePieceTokenizer)
-
-
-def test_a_kind_that_nobody_knows_is_answered_with_the_known_ones(tokenizer, tmp_path):
+def test_unknown_kinds_are_answered_with_the_known_ones(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     set_kind(tmp_path, kind="bytes")
     with pytest.raises(ToolkitError, match=f"must be one of {', '.join(KINDS)}, but is 'bytes'"):
@@ -28,7 +21,7 @@ def test_a_kind_that_nobody_knows_is_answered_with_the_known_ones(tokenizer, tmp
 
 
 @pytest.mark.parametrize("missing", ["dict.txt", "tokenizer_config.json"])
-def test_a_missing_file_is_named_with_all_that_the_kind_needs(tmp_path, missing):
+def test_missing_tokenizer_files_are_named(tmp_path, missing):
     WordLevelTokenizer.from_counts({"a": 1}, size=1).save(tmp_path)
     (tmp_path / missing).unlink()
     with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):
@@ -36,7 +29,7 @@ def test_a_missing_file_is_named_with_all_that_the_kind_needs(tmp_path, missing)
 
 
 @pytest.mark.parametrize("special", [None, {}, {"pad": 1}, [1], {"pad": "x"}])
-def test_special_symbols_must_be_said(tmp_path, special):
+def test_special_tokens_are_required(tmp_path, special):
     WordLevelTokenizer.from_counts({"a": 1}, size=1).save(tmp_path)
     set_kind(tmp_path, special=special)
     with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):

@@ -40,7 +40,7 @@ def test_a_role_outside_the_symbols_is_refused():
 
 
 def test_pieces_that_take_a_special_name_are_refused():
-    with pytest.raises(ToolkitError, match=r"must not hold \[MASK\] itself"):
+    with pytest.raises(ToolkitError, match=r"must not contain \[MASK\]"):
         append_special(["<unk>", "[MASK]"], unk=0)
 
 

@@ -34,7 +34,7 @@ def test_no_lines_have_no_ids():
 
 
 def test_a_full_cache_starts_anew(monkeypatch):
-    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.CACHED_WORDS", 3)
+    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.MAX_CACHED_WORDS", 3)
     cache = WordCache(letters)
     for _ in range(3):
         ids, _ = cache.encode_lines(["ab cd ef gh ij"])

@@ -17,7 +17,7 @@ def read(text_file, content):
     return WordLevelTokenizer.from_file(text_file(content, "dict.txt"))
 
 
-def test_ids_are_those_that_fairseq_gives_to_the_lines_of_its_file(text_file):
+def test_word_level_ids_equal_those_of_fairseq(text_file):
     tokenizer = read(text_file, "the 12\n, 9\na b 3\nnaïve 1\n")
     vocabulary = tokenizer.vocabulary
     first, rest = vocabulary.symbols[:4], vocabulary.symbols[4:]
@@ -27,18 +27,18 @@ def test_ids_are_those_that_fairseq_gives_to_the_lines_of_its_file(text_file):
     assert tokenizer.encode("the ,  naïve\tother") == [4, 5, 7, 3]
 
 
-def test_a_mask_in_the_file_keeps_its_place(text_file):
+def test_mask_listed_in_the_file_keeps_its_id(text_file):
     assert read(text_file, "<mask> 1\nthe 1\n").vocabulary.roles["mask"] == 4
 
 
-def test_a_repeated_symbol_with_the_flag_wins_and_roles_stay(text_file):
+def test_repeated_symbol_with_overwrite_wins_and_roles_stay(text_file):
     tokenizer = read(text_file, "a 1\nb 1\na 2 #fairseq:overwrite\n<unk> 1 #fairseq:overwrite\n")
     assert tokenizer.vocabulary.symbols[4:] == ["a", "b", "a", "<unk>", "<mask>"]
     assert tokenizer.encode("a b c <unk>") == [6, 5, 3, 7]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends_of_every_system_and_a_byte_order_mark_are_taken(text_file, end):
+def test_dictionary_accepts_any_line_ends_and_a_byte_order_mark(text_file, end):
     tokenizer = read(text_file, "\ufeff" + end.join(["the 2", "\u2028 1", "\u00a0 1", " 1"]))
     assert tokenizer.vocabulary.symbols[4:] == ["the", "\u2028", "\u00a0", "", "<mask>"]
 
@@ -46,47 +46,46 @@ def test_line_ends_of_every_system_and_a_byte_order_mark_are_taken(text_file, en
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("the 2\ncat\n", "dict.txt:2 must be a symbol, a space and its count, but is 'cat'"),
-        ("the 2\n\ncat 1\n", "dict.txt:2 must be a symbol, .* but is blank"),
-        ("the two\n", "dict.txt:1 must be a symbol, .* but is 'the two'"),
-        ("5 \n", "dict.txt:1 must be a symbol"),
-        ("5 #fairseq:overwrite\n", "dict.txt:1 must be a symbol"),
+        ("the 2\ncat\n", "dict.txt:2: expected a symbol, a space and its count, found 'cat'"),
+        ("the 2\n\ncat 1\n", "dict.txt:2: expected a symbol, .* found a blank line"),
+        ("the two\n", "dict.txt:1: expected a symbol, .* found 'the two'"),
+        ("5 \n", "dict.txt:1: expected a symbol"),
+        ("5 #fairseq:overwrite\n", "dict.txt:1: expected a symbol"),
         ("<s>\n<pad>\n", "that folder with --tokenizer-from"),
-        ("the 2\ncat 1\nthe 1\n", "dict.txt:3 must name a symbol of its own, but 'the' is already "
-         "on line 1"),
-        ("<pad> 2\n", "but '<pad>' is already kind <s> <pad> </s> <unk>"),
-        (b"the 2\ncaf\xe9 1\n", "dict.txt:2 must be UTF-8 text, but has byte 0xe9 at column 4"),
-        (b"the 2\nca\0t 1\n", "dict.txt:2 must be text, but has a NUL byte"),
+        ("the 2\ncat 1\nthe 1\n", "dict.txt:3: 'the' repeats line 1"),
+        ("<pad> 2\n", "'<pad>' repeats one of <s> <pad> </s> <unk>, which come first"),
+        (b"the 2\ncaf\xe9 1\n", "dict.txt:2: expected UTF-8, found byte 0xe9 at column 4"),
+        (b"the 2\nca\0t 1\n", "dict.txt:2: found a NUL byte"),
         (b"", "dict.txt must hold text, but is empty"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_none_of_fairseqs_is_named(text_file, content, message):
+def test_invalid_dictionary_lines_are_named(text_file, content, message):
     with pytest.raises(ToolkitError, match=message):
         read(text_file, content)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ToolkitError, match="nowhere must be readable, but is not: No such file"):
+def test_missing_dictionary_is_named(tmp_path):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere"):
         WordLevelTokenizer.from_file(tmp_path / "nowhere")
 
 
-def test_the_most_frequent_words_are_kept_ties_in_order(words):
+def test_from_counts_keeps_the_most_frequent_words_ties_in_order(words):
     assert words.vocabulary.symbols[4:] == ["the", "cat", "sat", "<mask>"]
     rare = WordLevelTokenizer.from_counts({"the": 9, "cat": 1}, size=9, min_count=2)
     assert rare.vocabulary.symbols[4:] == ["the", "<mask>"]
 
 
-def test_special_symbols_in_the_text_are_unknown_words(words):
+def test_special_tokens_in_the_text_are_unknown_words(words):
     assert words.encode("the <pad> </s> <s> <mask> <unk> cat") == [4, 3, 3, 3, 3, 3, 5]
 
 
-def test_lines_come_back_to_back_with_their_lengths(words):
+def test_word_level_encodes_lines_back_to_back_with_their_lengths(words):
     ids, lengths = words.encode_lines(["the  cat\u2003sat", "", " mat the"])
     assert (ids.tolist(), lengths.tolist()) == ([4, 5, 6, 3, 4], [3, 0, 2])
     assert [a.dtype for a in words.encode_lines([])] == [np.int64, np.int64]
 
 
-def test_marks_and_text_survive(words):
+def test_special_tokens_and_text_survive_encoding_and_decoding(words):
     ids = words.encode_parsing_special("the [MASK] sat <mask>")
     mask = words.vocabulary.mask
     assert ids == [4, mask, 6, mask]
@@ -94,20 +93,20 @@ def test_marks_and_text_survive(words):
     assert words.encode_continuation("sat the") == [6, 4]
 
 
-def test_every_word_begins_one_unless_the_words_are_pieces(words, text_file):
+def test_every_word_is_a_word_start_unless_symbols_are_pieces(words, text_file):
     assert words.vocabulary.starts_word.tolist() == [False] * 3 + [True] * 4 + [False]
     pieces = read(text_file, "▁the 2\nre 1\n")
     assert pieces.vocabulary.starts_word[4:].tolist() == [True, False, False]
 
 
-def test_a_few_words_with_the_mark_of_pieces_are_no_pieces(text_file):
+def test_a_few_symbols_with_the_mark_are_not_pieces(text_file):
     text = "\u2581\u2582 1\n" + "".join(f"w{number} 1\n" for number in range(40))
     assert read(text_file, text).vocabulary.starts_word[4:-1].all()
     pieces = read(text_file, text + "\u2581 1\n")
     assert pieces.vocabulary.starts_word.sum() == 2
 
 
-def test_a_saved_dictionary_loads_equal(tmp_path, text_file):
+def test_saved_word_level_tokenizer_loads_equal(tmp_path, text_file):
     tokenizer = read(text_file, "caf\\e 3\na 1\na 1 #fairseq:overwrite\n")
     lower = WordLevelTokenizer(tokenizer.vocabulary, lowercase=True)
     lower.save(tmp_path)

@@ -63,7 +63,7 @@ def test_the_right_places_are_the_right_answers(answered):
 
 def test_answers_in_part_have_a_part_of_f1(answered):
     first = answered(at(0), at(0)).figures()
-    assert first["exact_match"] == 1.0  # Anna is kind the answers
+    assert first["exact_match"] == 1.0  # Anna is among the answers
     late = answered(at(1), at(1)).figures()
     assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
 

@@ -56,6 +56,6 @@ class ConvertConfig:
         )
         require(
             self.to == "hf" or self.weights == "auto",
-            f"weights must be left out with --to toolkit, but is {self.weights}: it chooses kind "
+            f"weights must be left out with --to toolkit, but is {self.weights}: it chooses among "
             f"those of the toolkit's own checkpoints.",
         )

@@ -1,53 +1,54 @@
-"""Which examples make which micro-batch, as a function of the seed, the epoch and the data."""
+"""Micro-batches of an epoch, as a function of the seed, the epoch and the data."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import astuple, is_dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 from toolkit.common.random_hash import mix
 from toolkit.data.loading.corpus_weights import CorpusWeights, WeightedCopies
 
-Numbers = npt.NDArray[np.int64]
 BUCKETS_PER_DOUBLING = 16
-EXAMPLES, BATCHES = range(2)  # what is shuffled: draws that must not share their randomness
+DEFAULT_BATCH_SIZE = 32
+EXAMPLES, BATCHES = range(2)  # what is shuffled: each has its own random stream
 
 
 class BatchPlan(NamedTuple):
-    """The micro-batches of one epoch, in order."""
+    """The micro-batches of one epoch."""
 
-    ids: Numbers
-    """Examples, batch after batch as they lie in `begins`."""
-    starts: Numbers
-    """Where each batch begins in `ids`, and at the end where the last one ends."""
-    order: Numbers
-    """Batches in the order in which they are served."""
+    ids: IntArray
+    """Examples, batch after batch, as `starts` divides them."""
+    starts: IntArray
+    """Start of each batch in `ids`, and at the end the number of ids."""
+    order: IntArray
+    """The order in which batches are served."""
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def batch(self, place: int) -> Numbers:
-        """The examples of the micro-batch that is served at this place."""
-        batch = self.order[place]
+    def batch(self, index: int) -> IntArray:
+        """The examples of the micro-batch that is served at this index."""
+        batch = self.order[index]
         return self.ids[self.starts[batch] : self.starts[batch + 1]]
 
 
 class BatchPlanner:
-    """Micro-batches of examples of about equal length, bounded by padded tokens and by number.
+    """Micro-batches of examples of similar length, bounded by padded tokens and by size.
 
-    The examples are sorted by length bucket and cut; which example of a bucket falls where, and
-    the order of the batches, are drawn anew every epoch. The cuts only depend on the buckets'
-    sizes, so that every epoch has the same number of micro-batches.
+    Examples are sorted by length bucket and cut into batches. Which example of a bucket falls
+    where, and the order of the batches, are drawn again every epoch. The cuts depend only on the
+    buckets' sizes, so every epoch has the same number of micro-batches.
     """
 
     def __init__(
         self,
-        lengths: Numbers,
+        lengths: IntArray,
         *,
         max_tokens: int | None,
         batch_size: int | None,
@@ -56,17 +57,17 @@ class BatchPlanner:
         corpus_weights: CorpusWeights | None = None,
     ) -> None:
         if max_tokens is None and batch_size is None:
-            batch_size = 32
-        _refuse_long(lengths, max_tokens)
+            batch_size = DEFAULT_BATCH_SIZE
+        _check_lengths(lengths, max_tokens)
         self._seed = int(mix(seed, int(compute_fingerprint(fingerprint)[:16], 16)))
-        bucket, tops = _buckets(lengths)
+        bucket, longest = _to_buckets(lengths)
         self._copies = WeightedCopies(bucket, corpus_weights) if corpus_weights else None
         self._bucket = self._copies.bucket if self._copies else bucket
         sizes = self._copies.sizes if self._copies else np.bincount(bucket)
-        self._begins = _cut(np.repeat(tops, sizes), max_tokens, batch_size)
+        self._starts = _cut_batches(np.repeat(longest, sizes), max_tokens, batch_size)
 
     def __len__(self) -> int:
-        return len(self._begins) - 1
+        return len(self._starts) - 1
 
     def epoch(self, epoch: int) -> BatchPlan:
         """The micro-batches of a training epoch."""
@@ -74,33 +75,32 @@ class BatchPlanner:
         ids = shuffled[np.argsort(self._bucket[shuffled], kind="stable")]
         if self._copies:
             ids = self._copies.select_for_epoch(ids)
-        return BatchPlan(
-            ids, self._begins, _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
-        )
+        order = _permutation(len(self), int(mix(self._seed, epoch, BATCHES)))
+        return BatchPlan(ids, self._starts, order)
 
     def in_order(self) -> BatchPlan:
         """The micro-batches of an evaluation: shortest examples first."""
-        assert self._copies is None, "an evaluation meets every example once"
+        assert self._copies is None, "an evaluation sees every example once"
         ids = np.argsort(self._bucket, kind="stable")
-        return BatchPlan(ids, self._begins, np.arange(len(self)))
+        return BatchPlan(ids, self._starts, np.arange(len(self)))
 
 
 def compute_fingerprint(*parts: object) -> str:
     """sha256 of the parts' values, 64 hexadecimal digits.
 
-    Of a configuration the values of its fields count and not their names, so that the order of
-    batches, which this seeds, remains when an option is renamed.
+    Of a configuration the values count and not the names of its fields: this seeds the order of
+    batches, which stays the same when an option is renamed.
     """
     values = tuple(
         astuple(part) if is_dataclass(part) and not isinstance(part, type) else part
         for part in parts
     )
-    return hashlib.sha256(repr(values).encode()).hexdigest()
+    return sha256(repr(values))
 
 
-def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:
+def _check_lengths(lengths: IntArray, max_tokens: int | None) -> None:
     if len(lengths) == 0:
-        raise ToolkitError("there must be examples to make batches of, but there are none.")
+        raise ToolkitError("there are no examples to make batches of.")
     longest = int(lengths.max())
     if max_tokens is not None and longest > max_tokens:
         raise ToolkitError(
@@ -110,20 +110,20 @@ def _refuse_long(lengths: Numbers, max_tokens: int | None) -> None:
         )
 
 
-def _buckets(lengths: Numbers) -> tuple[npt.NDArray[np.uint16], Numbers]:
+def _to_buckets(lengths: IntArray) -> tuple[npt.NDArray[np.uint16], IntArray]:
     """Each example's bucket, a sixteenth of a doubling wide; and each bucket's longest length."""
     counts = np.bincount(lengths)
     present = np.flatnonzero(counts)
-    wide = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)
-    first = np.flatnonzero(np.diff(wide, prepend=-1.0))  # of each bucket, in `present`
-    tops = present[np.append(first[1:], len(present)) - 1]
+    scale = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)
+    first = np.flatnonzero(np.diff(scale, prepend=-1.0))  # of each bucket, in `present`
+    longest = present[np.append(first[1:], len(present)) - 1]
     bucket_of = np.zeros(len(counts), np.uint16)
     bucket_of[present] = np.searchsorted(first, np.arange(len(present)), side="right") - 1
-    return bucket_of[lengths], tops
+    return bucket_of[lengths], longest
 
 
-def _permutation(count: int, seed: int) -> Numbers:
-    """0 .. count - 1 shuffled: random bits above, the number below, sorted as one integer."""
+def _permutation(count: int, seed: int) -> IntArray:
+    """0 .. count - 1 shuffled: random high bits and the number as low bits, sorted as integers."""
     bits = max(1, (count - 1).bit_length())
     low = np.uint64((1 << bits) - 1)
     numbers = np.arange(count, dtype=np.uint64)
@@ -131,22 +131,22 @@ def _permutation(count: int, seed: int) -> Numbers:
     return (keys & low).astype(np.int64)
 
 
-def _cut(costs: Numbers, max_tokens: int | None, batch_size: int | None) -> Numbers:
-    """Runs from the front with size <= batch_size and size x largest cost <= max_tokens.
+def _cut_batches(lengths: IntArray, max_tokens: int | None, batch_size: int | None) -> IntArray:
+    """Runs from the front with size <= batch_size and size x longest <= max_tokens.
 
-    The costs rise, so a run's largest is its last. As many as the first one's cost allows are
-    looked at; where that is too many, as many are taken as the last one's cost there allows.
+    Lengths rise, so a run's longest is its last. A run first takes as many as its first length
+    allows; while these are too many, as many as the length at the end allows.
     """
-    count = len(costs)
+    count = len(lengths)
     if max_tokens is None:
         assert batch_size is not None, "one of the two bounds is always set"
         return np.append(np.arange(0, count, batch_size), count)
-    most = count if batch_size is None else batch_size
-    begins, begin = [0], 0
-    while begin < count:
-        size = min(most, count - begin, max_tokens // int(costs[begin]))
-        while size * int(costs[begin + size - 1]) > max_tokens:
-            size = max_tokens // int(costs[begin + size - 1])
-        begin += size
-        begins.append(begin)
-    return np.array(begins)
+    max_size = count if batch_size is None else batch_size
+    starts, start = [0], 0
+    while start < count:
+        size = min(max_size, count - start, max_tokens // int(lengths[start]))
+        while size * int(lengths[start + size - 1]) > max_tokens:
+            size = max_tokens // int(lengths[start + size - 1])
+        start += size
+        starts.append(start)
+    return np.array(starts)

@@ -1,4 +1,4 @@
-"""Corpora in proportion: how often an epoch meets the examples of each."""
+"""Corpus weights: how often an epoch sees the examples of each corpus."""
 
 from __future__ import annotations
 
@@ -8,98 +8,97 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 
-Numbers = npt.NDArray[np.int64]
-FINEST = 10**6  # weights are taken as fractions with denominators up to this
+MAX_DENOMINATOR = 10**6  # weights are rounded to fractions with denominators up to this
 
 
 class CorpusWeights:
-    """An epoch meets floor(w n + 1/2) of a corpus's n examples: floor(w) times all, the rest once.
+    """An epoch sees floor(w n + 1/2) of a corpus's n examples: all floor(w) times, some once more.
 
-    Which ones come once more is drawn anew every epoch, but from each length bucket b, of n_b
-    examples, the same number: the largest remainders of (w - floor(w)) n_b (Hamilton's method).
-    So the number of micro-batches stays the same.
+    These are drawn again every epoch, but from each length bucket b, of n_b examples, always the
+    same number: the largest remainders of (w - floor(w)) n_b (Hamilton's method). So the number of
+    micro-batches stays the same.
 
-    Copy k of example j has the id j + k N, N being the number of all examples; copy 0 is the
-    example itself, so equal weights of 1 change nothing.
+    Copy k of example j has the id j + k N, where N is the number of all examples. Copy 0 is the
+    example itself, so weights of 1 change nothing.
     """
 
     def __init__(self, counts: Sequence[int], weights: Sequence[float]) -> None:
         self.counts = list(counts)
-        self.weights = [Fraction(repr(w)).limit_denominator(FINEST) for w in weights]
+        self.weights = [Fraction(repr(w)).limit_denominator(MAX_DENOMINATOR) for w in weights]
         self.per_epoch = [
             int(w * n + Fraction(1, 2)) for w, n in zip(self.weights, self.counts, strict=True)
         ]
         if not all(self.per_epoch):
-            least = self.per_epoch.index(0)
+            corpus = self.per_epoch.index(0)
             raise ToolkitError(
-                f"data.weights must give every corpus at least one example an epoch, but "
-                f"{weights[least]} x {self.counts[least]} examples of corpus {least + 1} is less. "
-                f"Raise its weight, or leave the corpus out."
+                f"data.weights must give every corpus at least one example per epoch, but "
+                f"{weights[corpus]} x {self.counts[corpus]} examples of corpus {corpus + 1} is "
+                f"less. Raise its weight, or leave the corpus out."
             )
         self._ends = np.cumsum(self.counts)
 
-    def every_epoch_ids(self) -> Numbers:
-        """Ids that every epoch meets."""
-        return self._copies([(0, int(w)) for w in self.weights])
+    def every_epoch_ids(self) -> IntArray:
+        """Ids that every epoch sees."""
+        return self._list_copies([(0, int(w)) for w in self.weights])
 
-    def some_epochs_ids(self) -> Numbers:
-        """Ids of which every epoch meets a part, corpus by corpus."""
-        return self._copies([(int(w), -(-w.numerator // w.denominator)) for w in self.weights])
+    def some_epochs_ids(self) -> IntArray:
+        """Ids of which every epoch sees a part, corpus by corpus."""
+        return self._list_copies([(int(w), -(-w.numerator // w.denominator)) for w in self.weights])
 
-    def corpus_of(self, ids: Numbers) -> Numbers:
-        """Which corpus each id is of, from 0 on."""
+    def corpus_of(self, ids: IntArray) -> IntArray:
+        """The corpus of each id, from 0 on."""
         return np.searchsorted(self._ends, ids % self._ends[-1], side="right")
 
-    def bucket_quotas(self, corpus: int, in_bucket: Numbers) -> Numbers:
-        """How many of a corpus's examples in each bucket come once more in an epoch."""
+    def bucket_quotas(self, corpus: int, in_bucket: IntArray) -> IntArray:
+        """How many of a corpus's examples in each bucket an epoch sees once more."""
         rest = self.weights[corpus] % 1
         wanted = self.per_epoch[corpus] - int(self.weights[corpus]) * self.counts[corpus]
-        whole, remainder = np.divmod(in_bucket * rest.numerator, rest.denominator)
-        more = np.argsort(-remainder, kind="stable")[: wanted - int(whole.sum())]
-        whole[more] += 1
-        return whole
+        quotas, remainder = np.divmod(in_bucket * rest.numerator, rest.denominator)
+        rounded_up = np.argsort(-remainder, kind="stable")[: wanted - int(quotas.sum())]
+        quotas[rounded_up] += 1
+        return quotas
 
-    def _copies(self, spans: Sequence[tuple[int, int]]) -> Numbers:
-        total, begins = int(self._ends[-1]), self._ends - self.counts
-        found = [
-            copy * total + np.arange(begin, end)
-            for (first, last), begin, end in zip(spans, begins, self._ends, strict=True)
+    def _list_copies(self, ranges: Sequence[tuple[int, int]]) -> IntArray:
+        total, starts = int(self._ends[-1]), self._ends - self.counts
+        copies = [
+            copy * total + np.arange(start, end)
+            for (first, last), start, end in zip(ranges, starts, self._ends, strict=True)
             for copy in range(first, last)
         ]
-        return np.concatenate([np.zeros(0, np.int64), *found])
+        return np.concatenate([np.zeros(0, np.int64), *copies])
 
 
 class WeightedCopies:
-    """The ids of a mixture, each in the length bucket of its example."""
+    """The ids of weighted corpora, each in the length bucket of its example."""
 
-    def __init__(self, bucket: npt.NDArray[np.uint16], mixture: CorpusWeights) -> None:
-        always, sometimes = mixture.every_epoch_ids(), mixture.some_epochs_ids()
-        self._ids = np.concatenate([always, sometimes])
+    def __init__(self, bucket: npt.NDArray[np.uint16], weights: CorpusWeights) -> None:
+        every_epoch, some_epochs = weights.every_epoch_ids(), weights.some_epochs_ids()
+        self._ids = np.concatenate([every_epoch, some_epochs])
         self.bucket = bucket[self._ids % len(bucket)]
-        """Of every copy; numbered through, those that may be missing in an epoch behind."""
-        self._always = len(always)
-        self._corpus = mixture.corpus_of(sometimes)
+        """Of every copy; those that an epoch may leave out come last."""
+        self._every_epoch = len(every_epoch)
+        self._corpus = weights.corpus_of(some_epochs)
         buckets = int(bucket.max()) + 1
-        self.sizes = np.bincount(self.bucket[: self._always], minlength=buckets)
-        """Copies in each bucket that an epoch meets."""
-        self._quotas: dict[int, Numbers] = {}
+        self.sizes = np.bincount(self.bucket[: self._every_epoch], minlength=buckets)
+        """Copies in each bucket that an epoch sees."""
+        self._quotas: dict[int, IntArray] = {}
         for corpus in np.unique(self._corpus).tolist():
-            found = self.bucket[self._always :][self._corpus == corpus]
-            self._quotas[corpus] = mixture.bucket_quotas(
-                corpus, np.bincount(found, minlength=buckets)
-            )
+            of_corpus = self.bucket[self._every_epoch :][self._corpus == corpus]
+            in_bucket = np.bincount(of_corpus, minlength=buckets)
+            self._quotas[corpus] = weights.bucket_quotas(corpus, in_bucket)
             self.sizes = self.sizes + self._quotas[corpus]
 
-    def select_for_epoch(self, order: Numbers) -> Numbers:
-        """Ids for an epoch, of copies ordered by bucket and shuffled within: the first of each."""
+    def select_for_epoch(self, order: IntArray) -> IntArray:
+        """An epoch's ids, from copies sorted by bucket and shuffled within each."""
         kept = np.ones(len(order), bool)
-        optional = np.flatnonzero(order >= self._always)
-        corpora = self._corpus[order[optional] - self._always]
+        optional = np.flatnonzero(order >= self._every_epoch)
+        corpora = self._corpus[order[optional] - self._every_epoch]
         for corpus, quota in self._quotas.items():
-            mine = optional[corpora == corpus]
-            bucket = self.bucket[order[mine]]
-            rank = np.arange(len(mine)) - np.searchsorted(bucket, bucket, side="left")
-            kept[mine] = rank < quota[bucket]
+            of_corpus = optional[corpora == corpus]
+            bucket = self.bucket[order[of_corpus]]
+            rank = np.arange(len(of_corpus)) - np.searchsorted(bucket, bucket, side="left")
+            kept[of_corpus] = rank < quota[bucket]
         return self._ids[order[kept]]

@@ -1,37 +1,36 @@
-"""What a task makes of a split: examples that can be counted, measured and put into batches."""
+"""The interface between a task's examples and the loading of batches."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
+from toolkit.common.arrays import IntArray
 
 
 @runtime_checkable
 class HasRemark(Protocol):
-    """Examples that leave something of the data out, and say how much."""
+    """Examples that leave out a part of the data and report how much."""
 
     remark: str
-    """For people, as `1,200 cut, 3,400 tokens lost (1.2%)`; empty where all is there."""
+    """As in `1,200 cut, 3,400 tokens lost (1.2%)`; empty if nothing is left out."""
 
 
 @runtime_checkable
 class Examples(Protocol):
-    """Read by the batch planner (lengths) and by the workers (collate)."""
+    """Examples of a split; the batch planner reads their lengths, the workers collate them."""
 
-    lengths: npt.NDArray[np.int64]
-    """Tokens of each example, special symbols included."""
+    lengths: IntArray
+    """Tokens of each example, special tokens included."""
     fingerprint: str
     """Changes when the examples do: data, vocabulary and the options that shape them."""
 
-    def collate(self, ids: npt.NDArray[np.int64], epoch: int | None) -> Any:
-        """One micro-batch of these examples; epoch None is evaluation, the same every time.
+    def collate(self, ids: IntArray, epoch: int | None) -> Any:
+        """One micro-batch of these examples. With epoch None, for evaluation, always the same one.
 
-        Ids from len(lengths) on are further copies of example id % len(lengths): the same data,
-        with randomness of their own.
+        Ids from len(lengths) on are further copies of example id % len(lengths): the same data
+        with its own randomness.
 
-        Without ids the batch of an idle rank: it goes through the model like any other, but all
-        its weights, its sentences and its tokens are zero, and so is its loss.
+        Without ids: the batch of an idle rank. It passes through the model like any other, but its
+        weights, sentences, tokens and loss are zero.
         """
         ...

@@ -7,26 +7,24 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.loading.batching import BatchPlan, BatchPlanner, compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
 from toolkit.data.loading.examples import Examples
 from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
 
-Numbers = npt.NDArray[np.int64]
 
-
-def first_index_of_rank(begin: int, rank: int, ranks: int) -> int:
-    """The first micro-batch from `begin` on that a rank takes: those with index % ranks == rank."""
-    return begin + (rank - begin) % ranks
+def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
+    """The rank's first micro-batch from `start` on: rank r takes those with index % ranks == r."""
+    return start + (rank - start) % ranks
 
 
 class BatchLoader:
     """This rank's micro-batches.
 
-    The list of an epoch's micro-batches is the same on every rank and for any number of workers;
-    at equal `ranks` x update_freq so are the updates.
+    The micro-batches of an epoch are the same on every rank and for any number of workers. With
+    equal `ranks` x update_freq, so are the updates.
     """
 
     def __init__(
@@ -56,13 +54,14 @@ class BatchLoader:
             corpus_weights=corpus_weights,
         )
         options: list[object] = [max_tokens, batch_size, seed, shuffle]
-        options += [corpus_weights.per_epoch, str(corpus_weights.weights)] if corpus_weights else []
+        if corpus_weights:
+            options += [corpus_weights.per_epoch, str(corpus_weights.weights)]
         self.fingerprint = compute_fingerprint(examples.fingerprint, *options)
-        """Changes when the micro-batches of some epoch do."""
+        """Changes when the micro-batches of any epoch do."""
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
         self._lengths = examples.lengths
-        self._server = BatchPrefetcher(
+        self._prefetcher = BatchPrefetcher(
             examples,
             name=name,
             workers=workers,
@@ -75,81 +74,81 @@ class BatchLoader:
         return len(self._planner)
 
     def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
-        """This rank's micro-batches, update by update, beginning behind `start` micro-batches.
+        """This rank's micro-batches, update by update, after the first `start` micro-batches.
 
         An update takes ranks x update_freq consecutive micro-batches, rank r those with
-        index % ranks == r. In a short last update all ranks get equally many: one that has none
-        left gets a batch of weight zero. What lies before `start` is not read.
+        index % ranks == r. In a short last update all ranks get equally many: a rank without one
+        gets a batch of weight zero. Skipped micro-batches are not read.
         """
         plan = self._plan(epoch)
-        together = self._ranks * update_freq
-        edges = [(b, min(b + together, len(plan))) for b in range(start, len(plan), together)]
-        batches = self._serve(
-            lambda: (order for edge in edges for order in self._share(plan, *edge, epoch))
+        per_update = self._ranks * update_freq
+        edges = [(s, min(s + per_update, len(plan))) for s in range(start, len(plan), per_update)]
+        batches = self._prefetch(
+            lambda: (request for edge in edges for request in self._share(plan, *edge, epoch))
         )
-        for begin, end in edges:
-            yield [next(batches) for _ in range(-(-(end - begin) // self._ranks))]
+        for first, end in edges:
+            yield [next(batches) for _ in range(-(-(end - first) // self._ranks))]
 
     def evaluation(self) -> Iterator[Any]:
-        """This rank's share of a pass that meets every example exactly once over all ranks.
+        """This rank's share of a pass that sees every example exactly once over all ranks.
 
         All ranks get equally many batches; those without examples have weight zero.
         """
         plan = self._planner.in_order()
-        yield from self._serve(lambda: self._share(plan, 0, len(plan), None))
+        yield from self._prefetch(lambda: self._share(plan, 0, len(plan), None))
 
-    def evaluation_ids(self, number: int) -> Numbers:
-        """The examples of the batch that `evaluation` gave this rank as its number-th, from 0."""
-        plan, place = self._planner.in_order(), self._rank + number * self._ranks
-        return plan.batch(place) if place < len(plan) else np.zeros(0, np.int64)
+    def evaluation_ids(self, number: int) -> IntArray:
+        """The examples of the number-th batch, from 0, that `evaluation` gave this rank."""
+        plan, index = self._planner.in_order(), self._rank + number * self._ranks
+        return plan.batch(index) if index < len(plan) else np.zeros(0, np.int64)
 
-    def collate(self, ids: Numbers) -> Any:
-        """Some examples as a batch of an evaluation."""
-        return self._server.collate(ids, None)
+    def collate(self, ids: IntArray) -> Any:
+        """These examples as a batch for evaluation."""
+        return self._prefetcher.collate(ids, None)
 
-    def example_ids(self, epoch: int, micro_batch: int) -> Numbers:
-        """The examples of one of the epoch's micro-batches; none behind its end."""
+    def example_ids(self, epoch: int, micro_batch: int) -> IntArray:
+        """The examples of one of the epoch's micro-batches; none after its end."""
         plan = self._plan(epoch)
         return plan.batch(micro_batch) if micro_batch < len(plan) else np.zeros(0, np.int64)
 
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
-        """A micro-batch's examples in so many batches, with what its collation has drawn."""
+        """A micro-batch's examples in up to `count` batches, with the same random draws."""
         shares = np.array_split(self.example_ids(epoch, micro_batch), count)
-        return [self._server.collate(ids, epoch) for ids in shares if len(ids) or ids is shares[0]]
+        return [
+            self._prefetcher.collate(ids, epoch) for ids in shares if len(ids) or ids is shares[0]
+        ]
 
     def largest_batches(self, epoch: int) -> list[Any]:
-        """The epoch's batch of most tokens, padding included, and that of most pairs of them."""
+        """The epoch's batch with most padded tokens, and the one with most pairs of them."""
         plan = self._plan(epoch)
         width = np.maximum.reduceat(self._lengths[plan.ids % len(self._lengths)], plan.starts[:-1])
         tokens = np.diff(plan.starts) * width
-        most = {int(tokens.argmax()), int((tokens * width).argmax())}
-        edges = plan.starts
-        return [
-            self._server.collate(plan.ids[edges[b] : edges[b + 1]], epoch) for b in sorted(most)
-        ]
+        largest = {int(tokens.argmax()), int((tokens * width).argmax())}
+        batches = (plan.ids[plan.starts[b] : plan.starts[b + 1]] for b in sorted(largest))
+        return [self._prefetcher.collate(ids, epoch) for ids in batches]
 
     def close(self) -> None:
-        """End the workers; a later pass starts new ones."""
-        self._server.close()
+        """Stop the workers; a later pass starts new ones."""
+        self._prefetcher.close()
 
     def _plan(self, epoch: int) -> BatchPlan:
-        """The epoch's; the latest is kept, since whoever asks about a micro-batch asks again."""
+        """The epoch's plan; the latest one is cached for further questions about its batches."""
         if self._latest is None or self._latest[0] != epoch:
             plan = self._planner.epoch(epoch) if self._shuffle else self._planner.in_order()
             self._latest = epoch, plan
         return self._latest[1]
 
     def _share(
-        self, plan: BatchPlan, begin: int, end: int, epoch: int | None
+        self, plan: BatchPlan, start: int, end: int, epoch: int | None
     ) -> Iterator[BatchRequest]:
-        mine = range(first_index_of_rank(begin, self._rank, self._ranks), end, self._ranks)
-        yield from (BatchRequest(plan.batch(place), epoch) for place in mine)
-        for _ in range(-(-(end - begin) // self._ranks) - len(mine)):
+        indices = range(first_index_of_rank(start, self._rank, self._ranks), end, self._ranks)
+        yield from (BatchRequest(plan.batch(index), epoch) for index in indices)
+        for _ in range(-(-(end - start) // self._ranks) - len(indices)):
             yield BatchRequest(np.zeros(0, np.int64), epoch)
 
-    def _serve(self, make: Callable[[], Iterable[BatchRequest]]) -> Iterator[Any]:
+    def _prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Any]:
         begin = time.perf_counter()
-        for batch in self._server.prefetch(make):
+        for batch in self._prefetcher.prefetch(make_requests):
             self.waited_seconds += time.perf_counter() - begin
             yield batch
             begin = time.perf_counter()

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing.holdout import assign_splits
 from toolkit.data.preprocessing.length_limit import apply_length_limit
 from toolkit.data.preprocessing.segmentation import Items, read_items
 from toolkit.data.storage.column_writer import ColumnWriter
-from toolkit.data.text_files import FileChunk, fail_at_line
+from toolkit.data.text_files import FileChunk, raise_in_chunk
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 COLUMN = "tokens"
 
-Numbers = npt.NDArray[np.int64]
 ProgressCallback = Callable[[int, int], None]
 """Called with bytes read and tokens written since the last call."""
 
@@ -33,9 +32,9 @@ class PartTask:
 
 
 class _Batch(NamedTuple):
-    ids: Numbers
-    lengths: Numbers
-    documents: Numbers
+    ids: IntArray
+    lengths: IntArray
+    documents: IntArray
 
 
 class _Target:
@@ -47,7 +46,7 @@ class _Target:
         self.counts = {"unknown": 0, "empty": 0, "overlength": 0, "lost_tokens": 0}
         self._last = np.zeros((1, 2), np.int64)
 
-    def add(self, batch: _Batch, chosen: npt.NDArray[np.bool_], runs: Numbers) -> None:
+    def add(self, batch: _Batch, chosen: BoolArray, runs: IntArray) -> None:
         filled = np.logical_and(chosen, batch.lengths > 0)
         self._count(empty=int(chosen.sum() - filled.sum()))
         ids, lengths = batch.ids[np.repeat(filled, batch.lengths)], batch.lengths[filled]
@@ -118,15 +117,15 @@ def _batches(
             yield _Batch(ids, lengths, documents)
 
 
-def _raise_overlength(piece: FileChunk, units: Items, lengths: Numbers, limit: int) -> None:
+def _raise_overlength(piece: FileChunk, units: Items, lengths: IntArray, limit: int) -> None:
     long = np.flatnonzero(lengths > limit)
     if len(long) == 0:
         return
     first = int(long[0])
-    fail_at_line(
+    raise_in_chunk(
         piece,
         units.lines[first],
-        f"have at most {limit} tokens an item, but {units.items[first][:40]!r}... has "
+        f"expected at most {limit} tokens per item, but {units.items[first][:40]!r}... has "
         f"{lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, truncate or "
-        f"split",
+        f"split.",
     )

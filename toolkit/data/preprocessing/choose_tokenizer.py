@@ -100,7 +100,13 @@ def _learn_sentence_pieces(c: PreprocessConfig, parts: Parts, pool: WorkerPool) 
 def _learn_word_pieces(c: PreprocessConfig, parts: Parts, pool: WorkerPool) -> Tokenizer:
     begin, items = time.perf_counter(), _sample(c, parts, pool)
     log_training("WordPiece", items)
-    tokenizer = WordPieceTokenizer.from_symbols(train_word_pieces(items, c), lowercase=c.lowercase)
+    symbols = train_word_pieces(
+        items,
+        vocab_size=c.vocab_size,
+        character_coverage=c.character_coverage,
+        lowercase=c.lowercase,
+    )
+    tokenizer = WordPieceTokenizer.from_symbols(symbols, lowercase=c.lowercase)
     log_trained("WordPiece", tokenizer, c, time.perf_counter() - begin)
     return tokenizer
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from toolkit.common.arrays import BoolArray, IntArray
 
 RUN_LENGTH = 16  # items held out in a row, so that neighbors stay together
 HELD_STEP, TEST_STEP = (5**0.5 - 1) / 2, 2**0.5 - 1  # whose multiples mod 1 fill 0 .. 1 evenly
@@ -16,15 +17,15 @@ class SplitAssignment(NamedTuple):
     """The items of a batch that go to one split."""
 
     split: str
-    selected: npt.NDArray[np.bool_]
-    runs: npt.NDArray[np.int64]
+    selected: BoolArray
+    runs: IntArray
     """Differs between items that are no longer neighbors in this split; 0 goes on with the part
     before."""
 
 
 def assign_splits(
     split: str,
-    numbers: npt.NDArray[np.int64],
+    numbers: IntArray,
     valid_fraction: float,
     test_fraction: float,
     part: int = 0,
@@ -53,5 +54,5 @@ def _phase(part: int, step: float) -> float:
     return (0.5 + part * step) % 1
 
 
-def _steps(numbers: npt.NDArray[np.int64], share: float, phase: float) -> npt.NDArray[np.int64]:
+def _steps(numbers: IntArray, share: float, phase: float) -> IntArray:
     return np.floor(numbers * share + phase).astype(np.int64)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.ragged import ragged_arange
-
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class LimitedItems(NamedTuple):
     """Items within the limit."""
 
-    ids: Numbers
-    lengths: Numbers
-    sources: Numbers
+    ids: IntArray
+    lengths: IntArray
+    sources: IntArray
     """Which of the items before each comes from."""
     overlength: int
     """Items that were too long."""
@@ -27,7 +24,7 @@ class LimitedItems(NamedTuple):
 
 
 def apply_length_limit(
-    ids: Numbers, lengths: Numbers, limit: int, policy: str, starts_word: Flags
+    ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
 ) -> LimitedItems:
     """Items of ids back to back, each with at most `limit` tokens by skip, truncate or split."""
     long = lengths > limit
@@ -45,7 +42,7 @@ def apply_length_limit(
     return LimitedItems(kept, most[stays], every[stays], changed, len(ids) - len(kept))
 
 
-def _split(ids: Numbers, lengths: Numbers, limit: int, starts_word: Flags) -> list[list[int]]:
+def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
     """Lengths that each item is cut into: as long as may be, cut before a word where one begins."""
     shares, ends = [], np.cumsum(lengths)
     for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):

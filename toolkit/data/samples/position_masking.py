@@ -1,4 +1,4 @@
-"""Which positions are hidden from the model, and what it sees in their place (TACO, A.2)."""
+"""Masking of positions: which are hidden or shuffled, and what the model sees (TACO, A.2)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.common.random_hash import derive_seed
 from toolkit.data.samples.masking import (
@@ -18,32 +19,32 @@ from toolkit.data.samples.masking import (
     MaskingContext,
     span,
 )
-from toolkit.data.samples.text_samples import Flags, Numbers, SentenceBatch
+from toolkit.data.samples.text_samples import SentenceBatch
 
 POSITIONS = 0x706F73
-"""Sets the draws for positions apart from those for tokens."""
+"""Separates the random stream of positions from that of tokens."""
 ORDERS = 1 << 20
-"""Draws for the order of shuffled runs begin here, beyond those of the spans."""
+"""Draws for the order of shuffled runs start here, after those of the spans."""
 assert ORDERS > SPANS
 
 
 class PositionRuns(NamedTuple):
-    """Chosen places, row by row, as runs of neighbors."""
+    """Selected positions, row by row, as runs of neighbors."""
 
-    rows: Numbers
-    positions: Numbers
-    run: Numbers
-    """Number of the run that each place belongs to, 0 upwards."""
-    sizes: Numbers
-    """Places of each run."""
+    rows: IntArray
+    positions: IntArray
+    run: IntArray
+    """Number of the run that each position belongs to, from 0."""
+    sizes: IntArray
+    """Positions per run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PositionMasking:
-    """Runs of positions until ceil(rate n) are chosen, by SpanBERT's law without word boundaries.
+    """Runs of positions until ceil(rate n) are selected, as in SpanBERT, without word boundaries.
 
-    Of the runs, after those that touch are merged, `hidden_rate` are hidden, `shuffled_rate` put in
-    another order, and the rest shown as they are; all of them are to be predicted.
+    Runs that touch are merged. Then a fraction `hidden_rate` of them is hidden, `shuffled_rate`
+    put in another order, and the rest left as they are; all of them are to be predicted.
     """
 
     tokens_per_sample: int
@@ -53,52 +54,52 @@ class PositionMasking:
     hidden_rate: float
     shuffled_rate: float
     random_below: int | None
-    """A shuffled run of one position gets a random one below this; None: one of its sentence's."""
+    """A shuffled run of one gets a random position below this; None: one of its sentence."""
 
-    def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[Numbers, MaskedPositions]:
-        """Position ids as the model sees them, B x S, and the chosen places."""
+    def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
+        """Position ids as the model sees them, B x S, and the selected positions."""
         noise = HashNoise(derive_seed(noise.seed, POSITIONS), noise.epoch, noise.ids)
-        chosen = span(MaskingContext(sentences, sentences.candidates, noise, self))
-        shown = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
-        draw = noise.at(DECIDE, chosen.rows, chosen.decision_ids)
+        selected = span(MaskingContext(sentences, sentences.candidates, noise, self))
+        visible = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
+        draw = noise.at(DECIDE, selected.rows, selected.decision_ids)
         hidden = draw < self.hidden_rate
         shuffled = ~hidden & (draw < self.hidden_rate + self.shuffled_rate)
-        shown[chosen.rows[hidden], chosen.positions[hidden]] = HIDDEN_POSITION
-        runs = group_into_runs(chosen, shuffled)
-        shown[runs.rows, runs.positions] = self.shuffle_or_draw(runs, sentences.lengths, noise)
-        return shown, chosen
+        visible[selected.rows[hidden], selected.positions[hidden]] = HIDDEN_POSITION
+        runs = group_into_runs(selected, shuffled)
+        visible[runs.rows, runs.positions] = self._shuffle(runs, sentences.lengths, noise)
+        return visible, selected
 
-    def shuffle_or_draw(self, runs: PositionRuns, lengths: Numbers, noise: HashNoise) -> Numbers:
-        """A random order of each run that is not its own; a random position for a run of one."""
+    def _shuffle(self, runs: PositionRuns, lengths: IntArray, noise: HashNoise) -> IntArray:
+        """Another order for each run, and a random position for a run of one."""
         alone = runs.sizes[runs.run] == 1
         below = lengths[runs.rows] if self.random_below is None else self.random_below
         anywhere = (noise.at(REPLACE, runs.rows, runs.positions) * below).astype(np.int64)
         return np.where(alone, anywhere, shuffle_runs(runs, noise))
 
 
-def group_into_runs(chosen: MaskedPositions, wanted: Flags) -> PositionRuns:
-    """The runs that the wanted ones of the chosen places form."""
-    rows, places, decisions = (part[wanted] for part in chosen)
+def group_into_runs(selected: MaskedPositions, chosen: BoolArray) -> PositionRuns:
+    """The runs that the chosen ones of the selected positions form."""
+    rows, positions, decision_ids = (part[chosen] for part in selected)
     _, run, sizes = np.unique(
-        np.stack([rows, decisions]), axis=1, return_inverse=True, return_counts=True
+        np.stack([rows, decision_ids]), axis=1, return_inverse=True, return_counts=True
     )
-    return PositionRuns(rows, places, run.reshape(-1), sizes)
+    return PositionRuns(rows, positions, run.reshape(-1), sizes)
 
 
-def shuffle_runs(runs: PositionRuns, noise: HashNoise) -> Numbers:
-    """Every run's places in an order drawn anew until it is not the identity.
+def shuffle_runs(runs: PositionRuns, noise: HashNoise) -> IntArray:
+    """Each run's positions in an order that is drawn again until it is not the identity.
 
-    Uniform over the other orders; a run of one keeps its place.
+    Uniform over the other orders; a run of one keeps its position.
     """
     order = runs.positions.copy()
-    open_ = runs.sizes[runs.run] > 1
+    unchanged = runs.sizes[runs.run] > 1
     draw = ORDERS
-    while open_.any():
-        run, places = runs.run[open_], runs.positions[open_]
-        keys = noise.at(draw, runs.rows[open_], places)
-        order[open_] = places[np.lexsort((keys, run))]
+    while unchanged.any():
+        run, positions = runs.run[unchanged], runs.positions[unchanged]
+        keys = noise.at(draw, runs.rows[unchanged], positions)
+        order[unchanged] = positions[np.lexsort((keys, run))]
         moved = np.zeros(len(runs.sizes), bool)
-        moved[run[order[open_] != places]] = True
-        open_ &= ~moved[runs.run]
+        moved[run[order[unchanged] != positions]] = True
+        unchanged &= ~moved[runs.run]
         draw += 1
     return order

@@ -1,4 +1,4 @@
-"""Sentences for pre-training, cut out of a text column: pairs of items, or blocks of the stream."""
+"""Pre-training samples cut from a text column: pairs of items, or blocks of running text."""
 
 from __future__ import annotations
 
@@ -6,34 +6,31 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
 
 class SampleSpans(NamedTuple):
-    """Where each sentence lies in its column, in elements."""
+    """The elements of its column that each sample covers."""
 
-    starts: Numbers
-    middles: Numbers
-    """Where the second segment begins; `ends` where there is none."""
-    ends: Numbers
+    starts: IntArray
+    middles: IntArray
+    """Start of the second segment; equal to the end if there is none."""
+    ends: IntArray
 
 
 class SentenceBatch(NamedTuple):
-    """A batch of sentences with their special symbols, B x S."""
+    """A batch of samples with their special tokens, B x S."""
 
-    tokens: Numbers
-    lengths: Numbers
-    candidates: Flags
+    tokens: IntArray
+    lengths: IntArray
+    candidates: BoolArray
     """True at tokens of the text; False at [CLS], [SEP] and padding."""
-    segments: Numbers | None = None
-    """Token types; None where all are 0."""
+    segments: IntArray | None = None
+    """Token types; None if all are 0."""
 
 
 def pair_items(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
@@ -49,10 +46,10 @@ def cut_blocks(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
 
 
 def cut_documents(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
-    """As `blocks`, but starting anew with each document."""
-    begins = np.union1d(0, part.offsets[part.document_starts])
-    ends = np.append(begins[1:], part.elements)
-    return cut_spans(begins, ends, tokens_per_sample - 2)
+    """Like `cut_blocks`, but starting again with each document."""
+    starts = np.union1d(0, part.offsets[part.document_starts])
+    ends = np.append(starts[1:], part.elements)
+    return cut_spans(starts, ends, tokens_per_sample - 2)
 
 
 SAMPLE_MODES: dict[str, Callable[[ColumnPart, int], SampleSpans]] = {
@@ -62,53 +59,54 @@ SAMPLE_MODES: dict[str, Callable[[ColumnPart, int], SampleSpans]] = {
 }
 
 
-def cut_spans(begins: Numbers, ends: Numbers, size: int) -> SampleSpans:
-    counts = -(-(ends - begins) // size)
-    starts = np.repeat(begins, counts) + ragged_arange(0, counts) * size
-    stops = np.minimum(starts + size, np.repeat(ends, counts))
-    return SampleSpans(starts, stops, stops)
+def cut_spans(starts: IntArray, ends: IntArray, size: int) -> SampleSpans:
+    """Each span in consecutive pieces of `size`; its last may be shorter."""
+    counts = -(-(ends - starts) // size)
+    piece_starts = np.repeat(starts, counts) + ragged_arange(0, counts) * size
+    piece_ends = np.minimum(piece_starts + size, np.repeat(ends, counts))
+    return SampleSpans(piece_starts, piece_ends, piece_ends)
 
 
-def describe_truncation(whole: Numbers, lengths: Numbers) -> str:
-    """How many sentences are shorter than they would be, and what that loses."""
-    lost = int((whole - lengths).sum())
+def describe_truncation(full_lengths: IntArray, lengths: IntArray) -> str:
+    """How many samples are cut, and how many tokens that loses; empty if none."""
+    lost = int((full_lengths - lengths).sum())
     if lost == 0:
         return ""
-    cut = np.count_nonzero(whole > lengths)
-    return f"{cut:,} cut, {lost:,} tokens lost ({lost / whole.sum():.1%})"
+    cut = np.count_nonzero(full_lengths > lengths)
+    return f"{cut:,} cut, {lost:,} tokens lost ({lost / full_lengths.sum():.1%})"
 
 
 class TextSamples:
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut at `tokens_per_sample` (the tail is lost).
 
-    As in Chang et al. the cut may take the last [SEP] with it.
+    As in Chang et al. the cut may remove the last [SEP].
     """
 
     def __init__(
         self, column: Column, vocabulary: Vocabulary, *, sample_mode: str, tokens_per_sample: int
     ) -> None:
-        found = [SAMPLE_MODES[sample_mode](part, tokens_per_sample) for part in column.parts]
-        firsts = column.part_offsets[:-1].tolist()
-        shifted = [[ends + first for ends in s] for s, first in zip(found, firsts, strict=True)]
-        self._where = SampleSpans(*(np.concatenate(ends) for ends in zip(*shifted, strict=True)))
-        self._column, self._words = column, vocabulary
-        specials = 2 + (self._where.middles < self._where.ends)
-        whole = self._where.ends - self._where.starts + specials
-        self.lengths: Numbers = np.minimum(whole, tokens_per_sample)
-        self.remark = describe_truncation(whole, self.lengths)
+        spans = [SAMPLE_MODES[sample_mode](part, tokens_per_sample) for part in column.parts]
+        offsets = column.part_offsets[:-1].tolist()
+        shifted = [[edges + o for edges in s] for s, o in zip(spans, offsets, strict=True)]
+        self._spans = SampleSpans(*(np.concatenate(edges) for edges in zip(*shifted, strict=True)))
+        self._column, self._vocabulary = column, vocabulary
+        specials = 2 + (self._spans.middles < self._spans.ends)
+        full_lengths = self._spans.ends - self._spans.starts + specials
+        self.lengths: IntArray = np.minimum(full_lengths, tokens_per_sample)
+        self.remark = describe_truncation(full_lengths, self.lengths)
 
-    def read_batch(self, ids: Numbers) -> SentenceBatch:
-        """Read, put [CLS] and [SEP] in and pad to the longest, all rows at once."""
-        begins, middles, ends = (edge[ids][:, None] for edge in self._where)
+    def read_batch(self, ids: IntArray) -> SentenceBatch:
+        """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""
+        starts, middles, ends = (edges[ids][:, None] for edges in self._spans)
         lengths = self.lengths[ids]
-        places = np.arange(lengths.max())[None]
-        first = 1 + middles - begins  # the place of the first [SEP]
-        last = np.where(middles < ends, 2 + ends - begins, first)  # and of the last
-        inside = places < lengths[:, None]
-        candidates = inside & (places > 0) & (places != first) & (places < last)
-        source = np.clip(begins + places - 1 - (places > first), begins, ends - 1)
-        tokens = self._column.take(source, begins[:, 0], ends[:, 0])
-        tokens[:, 0] = self._words.cls
-        tokens[(places == first) | (places == last)] = self._words.sep
-        tokens[~inside] = self._words.pad
+        positions = np.arange(lengths.max())[None]
+        first = 1 + middles - starts  # position of the first [SEP]
+        last = np.where(middles < ends, 2 + ends - starts, first)  # and of the last
+        inside = positions < lengths[:, None]
+        candidates = inside & (positions > 0) & (positions != first) & (positions < last)
+        source = np.clip(starts + positions - 1 - (positions > first), starts, ends - 1)
+        tokens = self._column.take(source, starts[:, 0], ends[:, 0])
+        tokens[:, 0] = self._vocabulary.cls
+        tokens[(positions == first) | (positions == last)] = self._vocabulary.sep
+        tokens[~inside] = self._vocabulary.pad
         return SentenceBatch(tokens, lengths, candidates)

@@ -1,4 +1,4 @@
-"""A part of a column in the toolkit's own format: two mapped files with block checksums."""
+"""Reader of a column part in the toolkit's format: two mapped files with block checksums."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, Bytes, Places
+from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, Bytes
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import HEADER_BYTES, Header, read_header
 
 
 class MappedFile:
-    """Header, payload and block checksums of one file; nothing but the header has been read."""
+    """Header, payload and block checksums of one file; opening reads the header only."""
 
     def __init__(self, path: Path, role: str) -> None:
         self.path, self.header = path, read_header(path)
         if self.header.role != role:
             raise ToolkitError(
-                f"{path} must be a .{role} file, but says it is .{self.header.role}: it was "
+                f"{path} must be a .{role} file, but its header says .{self.header.role}: it was "
                 f"renamed. Run toolkit-preprocess again."
             )
         self._end = HEADER_BYTES + self.header.payload_bytes
 
     @cached_property
     def _mapped(self) -> Bytes:
-        """Mapped when first used: a system has only so many mappings for a process."""
+        """Mapped when first used: the number of mappings per process is limited."""
         return np.memmap(self.path, np.uint8, "r").view(np.ndarray)
 
     @property
@@ -42,15 +43,14 @@ class MappedFile:
         table = self._mapped[self._end :]
         if zlib.crc32(table.data) != self.header.table_crc:
             raise ToolkitError(
-                f"{self.path} must have the checksums that its header says, but has others: it is "
-                f"damaged, or two files in one. Copy the folder again, or run toolkit-preprocess "
-                f"again."
+                f"the checksum table of {self.path} does not match its header: the file is damaged "
+                f"or mixed from two files. Copy the folder again, or run toolkit-preprocess again."
             )
         return BlockChecks(self.payload, table.view("<u4"))
 
 
 class CheckedColumnPart(ColumnPart):
-    """One .bin with its .idx: values back to back, and where items and documents begin."""
+    """A .bin with the values and an .idx with the starts of items and documents."""
 
     def __init__(self, stem: Path, split: str, column: str) -> None:
         self.stem, self.split, self.column = stem, split, column
@@ -59,10 +59,10 @@ class CheckedColumnPart(ColumnPart):
         self.header: Header = self._values.header
         self.dtype = np.dtype(self.header.dtype)
         for name in ("dtype", "items", "elements", "documents", "fingerprint"):
-            mine, other = getattr(self.header, name), getattr(self._index.header, name)
-            if mine != other:
+            values, index = getattr(self.header, name), getattr(self._index.header, name)
+            if values != index:
                 raise ToolkitError(
-                    f"{stem}.bin and .idx must agree on {name}, but say {mine} and {other}. "
+                    f"{stem}.bin and .idx must agree on {name}, but say {values} and {index}. "
                     f"Run toolkit-preprocess again."
                 )
 
@@ -91,72 +91,69 @@ class CheckedColumnPart(ColumnPart):
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
-        """Mapped, unchecked: `check` what you are going to read."""
+        """Mapped and unverified: `check` what you are about to read."""
         return self._values.payload[: self.elements * self.dtype.itemsize].view(self.dtype)
 
     @cached_property
-    def _numbers(self) -> Places:
-        self._index.blocks.check_all(self._damaged_index)
-        numbers = self._index.payload.view("<i8")
-        offsets = numbers[: self.header.items + 1]
-        if offsets[0] != 0 or offsets[-1] != self.header.elements or np.any(np.diff(offsets) < 0):
+    def _index_values(self) -> IntArray:
+        self._index.blocks.check_all(self._raise_damaged_index)
+        values = self._index.payload.view("<i8")
+        offsets = values[: self.items + 1]
+        if offsets[0] != 0 or offsets[-1] != self.elements or np.any(np.diff(offsets) < 0):
             raise ToolkitError(
-                f"{self._index.path} must hold rising offsets from 0 to {self.header.elements}, "
-                f"but does not. Run toolkit-preprocess again."
+                f"{self._index.path} must hold rising offsets from 0 to {self.elements}, but does "
+                f"not. Run toolkit-preprocess again."
             )
-        documents = numbers[self.items + 1 :]
+        documents = values[self.items + 1 :]
         first, last = (documents[0], documents[-1]) if len(documents) else (0, 0)
         if np.any(np.diff(documents) <= 0) or first < 0 or last >= max(1, self.items):
             raise ToolkitError(
                 f"{self._index.path} must list rising first items of documents below {self.items}, "
                 f"but does not. Run toolkit-preprocess again."
             )
-        return numbers
+        return values
 
     @property
-    def offsets(self) -> Places:
-        """Where each item begins, in elements, and at the end where the last one ends."""
-        return self._numbers[: self.header.items + 1]
+    def offsets(self) -> IntArray:
+        return self._index_values[: self.items + 1]
 
     @property
-    def document_starts(self) -> Places:
-        """First item of each document; items before the first go on with an earlier part's."""
-        begin = self.header.items + 1
-        return self._numbers[begin : begin + self.header.documents]
+    def document_starts(self) -> IntArray:
+        start = self.items + 1
+        return self._index_values[start : start + self.documents]
 
-    def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:
-        """Values at a grid of element numbers, row r within begins[r] .. ends[r]."""
-        self.check(begins, ends)
-        return self.values.take(places)
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+        self.check(starts, ends)
+        return self.values.take(indices)
 
-    def check(self, begins: Places, ends: Places) -> None:
-        """Compare the checksums of the blocks that these ranges of elements touch."""
+    def check(self, starts: IntArray, ends: IntArray) -> None:
+        """Verify the blocks that these ranges of elements touch."""
         if self._values.blocks.unverified:
             size = self.values.itemsize
             self._values.blocks.check(
-                begins * size, ends * size, partial(self._damaged_values, begins, ends)
+                starts * size, ends * size, partial(self._raise_damaged_values, starts, ends)
             )
 
     def check_all(self) -> None:
         self._values.blocks.check_all(
-            partial(self._damaged_values, np.zeros(1, np.int64), np.full(1, self.header.elements))
+            partial(self._raise_damaged_values, np.zeros(1, np.int64), np.full(1, self.elements))
         )
         _ = self.offsets
 
-    def _damaged_index(self, block: int) -> NoReturn:
-        self._damaged(self._index.path, block, "where its items begin")
+    def _raise_damaged_index(self, block: int) -> NoReturn:
+        self._raise_damaged(self._index.path, block, "the index of its items")
 
-    def _damaged_values(self, begins: Places, ends: Places, block: int) -> NoReturn:
+    def _raise_damaged_values(self, starts: IntArray, ends: IntArray, block: int) -> NoReturn:
         size = self.values.itemsize
         low, high = block * BLOCK_BYTES // size, (block + 1) * BLOCK_BYTES // size
-        hit = np.flatnonzero((begins < high) & (ends > low))
-        element = max(low, int(begins[hit[0]]))
+        touching = np.flatnonzero((starts < high) & (ends > low))
+        element = max(low, int(starts[touching[0]]))
         item = int(np.searchsorted(self.offsets, element, side="right")) - 1
-        self._damaged(self._values.path, block, f"item {item}")
+        self._raise_damaged(self._values.path, block, f"item {item}")
 
-    def _damaged(self, path: Path, block: int, what: str) -> NoReturn:
+    def _raise_damaged(self, path: Path, block: int, what: str) -> NoReturn:
         raise ToolkitError(
-            f"{path} (split {self.split!r}, column {self.column!r}) must match its checksums, but "
-            f"block {block} is damaged, and with it {what}. Copy the folder again, or run "
+            f"{path} (split {self.split!r}, column {self.column!r}) does not match its checksums: "
+            f"block {block}, which holds {what}, is damaged. Copy the folder again, or run "
             f"toolkit-preprocess again."
         )

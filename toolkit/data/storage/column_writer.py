@@ -1,4 +1,4 @@
-"""Writes one part of a column as values arrive, checksums and all."""
+"""Writer of a column part: values as they arrive, with checksums."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.storage.checksums import RunningChecksums
-from toolkit.data.storage.header import HEADER_BYTES, Header
+from toolkit.data.storage.header import HEADER_BYTES, NO_FINGERPRINT, Header
 
 ALIGNMENT = 8
 
 
-class _Payload:
-    """Bytes behind a header that is only known at the end."""
+class _PayloadWriter:
+    """A payload, written before its header, which is known only at the end."""
 
     def __init__(self, path: Path) -> None:
         self._file, self._sums = path.open("wb"), RunningChecksums()
@@ -44,28 +45,23 @@ class _Payload:
 
 
 class ColumnWriter:
-    """`add` items, then `finish`: leaves `stem`.bin and `stem`.idx behind."""
+    """`add` items, then `finish`, to write `stem`.bin and `stem`.idx."""
 
-    def __init__(self, stem: Path, dtype: str, fingerprint: str = "0" * 64) -> None:
+    def __init__(self, stem: Path, dtype: str, fingerprint: str = NO_FINGERPRINT) -> None:
         self.stem, self.dtype, self.fingerprint = stem, dtype, fingerprint
-        self._values = _Payload(stem.with_name(stem.name + ".bin"))
+        self._values = _PayloadWriter(stem.with_name(stem.name + ".bin"))
         self._lengths: list[npt.NDArray[np.int32]] = []
-        self._documents: list[npt.NDArray[np.int64]] = []
+        self._documents: list[IntArray] = []
         self.items = self.elements = self.documents = 0
 
-    def add(
-        self,
-        values: npt.NDArray[Any],
-        lengths: npt.NDArray[np.int64],
-        begins_document: npt.NDArray[np.bool_],
-    ) -> None:
-        """Items back to back, their lengths, and whether each begins a document."""
+    def add(self, values: npt.NDArray[Any], lengths: IntArray, starts_document: BoolArray) -> None:
+        """Items back to back, their lengths, and whether each starts a document."""
         self._values.add(values.astype(self.dtype))
         self._lengths.append(lengths.astype(np.int32))
-        self._documents.append(self.items + np.flatnonzero(begins_document))
+        self._documents.append(self.items + np.flatnonzero(starts_document))
         self.items += len(lengths)
         self.elements += len(values)
-        self.documents += int(begins_document.sum())
+        self.documents += int(starts_document.sum())
 
     def finish(self) -> dict[str, Any]:
         """The part's entry in meta.json."""
@@ -80,15 +76,15 @@ class ColumnWriter:
             fingerprint=self.fingerprint,
         )
         values = self._values.finish(header)
-        index = _Payload(self.stem.with_name(self.stem.name + ".idx"))
+        writer = _PayloadWriter(self.stem.with_name(self.stem.name + ".idx"))
         lengths = np.concatenate([np.zeros(1, np.int32), *self._lengths])
-        index.add(np.cumsum(lengths, dtype="<i8"))
-        index.add(np.concatenate([np.zeros(0, np.int64), *self._documents]).astype("<i8"))
-        positions = index.finish(replace(header, role="idx"))
+        writer.add(np.cumsum(lengths, dtype="<i8"))
+        writer.add(np.concatenate([np.zeros(0, np.int64), *self._documents]).astype("<i8"))
+        index = writer.finish(replace(header, role="idx"))
         return {
             "stem": self.stem.name,
             "items": self.items,
             "elements": self.elements,
             "documents": self.documents,
-            "checksums": [values.table_crc, positions.table_crc],
+            "checksums": [values.table_crc, index.table_crc],
         }

@@ -1,4 +1,4 @@
-"""Named columns of a split: items of any length in memory-mapped files, in one part or many."""
+"""Named columns of a split: items of any length in memory-mapped files, in one part or several."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.storage.checksums import Places
+from toolkit.common.arrays import IntArray
 
 
 class ColumnPart(ABC):
-    """Items back to back in files of some format; opening it has read nothing but a header."""
+    """Items back to back in the files of some format; opening reads only their headers."""
 
     dtype: np.dtype[Any]
 
     @property
     @abstractmethod
     def files(self) -> tuple[Path, Path]:
-        """The values, and where the items begin."""
+        """The file of the values, and the file of the item offsets."""
 
     @property
     @abstractmethod
@@ -38,36 +38,36 @@ class ColumnPart(ABC):
 
     @property
     @abstractmethod
-    def offsets(self) -> Places:
-        """Where each item begins, in elements, and at the end where the last one ends."""
+    def offsets(self) -> IntArray:
+        """First element of each item, and at the end the number of elements."""
 
     @property
     @abstractmethod
-    def document_starts(self) -> Places:
-        """First item of each document; items before the first go on with an earlier part's."""
+    def document_starts(self) -> IntArray:
+        """First item of each document; items before the first belong to the previous part's."""
 
     @abstractmethod
-    def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:
-        """Values at a grid of element numbers (rows, width), row r within begins[r] .. ends[r].
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+        """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
 
-        The rows are checked, as far as the format lets one, before they are used.
+        Verified as far as the format allows before they are used.
         """
 
     @abstractmethod
     def check_all(self) -> None:
-        """Read everything; damage is an error that names file and item."""
+        """Read and verify everything; an error names the damaged file and item."""
 
 
 class Column:
-    """The parts of one column as if they were one: elements are numbered through."""
+    """The parts of a column as one, with elements numbered consecutively."""
 
     def __init__(self, name: str, parts: Sequence[ColumnPart]) -> None:
         self.name, self.parts = name, list(parts)
         self.dtype = np.result_type(*(part.dtype for part in self.parts))
 
     @cached_property
-    def part_offsets(self) -> Places:
-        """The number of each part's first element, and at the end that of all."""
+    def part_offsets(self) -> IntArray:
+        """First element of each part, and at the end the number of elements."""
         return np.cumsum([0, *(part.elements for part in self.parts)], dtype=np.int64)
 
     @property
@@ -82,22 +82,22 @@ class Column:
     def documents(self) -> int:
         return sum(part.documents for part in self.parts)
 
-    def take(self, places: Places, begins: Places, ends: Places) -> Places:
-        """Values at a grid of element numbers (rows, width), row r within begins[r] .. ends[r].
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> IntArray:
+        """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
 
         No row crosses a part.
         """
-        owners = np.searchsorted(self.part_offsets, begins, side="right") - 1
+        owners = np.searchsorted(self.part_offsets, starts, side="right") - 1
         order = np.argsort(owners, kind="stable")
-        firsts = self.part_offsets[owners[order]]
-        local, begins, ends = places[order] - firsts[:, None], begins[order], ends[order]
-        found = np.empty(places.shape, np.int64)
-        parts, edges = np.unique(firsts, return_index=True)
-        for first, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
+        offsets = self.part_offsets[owners[order]]
+        local, starts, ends = indices[order] - offsets[:, None], starts[order], ends[order]
+        by_part = np.empty(indices.shape, np.int64)
+        parts, edges = np.unique(offsets, return_index=True)
+        for offset, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
             part = self.parts[owners[order[low]]]
-            found[low:high] = part.take(
-                local[low:high], begins[low:high] - first, ends[low:high] - first
+            by_part[low:high] = part.take(
+                local[low:high], starts[low:high] - offset, ends[low:high] - offset
             )
-        values = np.empty_like(found)
-        values[order] = found
+        values = np.empty_like(by_part)
+        values[order] = by_part
         return values

@@ -1,4 +1,4 @@
-"""The data arguments of a command: corpora side by side, each of one folder or of shards."""
+"""The data arguments of a command: several corpora, each a folder or a list of shards."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SHARD_SEPARATOR = ":"
 
 
 class Corpora:
-    """`A B` are two corpora read as one; `A:B:C` are the shards of one.
+    """`A B` are two corpora read as one; `A:B:C` are the shards of one corpus.
 
-    Epoch e (from 1) learns from shard (e - 1) mod n of every corpus, n being its own number of
-    shards. All folders are opened at once, which reads no token.
+    Epoch e (from 1) reads shard (e - 1) mod n of every corpus, n being its number of shards. All
+    folders are opened at once, which reads no token.
     """
 
     def __init__(self, corpora: Sequence[Sequence[FolderSource]]) -> None:
@@ -29,17 +29,15 @@ class Corpora:
 
     @classmethod
     def open(cls, *arguments: str) -> Corpora:
-        """Check every folder's headers and sizes, and that all have one vocabulary."""
-        paths = [
-            [path for path in argument.split(SHARD_SEPARATOR) if path] for argument in arguments
-        ]
+        """Check the headers and sizes of every folder, and that all share one vocabulary."""
+        paths = [[p for p in argument.split(SHARD_SEPARATOR) if p] for argument in arguments]
         if not paths or not all(paths):
             raise ToolkitError("a data folder must be given, but none is. Name one or more.")
         return cls([[open_folder(Path(path)) for path in shards] for shards in paths])
 
     @property
     def cycle(self) -> int:
-        """After so many epochs the same folders come again."""
+        """Number of epochs after which the same shards come again."""
         return lcm(*map(len, self.corpora))
 
     @property
@@ -55,16 +53,16 @@ class Corpora:
         return self.all.vocabulary
 
     def for_epoch(self, epoch: int) -> DataFolder:
-        """What the epoch learns from, corpus after corpus."""
+        """The epoch's shard of every corpus, corpus after corpus."""
         return DataFolder([shards[(epoch - 1) % len(shards)] for shards in self.corpora])
 
     def prefixes(self, epoch: int) -> list[DataFolder]:
-        """The same up to the first corpus, the second, ..., the last but one."""
+        """The epoch's folders of the first corpus, of the first two, ..., of all but the last."""
         sources = self.for_epoch(epoch).sources
         return [DataFolder(sources[:count]) for count in range(1, len(sources))]
 
     def check_split(self, split: str) -> None:
-        """Refuse shards of which some lack the split: their epochs would have nothing to learn."""
+        """Raise if a shard lacks the split: its epochs would have no examples."""
         without = [
             str(shard.path)
             for shards in self.corpora
@@ -78,9 +76,9 @@ class Corpora:
             )
 
     def with_split(self, split: str) -> DataFolder:
-        """For evaluation: of each corpus the first shard that has the split."""
-        found = [
+        """For evaluation: the first shard of each corpus that has the split."""
+        first = [
             next((shard for shard in shards if split in shard.splits), None)
             for shards in self.corpora
         ]
-        return DataFolder([source for source in found if source]) if any(found) else self.all
+        return DataFolder([source for source in first if source]) if any(first) else self.all

@@ -1,8 +1,7 @@
-"""One data folder, or several of one vocabulary read as one, whatever formats they are in."""
+"""One data folder, or several with one vocabulary read as one, in any format."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.storage.fairseq import FairseqFolder, is_fairseq_folder
@@ -23,7 +23,7 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Split:
-    """Columns of one split, with equal item counts."""
+    """The columns of one split, with equal item counts."""
 
     name: str
     columns: Mapping[str, Column]
@@ -31,8 +31,8 @@ class Split:
     def column(self, name: str) -> Column:
         if name not in self.columns:
             raise ToolkitError(
-                f"split {self.name!r} must have a column {name!r}, but has only "
-                f"{', '.join(self.columns)}. This data is of another kind."
+                f"split {self.name!r} has no column {name!r}, only {', '.join(self.columns)}: this "
+                f"data is of another kind."
             )
         return self.columns[name]
 
@@ -46,19 +46,24 @@ class DataFolder:
 
     def __init__(self, sources: Sequence[FolderSource]) -> None:
         self.sources = list(sources)
-        self.path, self.kind = self.sources[0].path, self.sources[0].kind
+        first = self.sources[0]
+        self.path, self.kind = first.path, first.kind
         for source in self.sources:
-            for key in ("kind", "vocabulary"):
-                if getattr(source, key) != getattr(self.sources[0], key):
+            pairs = {
+                "kind": (source.kind, first.kind),
+                "vocabulary": (source.vocabulary_fingerprint, first.vocabulary_fingerprint),
+            }
+            for what, (value, expected) in pairs.items():
+                if value != expected:
                     raise ToolkitError(
-                        f"data folders must agree on their {key}, but {source.path} differs from "
+                        f"data folders must agree on their {what}, but {source.path} differs from "
                         f"{self.path}. Preprocess one with --tokenizer-from the other."
                     )
-        self._opened = {name: self._open_split(name) for name in self.splits}
+        self._splits = {name: self._open_split(name) for name in self.splits}
 
     @classmethod
     def open(cls, *paths: Path | str) -> DataFolder:
-        """Check what tells of the data, its headers and sizes; one vocabulary in all folders."""
+        """Check headers, sizes and digests, and that all folders share one vocabulary."""
         if not paths:
             raise ToolkitError("a data folder must be given, but none is. Name one or more.")
         return cls([open_folder(Path(path)) for path in paths])
@@ -67,12 +72,11 @@ class DataFolder:
     def fingerprint(self) -> str:
         """Changes when the data does."""
         digests = [source.digest for source in self.sources]
-        together = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-        return digests[0] if len(digests) == 1 else together
+        return digests[0] if len(digests) == 1 else sha256(" ".join(digests))
 
     @property
     def name(self) -> str:
-        """The folders, for errors."""
+        """The paths of all folders, for messages."""
         return " ".join(str(source.path) for source in self.sources)
 
     @property
@@ -81,11 +85,11 @@ class DataFolder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        return self.sources[0].tokenizer()
+        return self.sources[0].load_tokenizer()
 
     @cached_property
     def word_vectors(self) -> npt.NDArray[np.float32] | None:
-        """A memory-mapped row for each symbol, where preprocessing was given vectors."""
+        """A memory-mapped row per symbol, if preprocessing was given word vectors."""
         path = self.path / VECTORS_FILE
         return open_table(path) if path.is_file() else None
 
@@ -94,21 +98,21 @@ class DataFolder:
         return self.tokenizer.vocabulary
 
     def split(self, name: str) -> Split:
-        if name not in self._opened:
+        if name not in self._splits:
             raise ToolkitError(
                 f"no split of {self.path} is called {name!r}. Known: {', '.join(self.splits)}."
             )
-        return self._opened[name]
+        return self._splits[name]
 
     def _open_split(self, name: str) -> Split:
         parts: dict[str, list[ColumnPart]] = {}
         for source in self.sources:
             if name in source.splits:
-                for column, found in source.parts(name).items():
-                    parts.setdefault(column, []).extend(found)
+                for column, column_parts in source.parts(name).items():
+                    parts.setdefault(column, []).extend(column_parts)
         return Split(name, {column: Column(column, found) for column, found in parts.items()})
 
 
 def open_folder(path: Path) -> FolderSource:
-    """A folder of toolkit-preprocess or of fairseq-preprocess, by what is in it."""
+    """A folder of toolkit-preprocess or of fairseq-preprocess, depending on its files."""
     return FairseqFolder(path) if is_fairseq_folder(path) else ToolkitFolder(path)

@@ -1,54 +1,208 @@
-"""A folder that fairseq-preprocess --only-source wrote, read as it is."""
+"""Folders of fairseq-preprocess, monolingual or parallel, read as they are."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.checksums import Places
+from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
 from toolkit.data.storage.meta import META_FILE
 from toolkit.data.storage.source import FolderSource
-from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE
+from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
-LOOKED_AT = 1024  # items whose last symbol tells whether all of them end in </s>
+COLUMN, TARGET_COLUMN = "tokens", "target"
+SAMPLES, SAMPLE_BYTES = 64, 4096
+INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do
+
+NAME = re.compile(r"(?P<split>[^.]+)(?:\.(?P<pair>[^.]+)\.(?P<language>[^.]+))?")
+"""`train.idx`, or `train.de-en.de.idx` for the German side of German to English."""
+
+
+def is_fairseq_folder(folder: Path) -> bool:
+    """Whether it holds fairseq's files; a folder of the toolkit has, or has lost, its meta.json."""
+    own = any((folder / name).exists() for name in (META_FILE, TOKENIZER_CONFIG_FILE))
+    return not own and folder.is_dir() and any(folder.glob("*.idx"))
+
+
+class FairseqFolder(FolderSource):
+    """SPLIT.{bin,idx} and dict.txt, or SPLIT.SRC-TGT.LANG.{bin,idx} and dict.LANG.txt.
+
+    train, train1, train2, ... are one split, as in fairseq. The files have no checksums: `digest`
+    covers the dictionaries, the files' sizes and 64 chunks of 4 KiB of each, so it misses a change
+    outside these.
+    """
+
+    checksums = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._pair, self.languages = _find_languages(path)
+        """Source and target, or the only one."""
+        self.kind = "parallel" if len(self.languages) == 2 else "text"
+        self._dictionaries = [self._read_dictionary(language) for language in self.languages]
+        self.vocabulary_fingerprint = self._dictionaries[0].vocabulary.fingerprint
+        self._stems: dict[str, list[str]] = {}
+        names = {match["split"] for match in _match_names(path)}
+        for name in sorted(names, key=_by_number):
+            split = "train" if re.fullmatch(r"train\d+", name) else name
+            self._stems.setdefault(split, []).append(name)
+        self.splits = sorted(self._stems, key=lambda name: (name != "train", name != "valid", name))
+
+    @cached_property
+    def digest(self) -> str:
+        digest = hashlib.sha256(" ".join(d.fingerprint for d in self._dictionaries).encode())
+        for split in self.splits:
+            for name in self._stems[split]:
+                for stem in self._file_stems(name):
+                    for suffix in (".idx", ".bin"):
+                        digest.update(f"{stem.name}{suffix} ".encode())
+                        digest.update(_sample_digest(stem.with_name(stem.name + suffix)))
+        return digest.hexdigest()
+
+    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
+        columns = (COLUMN, TARGET_COLUMN)[: len(self.languages)]
+        parts: dict[str, list[ColumnPart]] = {column: [] for column in columns}
+        for name in self._stems[split]:
+            for column, part in zip(columns, self._open_parts(name, split), strict=True):
+                parts[column].append(part)
+        return parts
+
+    def _open_parts(self, name: str, split: str) -> list[FairseqColumnPart]:
+        stems, parts = self._file_stems(name), []
+        for number, (stem, dictionary) in enumerate(zip(stems, self._dictionaries, strict=True)):
+            words, others = dictionary.vocabulary, stems[:number] + stems[number + 1 :]
+            part = FairseqColumnPart(stem, split, len(words), words.sep, *others)
+            parts.append(part)
+        counts = [part.index.items for part in parts]
+        if len(set(counts)) > 1:
+            raise ToolkitError(
+                f"{parts[0].index.path} and {parts[1].index.path.name} must list equally many "
+                f"sentences, but list {counts[0]} and {counts[1]}. Run fairseq-preprocess again."
+            )
+        return parts
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"written by": "fairseq-preprocess, without checksums"}
+
+    def load_tokenizer(self) -> Tokenizer:
+        if len(self.languages) == 1:
+            return self._dictionaries[0]
+        source, target = self._dictionaries
+        joined = source.fingerprint == target.fingerprint
+        return ParallelTokenizer(
+            source,
+            None if joined else target,
+            source_lang=self.languages[0],
+            target_lang=self.languages[1],
+        )
+
+    def _read_dictionary(self, language: str) -> WordLevelTokenizer:
+        name = f"dict.{language}.txt" if language else "dict.txt"
+        if not (self.path / name).exists():
+            raise ToolkitError(
+                f"{self.path} must hold fairseq's {name} beside its .idx files, but does not. "
+                f"Copy it there."
+            )
+        return WordLevelTokenizer.from_file(self.path / name)
+
+    def _file_stems(self, name: str) -> list[Path]:
+        """The files of a split, one for each language, without their suffixes."""
+        suffixes = [f".{self._pair}.{language}" if language else "" for language in self.languages]
+        return [self.path / f"{name}{suffix}" for suffix in suffixes]
+
+
+def _match_names(folder: Path) -> list[re.Match[str]]:
+    matches = {path.name: NAME.fullmatch(path.stem) for path in sorted(folder.glob("*.idx"))}
+    for name, match in matches.items():
+        if match is None:
+            raise ToolkitError(
+                f"{folder / name} must be named like train.idx or train.de-en.de.idx, but is not. "
+                f"Take it out of the folder."
+            )
+    return [match for match in matches.values() if match]
+
+
+def _find_languages(folder: Path) -> tuple[str, tuple[str, ...]]:
+    """The language pair as in the file names, and its source and target; or one language.
+
+    A monolingual folder has none in its file names, or one in the pair LANG-None.
+    """
+    matches = _match_names(folder)
+    pairs = sorted({match["pair"] or "" for match in matches})
+    languages = sorted({match["language"] or "" for match in matches})
+    if len(pairs) == 1 and len(languages) == 1 and pairs[0] in ("", f"{languages[0]}-None"):
+        return pairs[0], (languages[0],)
+    for source, target in permutations(languages, 2):
+        if pairs == [f"{source}-{target}"] and len(languages) == 2:
+            return pairs[0], (source, target)
+    raise ToolkitError(
+        f"{folder} must hold text in one language, or both sides of one language pair, such as "
+        f"train.de-en.de.idx and train.de-en.en.idx, but holds "
+        f"{', '.join(match[0] + '.idx' for match in matches[:6])}. Give each pair its own folder."
+    )
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
+
+
+def _sample_digest(path: Path) -> bytes:
+    """Digest of the size and of evenly spread chunks, including the first and the last."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        last = max(0, size - SAMPLE_BYTES)
+        for offset in np.linspace(0, last, SAMPLES, dtype=np.int64).tolist():
+            file.seek(offset)
+            digest.update(file.read(SAMPLE_BYTES))
+    return digest.digest()
 
 
 class _Items(NamedTuple):
-    """Where the sentences lie; numbered without blank lines and without </s>."""
+    """Sentences without </s> and without those that are left out."""
 
-    offsets: Places
-    """Where each begins, in elements, and at the end where the last one ends."""
-    raw_begins: Places
-    """Where each begins in the .bin file, in values."""
-    numbers: Places
-    """Each one's number in the .idx file."""
-    document_items: Places
+    offsets: IntArray
+    """First element of each, and at the end the number of elements."""
+    raw_starts: IntArray
+    """Start of each in the .bin file, in values."""
+    numbers: IntArray
+    """Number of each in the .idx file."""
+    document_starts: IntArray
+    end_in_eos: bool
 
 
 class FairseqColumnPart(ColumnPart):
-    """fairseq ends each line with </s>, and a blank line is an item of nothing but that.
+    """A .bin and .idx of fairseq, without the </s> that ends each line.
 
-    Tasks put in their own marks between sentences, so here </s> is left out, and a blank line ends
-    a document. Folders written without </s> are read as they are; empty items then end documents.
+    Tasks add their own marks around sentences. A blank line, an item of nothing but </s>, ends a
+    document. In folders written without </s> empty items do. `other` is the stem of the same
+    sentences in the other language: pairs with an empty side are left out.
     """
 
-    def __init__(self, stem: Path, split: str, *, symbols: int, sep: int) -> None:
+    def __init__(
+        self, stem: Path, split: str, symbols: int, sep: int, other: Path | None = None
+    ) -> None:
         self.stem, self.split, self._symbols, self._sep = stem, split, symbols, sep
+        self._other = other
         self.index: FairseqIndex = read_index(stem.with_name(stem.name + ".idx"))
         self.dtype = self.index.dtype
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.stem, self.split, self._symbols, self._sep)
+        return FairseqColumnPart, (self.stem, self.split, self._symbols, self._sep, self._other)
 
     @property
     def files(self) -> tuple[Path, Path]:
@@ -64,26 +218,36 @@ class FairseqColumnPart(ColumnPart):
 
     @cached_property
     def _items(self) -> _Items:
-        sizes = self.index.sizes()
-        raw_begins = np.cumsum(sizes) - sizes
-        lengths = sizes - 1 if self._ends_are_marked(sizes, raw_begins) else sizes
+        raw_starts, lengths, end_in_eos = self._read_lengths()
         full = lengths > 0
+        if self._other is not None:
+            other = FairseqColumnPart(self._other, self.split, self._symbols, self._sep)
+            full &= other._read_lengths()[1] > 0
         numbers = np.flatnonzero(full)
         fresh = full & np.append(True, ~full[:-1])
         return _Items(
             np.append(0, np.cumsum(lengths[full])),
-            raw_begins[full],
+            raw_starts[full],
             numbers,
             np.flatnonzero(fresh[full]),
+            end_in_eos,
         )
 
-    def _ends_are_marked(self, sizes: Places, raw_begins: Places) -> bool:
-        """Whether items end in </s>: all of those looked at must, or none."""
+    def _read_lengths(self) -> tuple[IntArray, IntArray, bool]:
+        """Start of each item in the .bin file, its length without </s>, and whether it has one."""
+        sizes = self.index.sizes()
+        raw_starts = np.cumsum(sizes) - sizes
+        end_in_eos = self._has_eos(sizes, raw_starts)
+        return raw_starts, sizes - end_in_eos, end_in_eos
+
+    def _has_eos(self, sizes: IntArray, raw_starts: IntArray) -> bool:
+        """Whether items end in </s>: all of those inspected must, or none."""
         filled = np.flatnonzero(sizes)
-        some = filled[np.linspace(0, len(filled) - 1, min(LOOKED_AT, len(filled)), dtype=np.int64)]
-        marked = self.values[raw_begins[some] + sizes[some] - 1] == self._sep
+        count = min(INSPECTED_ITEMS, len(filled))
+        some = filled[np.linspace(0, len(filled) - 1, count, dtype=np.int64)]
+        marked = self.values[raw_starts[some] + sizes[some] - 1] == self._sep
         if marked.any() and not marked.all():
-            self._refuse(int(some[np.argmin(marked)]), "end in </s> like the others, but does not")
+            self._fail(int(some[np.argmin(marked)]), "end in </s> like the others, but does not")
         return bool(marked.any())
 
     @property
@@ -99,128 +263,35 @@ class FairseqColumnPart(ColumnPart):
         return len(self.document_starts)
 
     @property
-    def offsets(self) -> Places:
+    def offsets(self) -> IntArray:
         return self._items.offsets
 
     @property
-    def document_starts(self) -> Places:
-        return self._items.document_items
+    def document_starts(self) -> IntArray:
+        return self._items.document_starts
 
-    def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:
-        """Values at a grid of element numbers, compared with the vocabulary's size."""
-        found = self._items
-        item = np.searchsorted(found.offsets, places, side="right") - 1
-        values = self.values.take(found.raw_begins[item] + places - found.offsets[item])
-        strange = (values < 0) | (values >= self._symbols)
-        if strange.any():
-            number = int(found.numbers[item[strange][0]])
-            self._refuse(number, f"hold ids below {self._symbols}, but holds {values[strange][0]}")
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+        items = self._items
+        item = np.searchsorted(items.offsets, indices, side="right") - 1
+        values = self.values.take(items.raw_starts[item] + indices - items.offsets[item])
+        unknown = (values < 0) | (values >= self._symbols)
+        if unknown.any():
+            number = int(items.numbers[item[unknown][0]])
+            self._fail(number, f"hold ids below {self._symbols}, but holds {values[unknown][0]}")
         return values
 
     def check_all(self) -> None:
-        """Read everything: places, ids, and the symbol that ends each item."""
-        found, marked = self._items, self.index.elements > self.elements
+        items = self._items
         for first in range(0, self.items, CHUNK // 64):
-            begins = found.offsets[first : first + CHUNK // 64 + 1]
-            self.take(np.arange(begins[0], begins[-1])[None], begins[:1], begins[-1:])
-            ends = found.raw_begins[first : first + CHUNK // 64] + np.diff(begins)
-            if marked and (wrong := self.values[ends] != self._sep).any():
-                self._refuse(
-                    int(found.numbers[first + np.argmax(wrong)]), "end in </s>, but does not"
-                )
+            starts = items.offsets[first : first + CHUNK // 64 + 1]
+            self.take(np.arange(starts[0], starts[-1])[None], starts[:1], starts[-1:])
+            ends = items.raw_starts[first : first + CHUNK // 64] + np.diff(starts)
+            if items.end_in_eos and (wrong := self.values[ends] != self._sep).any():
+                number = int(items.numbers[first + np.argmax(wrong)])
+                self._fail(number, "end in </s>, but does not")
 
-    def _refuse(self, number: int, rule: str) -> None:
+    def _fail(self, number: int, rule: str) -> None:
         raise ToolkitError(
-            f"item {number} of {self.files[0]} (split {self.split!r}) must {rule}. The dict.txt "
-            f"beside it may be another's, or the file is damaged: run fairseq-preprocess again."
+            f"item {number} of {self.files[0]} (split {self.split!r}) must {rule}. The dictionary "
+            f"may be another's, or the file is damaged: run fairseq-preprocess again."
         )
-
-
-def _opened(stem: Path, split: str, symbols: int, sep: int) -> FairseqColumnPart:
-    return FairseqColumnPart(stem, split, symbols=symbols, sep=sep)
-
-
-COLUMN, DICTIONARY = "tokens", "dict.txt"
-SAMPLES, SAMPLE_BYTES = 64, 4096
-
-
-def is_fairseq_folder(folder: Path) -> bool:
-    """Whether it holds fairseq's files; one of our own has meta.json, or has lost it."""
-    own = any((folder / name).exists() for name in (META_FILE, TOKENIZER_CONFIG_FILE))
-    return not own and folder.is_dir() and any(folder.glob("*.idx"))
-
-
-class FairseqFolder(FolderSource):
-    """SPLIT.bin, SPLIT.idx and dict.txt. train, train1, train2, ... are one split, as in fairseq.
-
-    The files have no checksums: `digest` is of the dictionary, of the files' sizes and of 64
-    pieces of 4 KiB from each, so that a change that misses all of these is not noticed.
-    """
-
-    kind = "text"
-    checksums = False
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        names = sorted(file.stem for file in path.glob("*.idx"))
-        suffixed = [name for name in names if "." in name]
-        if suffixed:
-            raise ToolkitError(
-                f"{path} must hold text in one language, such as train.idx, but holds "
-                f"{suffixed[0]}.idx: parallel data cannot be read yet. Run fairseq-preprocess "
-                f"with --only-source."
-            )
-        if not (path / DICTIONARY).exists():
-            raise ToolkitError(
-                f"{path} must hold fairseq's {DICTIONARY} beside its .idx files, but does not. "
-                f"Copy it there."
-            )
-        self._stems: dict[str, list[str]] = {}
-        for name in sorted(names, key=_by_number):
-            split = "train" if re.fullmatch(r"train\d+", name) else name
-            self._stems.setdefault(split, []).append(name)
-        self.splits = sorted(self._stems, key=lambda name: (name != "train", name != "valid", name))
-        self._dictionary = WordLevelTokenizer.from_file(path / DICTIONARY)
-        self.vocabulary = self._dictionary.vocabulary.fingerprint
-
-    @cached_property
-    def digest(self) -> str:
-        found = hashlib.sha256(self.vocabulary.encode())
-        for split in self.splits:
-            for name in self._stems[split]:
-                for ending in ("idx", "bin"):
-                    found.update(f"{name}.{ending} ".encode())
-                    found.update(_sampled(self.path / f"{name}.{ending}"))
-        return found.hexdigest()
-
-    def parts(self, split: str) -> dict[str, list[ColumnPart]]:
-        words = self._dictionary.vocabulary
-        return {
-            COLUMN: [
-                FairseqColumnPart(self.path / name, split, symbols=len(words), sep=words.sep)
-                for name in self._stems[split]
-            ]
-        }
-
-    @property
-    def facts(self) -> dict[str, str]:
-        return {"written by": "fairseq-preprocess, without checksums"}
-
-    def tokenizer(self) -> WordLevelTokenizer:
-        return self._dictionary
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
-
-
-def _sampled(path: Path) -> bytes:
-    """Digest of the size and of evenly spread pieces, the first and the last kind them."""
-    size = path.stat().st_size
-    found = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        for place in np.linspace(0, max(0, size - SAMPLE_BYTES), SAMPLES, dtype=np.int64).tolist():
-            file.seek(place)
-            found.update(file.read(SAMPLE_BYTES))
-    return found.digest()

@@ -1,4 +1,4 @@
-"""fairseq's .idx file, version 1: how many items, of how many values each (Ott et al. 2019)."""
+"""fairseq's .idx file, version 1: the number of items and the length of each (Ott et al. 2019)."""
 
 from __future__ import annotations
 
@@ -8,57 +8,56 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 
 MAGIC, OLD_MAGIC = b"MMIDIDX\0\0", b"TNTIDX\0\0"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items
 DTYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
-ITEM_BYTES = 4 + 8  # int32 length in values, int64 place in bytes
+ITEM_BYTES = 4 + 8  # int32 length in values, int64 offset in bytes
 CHUNK = 1 << 22
 
-Numbers = npt.NDArray[np.int64]
 _REMEDY = "Copy it again, or run fairseq-preprocess again with --dataset-impl mmap."
 
 
 @dataclass(frozen=True)
 class FairseqIndex:
-    """What the header says, checked against the sizes of both files."""
+    """The contents of the header, checked against the sizes of both files."""
 
     path: Path
     dtype: np.dtype[Any]
     items: int
     elements: int
 
-    def sizes(self) -> Numbers:
-        """Values of each item, checked: none is negative, and each begins where the last ended."""
+    def sizes(self) -> IntArray:
+        """Values per item; checked not to be negative, and that items lie back to back."""
         lengths = np.memmap(self.path, "<i4", "r", HEADER.size, (self.items,))
-        begins = np.memmap(self.path, "<i8", "r", HEADER.size + 4 * self.items, (self.items,))
-        found, end = np.empty(self.items, np.int64), 0
+        offsets = np.memmap(self.path, "<i8", "r", HEADER.size + 4 * self.items, (self.items,))
+        sizes, end = np.empty(self.items, np.int64), 0
         for first in range(0, self.items, CHUNK):
             chunk = slice(first, first + CHUNK)
-            found[chunk] = lengths[chunk]
-            ends = end + np.cumsum(found[chunk])
-            expected = (ends - found[chunk]) * self.dtype.itemsize
-            wrong = np.flatnonzero((found[chunk] < 0) | (begins[chunk] != expected))
+            sizes[chunk] = lengths[chunk]
+            ends = end + np.cumsum(sizes[chunk])
+            expected = (ends - sizes[chunk]) * self.dtype.itemsize
+            wrong = np.flatnonzero((sizes[chunk] < 0) | (offsets[chunk] != expected))
             if len(wrong):
                 item = first + int(wrong[0])
                 raise ToolkitError(
-                    f"{self.path} must list items one behind the other, but item {item} has "
-                    f"{lengths[item]} values and begins at byte {begins[item]}. {_REMEDY}"
+                    f"{self.path} must list items back to back, but item {item} has "
+                    f"{lengths[item]} values and starts at byte {offsets[item]}. {_REMEDY}"
                 )
             end = int(ends[-1])
         if end != self.elements:
             raise ToolkitError(
-                f"{self.path} must list the {self.elements} values of the .bin file beside it, "
-                f"but lists {end}. {_REMEDY}"
+                f"{self.path} must list the {self.elements} values of its .bin file, but lists "
+                f"{end}. {_REMEDY}"
             )
-        return found
+        return sizes
 
 
 def read_index(path: Path) -> FairseqIndex:
-    """Reads 26 bytes, and the sizes of both files, whatever they are."""
+    """Reads 26 bytes, the last item's entries and the sizes of both files."""
     values = path.with_suffix(".bin")
     try:
         with path.open("rb") as file:
@@ -75,15 +74,14 @@ def read_index(path: Path) -> FairseqIndex:
         )
     if len(head) < HEADER.size or not head.startswith(MAGIC):
         raise ToolkitError(
-            f"{path} must begin as fairseq's index does, but is damaged or another program's. "
+            f"{path} must start like fairseq's index, but is damaged or another program's. "
             f"{_REMEDY}"
         )
     _, version, code, items = HEADER.unpack(head)
     if version != 1 or code not in DTYPES:
         raise ToolkitError(
-            f"{path} must be of version 1 and hold whole numbers (type "
-            f"{', '.join(map(str, DTYPES))}), but is of version {version} and type {code}. "
-            f"{_REMEDY}"
+            f"{path} must have version 1 and integers (type {', '.join(map(str, DTYPES))}), but "
+            f"has version {version} and type {code}. {_REMEDY}"
         )
     dtype = np.dtype(DTYPES[code])
     _check_sizes(path, size, items, value_bytes, dtype.itemsize)
@@ -91,11 +89,11 @@ def read_index(path: Path) -> FairseqIndex:
 
 
 def _check_sizes(path: Path, size: int, items: int, value_bytes: int, value_size: int) -> None:
-    """In Python's integers, which do not overflow; nothing has been allocated yet."""
+    """In Python's integers, which do not overflow, and before anything is allocated."""
     if size != HEADER.size + ITEM_BYTES * items:
         raise ToolkitError(
             f"{path} must have {HEADER.size + ITEM_BYTES * items} bytes for its {items} items, but "
-            f"has {size}: it is truncated or another program's (Megatron's begin alike). {_REMEDY}"
+            f"has {size}: it is truncated or another program's (Megatron's start alike). {_REMEDY}"
         )
     if items == 0:
         raise ToolkitError(f"{path} must list items, but lists none. Give fairseq-preprocess text.")
@@ -108,9 +106,9 @@ def _check_sizes(path: Path, size: int, items: int, value_bytes: int, value_size
         file.seek(HEADER.size + 4 * (items - 1))
         (last,) = struct.unpack("<i", file.read(4))
         file.seek(-8, 2)
-        (begin,) = struct.unpack("<q", file.read(8))
-    if last < 0 or begin < 0 or begin + last * value_size != value_bytes:
+        (start,) = struct.unpack("<q", file.read(8))
+    if last < 0 or start < 0 or start + last * value_size != value_bytes:
         raise ToolkitError(
             f"{path} must end where {path.with_suffix('.bin').name} does, but its last item has "
-            f"{last} values from byte {begin} on and that file {value_bytes} bytes. {_REMEDY}"
+            f"{last} values from byte {start} on and that file {value_bytes} bytes. {_REMEDY}"
         )

@@ -1,32 +1,32 @@
-"""A data folder of toolkit-preprocess: meta.json, the tokenizer's files, and checked columns."""
+"""Data folders of toolkit-preprocess: meta.json, tokenizer files and columns with checksums."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.common.digest import sha256
+from toolkit.common.atomic import atomic_file
+from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import open_untrusted, read_json
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
+from toolkit.data.storage.header import NO_FINGERPRINT
 from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 META_FILE = "meta.json"
 TARGET = "target"
-"""The folder inside that holds the tokenizer of the language that is written."""
+"""The subfolder with the tokenizer of the target language."""
 FORMAT, VERSION = "toolkit data folder", 1
 
 
 def digest_of_meta(meta: Mapping[str, Any]) -> str:
-    """sha256 of everything meta.json says except the digest itself."""
-    said = {key: value for key, value in meta.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    """sha256 of everything in meta.json except the digest itself."""
+    contents = {key: value for key, value in meta.items() if key != "digest"}
+    return sha256(json.dumps(contents, sort_keys=True))
 
 
 def build_meta(
@@ -39,16 +39,15 @@ def build_meta(
     target: Mapping[str, Any] | None = None,
     more_files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What meta.json says of a folder whose tokenizer is saved; `target` is of a second
-    vocabulary."""
-    words, names = tokenizer.vocabulary, (*tokenizer.files, *more_files)
-    symbols = {"symbols": len(words), "fingerprint": words.fingerprint}
+    """meta.json of a folder with a saved tokenizer; `target` describes a second vocabulary."""
+    vocabulary, names = tokenizer.vocabulary, (*tokenizer.files, *more_files)
+    symbols = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
     meta: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
         "vocabulary": {**symbols, **(target or {})},
-        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names},
+        "files": {name: sha256_file(folder / name) for name in names},
         "settings": dict(settings),
         "splits": dict(splits),
     }
@@ -56,23 +55,17 @@ def build_meta(
 
 
 def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
-    """The last file of a folder; it appears whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(meta, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
+    """Write the last file of a folder, atomically."""
+    with atomic_file(path, sync=True) as temporary:
+        temporary.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """meta.json, checked: kind of file, version, digest."""
+    """meta.json, with format, version and digest checked."""
     path = folder / META_FILE
     if not folder.is_dir():
         raise ToolkitError(
-            f"{folder} must be a folder that toolkit-preprocess wrote, but there is none. "
-            f"Run toolkit-preprocess first, or correct the path."
+            f"No such data folder: {folder}. Run toolkit-preprocess first, or correct the path."
         )
     try:
         meta = read_json(path)
@@ -89,7 +82,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise ToolkitError(f"{path} must be written by toolkit-preprocess, but is another file.")
     if meta.get("version") != VERSION:
         raise ToolkitError(
-            f"{path} was written by format {meta.get('version')}, this toolkit reads {VERSION}. "
+            f"{path} has format version {meta.get('version')}, but this toolkit reads {VERSION}. "
             f"Run toolkit-preprocess again, or upgrade."
         )
     if meta.get("digest") != digest_of_meta(meta):
@@ -101,100 +94,98 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 class ToolkitFolder(FolderSource):
-    """Opening checks meta.json, the tokenizer's files and every header and size; it reads no
-    token."""
+    """Opening checks meta.json, the tokenizer files, and every header and size."""
 
     checksums = True
 
     def __init__(self, path: Path) -> None:
         self.path, self.meta = path, read_meta(path)
         self.kind = str(self.meta["kind"])
-        self.vocabulary = str(self.meta["vocabulary"]["fingerprint"])
+        self.vocabulary_fingerprint = str(self.meta["vocabulary"]["fingerprint"])
         self.splits = list(self.meta["splits"])
         for name, expected in self.meta["files"].items():
             _check_file(resolve_listed_file(path, name), expected)
 
     @property
     def digest(self) -> str:
-        """Digest of the vocabularies and columns; independent of how settings are called."""
+        """Digest of the vocabularies and columns, independent of the names of settings."""
         splits = [
-            (split, sorted(part_facts(entry) for entry in facts["columns"].values()))
-            for split, facts in self.meta["splits"].items()
+            (split, sorted(_list_sizes(column) for column in entry["columns"].values()))
+            for split, entry in self.meta["splits"].items()
         ]
         vocabularies = [v for v in self.meta["vocabulary"].values() if isinstance(v, str)]
-        return hashlib.sha256(repr((sorted(vocabularies), splits)).encode()).hexdigest()
+        return sha256(repr((sorted(vocabularies), splits)))
 
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
-        """Column -> its parts, with equal item counts."""
         columns = self.meta["splits"][split]["columns"]
-        found: dict[str, list[ColumnPart]] = {
-            column: [_open_part(self.path, split, column, part, self.meta) for part in e["parts"]]
-            for column, e in columns.items()
+        parts: dict[str, list[ColumnPart]] = {
+            column: [self._open_part(split, column, entry) for entry in description["parts"]]
+            for column, description in columns.items()
         }
-        counts = {sum(part.items for part in parts) for parts in found.values()}
+        counts = {sum(part.items for part in column) for column in parts.values()}
         if len(counts) != 1 or 0 in counts:
             raise ToolkitError(
                 f"the columns of split {split!r} must have equal item counts above 0, but have "
                 f"{sorted(counts)}. Run toolkit-preprocess again."
             )
-        return found
+        return parts
 
     @property
     def facts(self) -> dict[str, str]:
         settings = self.meta["settings"].items()
-        told = [n if v is True else f"{n} {v}" for n, v in settings if v not in (None, False, 0)]
+        active = ((name, value) for name, value in settings if value not in (None, False, 0))
+        made_with = [name if value is True else f"{name} {value}" for name, value in active]
         return {
             "written by": f"toolkit-preprocess, format {self.meta['version']}",
-            "made with": ", ".join(told),
+            "made with": ", ".join(made_with),
         }
 
     def counts(self, split: str) -> Mapping[str, int]:
         entry = self.meta["splits"][split]
         return {name: value for name, value in entry.items() if isinstance(value, int)}
 
-    def tokenizer(self) -> Tokenizer:
+    def load_tokenizer(self) -> Tokenizer:
         tokenizer = Tokenizer.load(self.path)
-        if tokenizer.vocabulary.fingerprint != self.vocabulary:
+        if tokenizer.vocabulary.fingerprint != self.vocabulary_fingerprint:
             raise ToolkitError(
-                f"the vocabulary in {self.path} must be the one its data was written with, but is "
-                f"another. Run toolkit-preprocess again."
+                f"the vocabulary in {self.path} must be the one that its data was written with, "
+                f"but is another. Run toolkit-preprocess again."
             )
         return tokenizer
 
-
-def _open_part(
-    folder: Path, split: str, column: str, entry: Mapping[str, Any], meta: Mapping[str, Any]
-) -> CheckedColumnPart:
-    part = CheckedColumnPart(folder / Path(entry["stem"]).name, split, column)
-    found = {
-        "items": part.header.items,
-        "elements": part.header.elements,
-        "documents": part.header.documents,
-        "checksums": list(part.checksums),
-    }
-    for name, value in found.items():
-        if value != entry[name]:
+    def _open_part(self, split: str, column: str, entry: Mapping[str, Any]) -> CheckedColumnPart:
+        part = CheckedColumnPart(self.path / Path(entry["stem"]).name, split, column)
+        values = {
+            "items": part.items,
+            "elements": part.elements,
+            "documents": part.documents,
+            "checksums": list(part.checksums),
+        }
+        for name, value in values.items():
+            if value != entry[name]:
+                raise ToolkitError(
+                    f"{part.stem}.bin and .idx must be those that meta.json lists, but their "
+                    f"{name} are {value}, not {entry[name]}: they come from another run. Run "
+                    f"toolkit-preprocess again."
+                )
+        vocabulary = self.meta["vocabulary"]
+        known = (NO_FINGERPRINT, vocabulary["fingerprint"], vocabulary.get("target"))
+        if part.header.fingerprint not in known:
             raise ToolkitError(
-                f"{part.stem}.bin and .idx must be those that meta.json lists, but their {name} "
-                f"are {value}, not {entry[name]}. They come from another run: preprocess again."
+                f"{part.stem}.bin must be written with the vocabulary of its folder, but was "
+                f"written with another one. Run toolkit-preprocess again."
             )
-    written = meta["vocabulary"]
-    if part.header.fingerprint not in ("0" * 64, written["fingerprint"], written.get("target")):
-        raise ToolkitError(
-            f"{part.stem}.bin must be written with the vocabulary beside it, but was written with "
-            f"another one. Run toolkit-preprocess again."
-        )
-    return part
+        return part
 
 
-def part_facts(column: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _list_sizes(column: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Sizes and checksums of the parts of a column."""
     names = ("items", "elements", "documents", "checksums")
     return [tuple(part[name] for name in names) for part in column["parts"]]
 
 
 def resolve_listed_file(folder: Path, name: str) -> Path:
-    """A file that meta.json lists: of the folder itself, or of the target language in it."""
+    """A file that meta.json lists, in the folder itself or in its subfolder `target`."""
     path = Path(name)
     return folder / TARGET / path.name if path.parent.name == TARGET else folder / path.name
 
@@ -202,12 +193,12 @@ def resolve_listed_file(folder: Path, name: str) -> Path:
 def _check_file(path: Path, expected: str) -> None:
     try:
         with open_untrusted(path, max_bytes=None) as file:
-            found = sha256(file.read())
+            digest = sha256(file.read())
     except OSError as error:
         raise ToolkitError(
             f"{path} must be readable, but is not: {error.strerror}. Copy the folder again."
         ) from error
-    if found != expected:
+    if digest != expected:
         raise ToolkitError(
             f"{path} must match its digest in {META_FILE}, but was damaged or replaced. "
             f"Copy the folder again, or run toolkit-preprocess again."

@@ -1,4 +1,4 @@
-"""What a data folder of any format tells of itself before a token is read."""
+"""What a data folder of any format reports before a token is read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
 class FolderSource(ABC):
-    """One folder of some format; opening it has read no token."""
+    """One data folder of some format; opening reads no token."""
 
     path: Path
     kind: str
     """What the items are, such as text."""
-    vocabulary: str
-    """Fingerprint of the vocabulary that the tokens are ids of."""
+    vocabulary_fingerprint: str
+    """Of the vocabulary that the column `tokens` was written with."""
     splits: list[str]
     checksums: bool
-    """Whether the files can be compared with what they were when they were written."""
+    """Whether the files carry checksums of their contents."""
 
     @property
     @abstractmethod
@@ -29,7 +29,7 @@ class FolderSource(ABC):
 
     @abstractmethod
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
-        """Column -> its parts, with equal item counts."""
+        """The parts of each column, with equal item counts."""
 
     @property
     @abstractmethod
@@ -41,5 +41,5 @@ class FolderSource(ABC):
         return {}
 
     @abstractmethod
-    def tokenizer(self) -> Tokenizer:
-        """Text to the ids of this folder and back."""
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer that the folder was written with."""

@@ -1,4 +1,4 @@
-"""Text that stands in for a corpus where only the shape of a batch matters; nothing is stored."""
+"""A synthetic corpus for measurements that depend on the shape of batches only."""
 
 from __future__ import annotations
 
@@ -8,35 +8,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.storage.checksums import Places
+from toolkit.common.arrays import IntArray
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.storage.data_folder import DataFolder, Split
 from toolkit.data.storage.source import FolderSource
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 ITEM_TOKENS = 1 << 14
-"""Of each item: more than a model reads at once, so that every sentence is cut to its limit."""
+"""Tokens per item: more than any model reads at once, so that every sample is cut to its limit."""
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
 def synthetic_vocabulary(size: int) -> Vocabulary:
-    """Special symbols, then numbers, each a word."""
+    """Special tokens, then numbers, each a word."""
     symbols = [*SPECIAL, *(f"\u2581{number}" for number in range(size - len(SPECIAL)))]
     return Vocabulary(symbols, pad=0, cls=1, sep=2, mask=3, unk=4)
 
 
 class SyntheticFolder(DataFolder):
-    """A data folder with one split, `train`, of long items in one document."""
+    """A data folder with one split, `train`: one document of long items, stored nowhere."""
 
     def __init__(self, vocabulary: Vocabulary, items: int) -> None:
-        self.words = vocabulary
-        self.path, self.kind, self.sources = (
-            Path("a stand-in for text"),
-            "text",
-            list[FolderSource](),
-        )
+        self._vocabulary = vocabulary
+        self.path, self.kind, self.sources = Path("synthetic text"), "text", list[FolderSource]()
         column = Column("tokens", [ConstantLengthPart(vocabulary, items)])
-        self._opened = {"train": Split("train", {"tokens": column})}
+        self._splits = {"train": Split("train", {"tokens": column})}
 
     @property
     def name(self) -> str:
@@ -44,11 +40,11 @@ class SyntheticFolder(DataFolder):
 
     @property
     def fingerprint(self) -> str:
-        return self.words.fingerprint
+        return self._vocabulary.fingerprint
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return self.words
+        return self._vocabulary
 
     @property
     def splits(self) -> list[str]:
@@ -56,18 +52,18 @@ class SyntheticFolder(DataFolder):
 
 
 class ConstantLengthPart(ColumnPart):
-    """Items of equal length; token n is the n-th symbol of a text, counted round and round."""
+    """Items of equal length; token n is the n-th ordinary symbol, counted cyclically."""
 
     dtype = np.dtype(np.int64)
 
     def __init__(self, vocabulary: Vocabulary, items: int) -> None:
         self._items = items
         special = (*vocabulary.special, vocabulary.unk)
-        self._words = np.setdiff1d(np.arange(len(vocabulary)), special)
+        self._ids = np.setdiff1d(np.arange(len(vocabulary)), special)
 
     @property
     def files(self) -> tuple[Path, Path]:
-        raise NotImplementedError("a stand-in has no files")
+        raise NotImplementedError("a synthetic column has no files")
 
     @property
     def items(self) -> int:
@@ -82,15 +78,15 @@ class ConstantLengthPart(ColumnPart):
         return 1
 
     @property
-    def offsets(self) -> Places:
+    def offsets(self) -> IntArray:
         return np.arange(self._items + 1, dtype=np.int64) * ITEM_TOKENS
 
     @property
-    def document_starts(self) -> Places:
+    def document_starts(self) -> IntArray:
         return np.zeros(1, np.int64)
 
-    def take(self, places: Places, begins: Places, ends: Places) -> npt.NDArray[Any]:
-        return self._words[places % len(self._words)]
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+        return self._ids[indices % len(self._ids)]
 
     def check_all(self) -> None:
-        """There is nothing that could be damaged."""
+        """Nothing is stored that could be damaged."""

@@ -1,4 +1,4 @@
-"""A tokenizer that another program made: its tokenizer.json, through the package tokenizers."""
+"""Tokenizers of Hugging Face models: a tokenizer.json, read with the package tokenizers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
@@ -17,13 +18,7 @@ from toolkit.data.tokenizers.token_offsets import (
     pack_token_offsets,
     trim_span,
 )
-from toolkit.data.tokenizers.tokenizer import (
-    MASK,
-    SYMBOLS_FILE,
-    TOKENIZER_CONFIG_FILE,
-    Ids,
-    Tokenizer,
-)
+from toolkit.data.tokenizers.tokenizer import MASK, SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     SPACE_BYTE,
     WORD_REST,
@@ -38,22 +33,22 @@ from toolkit.data.tokenizers.vocabulary import (
 from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
 TOKENIZER_FILE = "tokenizer.json"
-MARKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    (WORD_START, starts_sentencepiece_word),
-    (SPACE_BYTE, starts_byte_level_word),
-    (WORD_REST, starts_wordpiece_word),
-)
+WORD_STARTS: dict[str, Callable[[str], bool]] = {
+    WORD_START: starts_sentencepiece_word,
+    SPACE_BYTE: starts_byte_level_word,
+    WORD_REST: starts_wordpiece_word,
+}
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """Whatever a tokenizer.json describes: its normalization, its pieces, its ids.
+    """Normalization, pieces and ids as described in a tokenizer.json.
 
-    Special symbols spelled out in the text are ordinary text or unknown, so that text never pads or
-    ends a sentence. `rows` is the model's number of symbols: more than the tokenizer has get names
-    that no text has, and what the tokenizer has above it is unknown.
+    Special tokens spelled out in the text are ordinary text or unknown, so text never pads or ends
+    a sentence. `rows` is the number of symbols of the model: ids that the tokenizer lacks get
+    names that no text contains, and its ids beyond the model's are unknown.
     """
 
-    kind = "tokenizer"
+    kind = "huggingface"
     files = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE)
 
     def __init__(self, text: str, roles: Mapping[str, int], *, rows: int | None = None) -> None:
@@ -70,50 +65,48 @@ class HuggingFaceTokenizer(Tokenizer):
         self._tokenizer.encode_special_tokens = True
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        index = self._tokenizer.get_vocab(with_added_tokens=True)
-        symbols = list_symbols(index, rows)
-        known = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
-        self._mark = find_word_mark(known)
-        begins = dict(MARKS).get(self._mark, starts_whole_word)
-        self._index = index
-        super().__init__(Vocabulary(symbols, is_word_start=begins, **roles), lowercase=False)
+        self._ids = self._tokenizer.get_vocab(with_added_tokens=True)
+        symbols = list_symbols(self._ids, rows)
+        ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
+        self._mark = find_word_mark(ordinary)
+        is_word_start = WORD_STARTS.get(self._mark, starts_whole_word)
+        super().__init__(Vocabulary(symbols, is_word_start=is_word_start, **roles), lowercase=False)
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        # one by one: encode_batch would start threads of its own, in every worker
-        split = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
-        lengths = np.array([len(ids) for ids in split], np.int64)
-        ids = np.fromiter(chain.from_iterable(split), np.int64, int(lengths.sum()))
-        return self._known(ids), lengths
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
+        # one by one: encode_batch would start its own threads in every worker
+        encoded = [self._tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
+        lengths = np.array([len(ids) for ids in encoded], np.int64)
+        ids = np.fromiter(chain.from_iterable(encoded), np.int64, int(lengths.sum()))
+        return self._replace_unknown(ids), lengths
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
-        """Pieces that are bytes have the space before them too."""
+    def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Byte-level pieces include the space before a word."""
         if self._mark == SPACE_BYTE:
             words = [f" {word}" for word in words]
         return self.encode_lines(words)
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        found = pack_token_offsets([self._locate(line) for line in lines])
-        return found._replace(ids=self._known(found.ids))
+        offsets = pack_token_offsets([self._locate(line) for line in lines])
+        return offsets._replace(ids=self._replace_unknown(offsets.ids))
 
     def _locate(self, line: str) -> list[TokenSpan]:
-        found = self._tokenizer.encode(line, add_special_tokens=False)
-        places = (trim_span(line, place) for place in found.offsets)
-        return [(token, *place) for token, place in zip(found.ids, places, strict=True)]
+        encoded = self._tokenizer.encode(line, add_special_tokens=False)
+        spans = (trim_span(line, span) for span in encoded.offsets)
+        return [(token, *span) for token, span in zip(encoded.ids, spans, strict=True)]
 
-    def _known(self, ids: Ids) -> Ids:
-        """Unknown where the model has no such symbol, or text must not spell it."""
-        strange = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
-        return np.where(strange, self.vocabulary.unk, ids)
+    def _replace_unknown(self, ids: IntArray) -> IntArray:
+        """The unknown id for ids that the model lacks, and for special ids, which are not text."""
+        unknown = (ids >= len(self.vocabulary)) | np.isin(ids, self.vocabulary.special)
+        return np.where(unknown, self.vocabulary.unk, ids)
 
     def encode_parsing_special(self, text: str) -> list[int]:
-        """The space before a special symbol belongs to it, as RoBERTa's tokenizer has it."""
+        """The space before a special token belongs to it, as in RoBERTa's tokenizer."""
         names = [MASK, *(self.vocabulary.symbols[i] for i in self.vocabulary.special)]
-        return super().encode_parsing_special(
-            re.sub(f" +(?={'|'.join(map(re.escape, names))})", "", text)
-        )
+        text = re.sub(f" +(?={'|'.join(map(re.escape, names))})", "", text)
+        return super().encode_parsing_special(text)
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The same pieces, the first one as one that goes on, where there is such a piece."""
+        """The same pieces, with the first one as a continuing piece if there is one."""
         ids = self.encode(text)
         if not ids:
             return ids
@@ -121,16 +114,16 @@ class HuggingFaceTokenizer(Tokenizer):
         other = WORD_REST + first if self._mark == WORD_REST else first.removeprefix(self._mark)
         if not other:
             return ids[1:]
-        return [self._index.get(other, ids[0]), *ids[1:]]
+        return [self._ids.get(other, ids[0]), *ids[1:]]
 
-    def _join(self, ids: Sequence[int]) -> str:
+    def _decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "rows": len(self.vocabulary)}
 
     def save(self, folder: Path | str) -> None:
-        """dict.txt, tokenizer_config.json and tokenizer.json."""
+        """Write dict.txt, tokenizer_config.json and tokenizer.json."""
         super().save(folder)
         (Path(folder) / TOKENIZER_FILE).write_text(self.text, encoding="utf-8", newline="\n")
 
@@ -142,23 +135,24 @@ class HuggingFaceTokenizer(Tokenizer):
         tokenizer = cls(text, settings["special"], rows=int(settings["rows"]))
         if list(symbols) != tokenizer.vocabulary.symbols:
             raise ToolkitError(
-                f"{folder / SYMBOLS_FILE} must list the symbols of {TOKENIZER_FILE} beside it, but "
-                f"differs. One of them was replaced: convert the model again."
+                f"{folder / SYMBOLS_FILE} must list the symbols of {TOKENIZER_FILE}, but differs. "
+                f"One of them was replaced: convert the model again."
             )
         return tokenizer
 
 
 def find_word_mark(symbols: Sequence[str]) -> str:
-    """That of most symbols, for any may also be a letter of some; empty where none marks pieces."""
-    counts = {m: sum(s.startswith(m) for s in symbols) for m, _ in MARKS if uses_mark(symbols, m)}
+    """The mark of most symbols, since any may also be an ordinary letter; empty if none is used."""
+    used = (mark for mark in WORD_STARTS if uses_mark(symbols, mark))
+    counts = {mark: sum(symbol.startswith(mark) for symbol in symbols) for mark in used}
     return max(counts, key=lambda mark: counts[mark], default="")
 
 
-def list_symbols(index: Mapping[str, int], rows: int | None) -> list[str]:
-    """Symbols by id; ids that have none get a name that no text has."""
-    count = max(index.values(), default=-1) + 1 if rows is None else rows
+def list_symbols(ids: Mapping[str, int], rows: int | None) -> list[str]:
+    """Symbols in order of their ids; ids without a symbol get a name that no text contains."""
+    count = max(ids.values(), default=-1) + 1 if rows is None else rows
     symbols = [f"[no symbol {number}]" for number in range(count)]
-    for symbol, number in index.items():
+    for symbol, number in ids.items():
         if number < count:
             symbols[number] = symbol
     return symbols

@@ -1,4 +1,4 @@
-"""Text to ids and back: what a data folder and a checkpoint carry along to read new text."""
+"""Tokenizers: text to ids and back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
@@ -21,48 +19,46 @@ from toolkit.data.tokenizers.token_offsets import TokenOffsets
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
-MASK = "[MASK]"  # how every kind of text spells the mask, whatever the vocabulary calls it
+MASK = "[MASK]"  # accepted as the mask in any text, whatever the vocabulary calls it
 KINDS = {
     "sentencepiece": ("toolkit.data.tokenizers.sentencepiece", "SentencePieceTokenizer"),
-    "dictionary": ("toolkit.data.tokenizers.word_level", "WordLevelTokenizer"),
+    "words": ("toolkit.data.tokenizers.word_level", "WordLevelTokenizer"),
     "wordpiece": ("toolkit.data.tokenizers.wordpiece", "WordPieceTokenizer"),
-    "tokenizer": ("toolkit.data.tokenizers.huggingface", "HuggingFaceTokenizer"),
-    "labeled": ("toolkit.data.formats.classification.tokenizer", "ClassificationTokenizer"),
+    "huggingface": ("toolkit.data.tokenizers.huggingface", "HuggingFaceTokenizer"),
+    "classification": ("toolkit.data.formats.classification.tokenizer", "ClassificationTokenizer"),
     "parallel": ("toolkit.data.formats.parallel.tokenizer", "ParallelTokenizer"),
-    "tagged": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
+    "tagging": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
 }
-
-Ids = npt.NDArray[np.int64]
 
 
 class Tokenizer(ABC):
-    """A vocabulary and the rule by which text becomes its ids.
+    """A vocabulary and the rules that turn text into its ids.
 
-    Kinds are told apart by `kind` in tokenizer_config.json; one without it is of the oldest kind.
+    Data folders and checkpoints carry one. `kind` in tokenizer_config.json says which subclass.
     """
 
     kind: ClassVar[str]
-    files: ClassVar[tuple[str, ...]] = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE)
-    """What `save` writes."""
+    files: tuple[str, ...] = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE)
+    """The files that `save` writes."""
 
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         self.vocabulary, self.lowercase = vocabulary, lowercase
 
     @abstractmethod
-    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        """All ids back to back, and how many each line has; no special symbols kind them."""
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Ids of all lines back to back, and the number of ids per line; no special tokens."""
 
     @abstractmethod
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        """The same ids, and the characters of its line that each stands for."""
+        """The ids of `encode_lines`, each with the characters of its line that it covers."""
 
     @abstractmethod
     def encode_continuation(self, text: str) -> list[int]:
-        """Ids of text that goes on with a word begun before it, as in [MASK]s."""
+        """Ids of text that continues the word before it, for example inside [MASK]s."""
 
     @abstractmethod
-    def _join(self, ids: Sequence[int]) -> str:
-        """Text of ids without special ones."""
+    def _decode(self, ids: Sequence[int]) -> str:
+        """Text of ids without special tokens."""
 
     @classmethod
     @abstractmethod
@@ -71,46 +67,59 @@ class Tokenizer(ABC):
     ) -> Tokenizer: ...
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text, no special symbols kind them."""
+        """Ids of the text, without special tokens."""
         ids, _ = self.encode_lines([text])
         return ids.tolist()
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Ids, Ids]:
-        """As `encode_lines`, but each line a word that others stand before in its sentence."""
+    def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Like `encode_lines`, for words that follow another word of their sentence."""
         return self.encode_lines(words)
 
     def encode_parsing_special(self, text: str) -> list[int]:
-        """As `encode`, but special symbols in the text stand for themselves, and [MASK] too."""
+        """Like `encode`, but special tokens in the text, and [MASK], become their ids."""
         symbols, mask = self.vocabulary.symbols, self.vocabulary.mask
         names = {MASK: mask, **{symbols[i]: i for i in self.vocabulary.special}}
-        pieces = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
-        return [i for p in pieces for i in ([names[p]] if p in names else self.encode(p))]
+        parts = re.split("(" + "|".join(map(re.escape, names)) + ")", text)
+        return [i for p in parts for i in ([names[p]] if p in names else self.encode(p))]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of the ids; special symbols appear by name, between spaces."""
+        """Text of the ids, with special tokens by name between spaces."""
         symbols, special = self.vocabulary.symbols, set(self.vocabulary.special)
         words = []
-        for marked, run in groupby(ids, special.__contains__):
-            found = list(run)
-            words += [symbols[i] for i in found] if marked else [self._join(found)]
+        for is_special, group in groupby(ids, special.__contains__):
+            run = list(group)
+            words += [symbols[i] for i in run] if is_special else [self._decode(run)]
         return " ".join(words)
 
     @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of generated text."""
+        return self
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """Input vocabulary as "tokens"; parallel text adds the vocabulary of its "targets"."""
+        return {"tokens": self.vocabulary}
+
+    @property
     def sizes(self) -> dict[str, int]:
-        """What a model must know of it: how many symbols there are, and what other kinds add."""
-        return {"tokens": len(self.vocabulary)}
+        """Sizes of the tables that a model needs for these ids."""
+        return {name: len(vocabulary) for name, vocabulary in self.vocabularies().items()}
 
     @property
     def fingerprint(self) -> str:
-        """Changes when ids mean something else."""
-        return self.vocabulary.fingerprint
+        """Changes when ids change their meaning."""
+        return " ".join(vocabulary.fingerprint for vocabulary in self.vocabularies().values())
+
+    def describe_difference(self, other: Tokenizer) -> str:
+        """Why ids of `other` cannot be used in place of these; empty if they can."""
+        return "" if self.fingerprint == other.fingerprint else "their vocabularies differ"
 
     def normalize(self, text: str) -> str:
-        """The text in the case that the vocabulary knows."""
+        """The text in lower case without accents if the tokenizer is uncased."""
         return lower_without_accents(text) if self.lowercase else text
 
     def settings(self) -> dict[str, Any]:
-        """What tokenizer_config.json says."""
+        """The contents of tokenizer_config.json."""
         return {
             "kind": self.kind,
             "lowercase": self.lowercase,
@@ -118,7 +127,7 @@ class Tokenizer(ABC):
         }
 
     def save(self, folder: Path | str) -> None:
-        """dict.txt and tokenizer_config.json; kinds that need more add it."""
+        """Write dict.txt and tokenizer_config.json; subclasses add their own files."""
         folder = Path(folder)
         (folder / SYMBOLS_FILE).write_text(
             write_symbols(self.vocabulary.symbols), encoding="utf-8", newline="\n"
@@ -127,19 +136,19 @@ class Tokenizer(ABC):
 
     @staticmethod
     def load(folder: Path | str) -> Tokenizer:
-        """The tokenizer that a data folder or a checkpoint holds, of whatever kind."""
+        """The tokenizer of a data folder or a checkpoint, of any kind."""
         folder = Path(folder)
-        kind: Any = "sentencepiece"
+        files = Tokenizer.files
         try:
             settings = read_json(folder / TOKENIZER_CONFIG_FILE)
             symbols = read_symbols((folder / SYMBOLS_FILE).read_text(encoding="utf-8"))
-            kind = settings.get("kind", kind)
+            tokenizer_class = find_tokenizer_class(settings["kind"], folder)
+            files = tokenizer_class.files
             settings["special"] = {role: int(settings["special"][role]) for role in ROLES}
-            return find_tokenizer_class(kind, folder)._restore(folder, settings, symbols)
+            return tokenizer_class._restore(folder, settings, symbols)
         except ToolkitError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            files = find_tokenizer_class(kind, folder).files
             raise ToolkitError(
                 f"{folder} must hold a readable {', '.join(files)}, but does not ({error}). "
                 f"Run toolkit-preprocess again."
@@ -147,12 +156,13 @@ class Tokenizer(ABC):
 
 
 def find_tokenizer_class(kind: Any, folder: Path) -> type[Tokenizer]:
+    """The class of this kind, imported when first needed; `folder` is named in errors."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise ToolkitError(
             f"the kind in {folder / TOKENIZER_CONFIG_FILE} must be one of {', '.join(KINDS)}, but "
-            "is "
-            f"{kind!r}. It may be a newer toolkit's: upgrade, or run toolkit-preprocess again."
+            f"is {kind!r}. A newer toolkit may have written it: upgrade, or run toolkit-preprocess "
+            f"again."
         )
     module, name = KINDS[kind]
-    found: type[Tokenizer] = getattr(importlib.import_module(module), name)
-    return found
+    tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
+    return tokenizer_class

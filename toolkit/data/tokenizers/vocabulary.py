@@ -1,50 +1,53 @@
-"""Symbols and their ids; which of them are special is said beside the list, not by place."""
+"""Vocabularies: symbols, their ids, and the ids of special tokens."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
-SPACE_BYTE = "\u0120"  # how byte-level pieces spell the space before a word
+SPACE_BYTE = "\u0120"  # the space before a word in byte-level pieces
 ROLES = ("pad", "cls", "sep", "mask", "unk")
 
 
 def starts_sentencepiece_word(symbol: str) -> bool:
-    """Whether a piece begins a word, where the first piece of a word is marked."""
+    """Whether a piece starts a word, if the first piece of a word is marked."""
     return symbol.startswith(WORD_START)
 
 
 def starts_wordpiece_word(symbol: str) -> bool:
-    """Whether a piece begins a word, where all pieces but the first are marked."""
+    """Whether a piece starts a word, if all pieces but the first are marked."""
     return not symbol.startswith(WORD_REST)
 
 
 def starts_byte_level_word(symbol: str) -> bool:
-    """Whether a piece begins a word, where pieces are bytes and spaces belong to what follows."""
+    """Whether a piece starts a word, if pieces are bytes and a space belongs to the next word."""
     return symbol.startswith(SPACE_BYTE)
 
 
 def starts_whole_word(symbol: str) -> bool:
-    """Every symbol is a word."""
+    """Whether a symbol starts a word, if every symbol is a word."""
     return True
 
 
 def uses_mark(symbols: Sequence[str], mark: str) -> bool:
-    """Whether it marks pieces, and is not a letter of a few: bare, or on a tenth of the symbols."""
+    """Whether the mark is a symbol of its own or starts a tenth of the symbols.
+
+    Otherwise it is an ordinary letter of a few symbols.
+    """
     return mark in symbols or 10 * sum(it.startswith(mark) for it in symbols) >= len(symbols) > 0
 
 
 class Vocabulary:
-    """Symbols in the order of their ids, and the ids that play a special role."""
+    """Symbols in order of their ids, and the ids of special tokens."""
 
     def __init__(
         self,
@@ -57,13 +60,13 @@ class Vocabulary:
         unk: int,
         is_word_start: Callable[[str], bool] = starts_sentencepiece_word,
     ) -> None:
-        self.symbols, self._begins = list(symbols), is_word_start
+        self.symbols, self._is_word_start = list(symbols), is_word_start
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
-        for role in ROLES:
-            if not 0 <= self.roles[role] < len(self.symbols):
+        for role, number in self.roles.items():
+            if not 0 <= number < len(self.symbols):
                 raise ToolkitError(
-                    f"the id of {role} must lie in 0 .. {len(self.symbols) - 1}, but is "
-                    f"{self.roles[role]}. Run toolkit-preprocess again."
+                    f"the id of {role} must lie in 0 .. {len(self.symbols) - 1}, but is {number}. "
+                    f"Run toolkit-preprocess again."
                 )
 
     def __len__(self) -> int:
@@ -75,28 +78,28 @@ class Vocabulary:
 
     @property
     def special(self) -> tuple[int, ...]:
-        """Ids that no text has and that are never chosen for masking: pad, cls, sep, mask."""
+        """Ids that never stand for text and are never masked: pad, cls, sep, mask."""
         return self.pad, self.cls, self.sep, self.mask
 
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the symbols in order and of their roles, 64 hexadecimal digits."""
-        return hashlib.sha256(json.dumps([self.symbols, self.roles]).encode()).hexdigest()
+        return sha256(json.dumps([self.symbols, self.roles]))
 
     def display_symbol(self, symbol: str) -> str:
-        """A piece that begins a word without its mark, one that continues a word with a dash."""
-        if self._begins is starts_byte_level_word:
-            return symbol[1:] or "(space)" if self._begins(symbol) else f"-{symbol}"
-        if self._begins is not starts_sentencepiece_word:
-            return symbol if self._begins(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
+        """A piece that starts a word without its mark; one that continues a word with a dash."""
+        if self._is_word_start is starts_byte_level_word:
+            return symbol[1:] or "(space)" if self._is_word_start(symbol) else f"-{symbol}"
+        if self._is_word_start is not starts_sentencepiece_word:
+            return symbol if self._is_word_start(symbol) else f"-{symbol.removeprefix(WORD_REST)}"
         if symbol.startswith(WORD_START):
             return symbol[1:] or "(space)"
         return f"-{symbol}" if symbol[:1].isalnum() else symbol
 
     @cached_property
-    def starts_word(self) -> npt.NDArray[np.bool_]:
-        """Whether each symbol is the first piece of a word; special ones are not."""
-        starts = np.array([self._begins(symbol) for symbol in self.symbols])
+    def starts_word(self) -> BoolArray:
+        """For each id, whether it is the first piece of a word; special tokens are not."""
+        starts = np.array([self._is_word_start(symbol) for symbol in self.symbols])
         starts[list(self.special)] = False
         return starts
 
@@ -107,12 +110,12 @@ class Vocabulary:
 
 
 def append_special(pieces: Sequence[str], unk: int) -> Vocabulary:
-    """The pieces, then [CLS] [SEP] <pad> [MASK], as in Chang et al.: V = pieces + 4."""
+    """The pieces, then [CLS] [SEP] <pad> [MASK]: V = pieces + 4 (Chang et al. 2021)."""
     added = ["[CLS]", "[SEP]", "<pad>", "[MASK]"]
     clash = sorted(set(added) & set(pieces))
     if clash:
         raise ToolkitError(
-            f"a SentencePiece model must not hold {', '.join(clash)} itself: the toolkit appends "
+            f"a SentencePiece model must not contain {', '.join(clash)}: the toolkit appends "
             f"[CLS] [SEP] <pad> [MASK]. Train it without these symbols."
         )
     size = len(pieces)
@@ -128,13 +131,11 @@ def write_symbols(symbols: Sequence[str]) -> str:
 
 
 def read_symbols(text: str) -> list[str]:
-    escapes = {"n": "\n", "r": "\r"}
+    """The symbols that `write_symbols` wrote."""
 
-    def plain(line: str) -> str:
-        first, *rest = line.split("\\\\")
-        parts = [first, *rest]
-        for letter, meant in escapes.items():
-            parts = [part.replace("\\" + letter, meant) for part in parts]
+    def unescape(line: str) -> str:
+        parts = line.split("\\\\")
+        parts = [part.replace("\\n", "\n").replace("\\r", "\r") for part in parts]
         return "\\".join(parts)
 
-    return [plain(line) for line in text.split("\n")[:-1]]
+    return [unescape(line) for line in text.split("\n")[:-1]]

@@ -1,4 +1,4 @@
-"""Segmenting lines word by word: each distinct word once, however often it comes."""
+"""Tokenization word by word, with each distinct word segmented once."""
 
 from __future__ import annotations
 
@@ -9,56 +9,55 @@ from contextlib import contextmanager
 from itertools import accumulate, chain
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.ragged import ragged_arange
 
-CACHED_WORDS = 1 << 20
+MAX_CACHED_WORDS = 1 << 20
 
-Ids = npt.NDArray[np.int64]
 Segment = Callable[[Sequence[str]], list[list[int]]]
 
 
 class WordCache:
-    """Ids of lines whose segmentation is that of their words one after the other.
+    """Ids of lines whose segmentation is the segmentation of their words in order.
 
-    Words are what spaces separate; two spaces have an empty word between them.
+    Words are separated by single spaces; two spaces enclose an empty word.
     """
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
-        self._forget()
+        self._clear()
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[Ids, Ids]:
-        """All ids back to back, and how many each line has."""
-        if len(self._rows) > CACHED_WORDS or len(self._ids) > 8 * CACHED_WORDS:
-            self._forget()
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Ids of all lines back to back, and the number of ids per line."""
+        if len(self._rows) > MAX_CACHED_WORDS or len(self._ids) > 8 * MAX_CACHED_WORDS:
+            self._clear()
         words = " ".join(lines).split(" ") if lines else []
         rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
-        self._learn(self._rows.take_new())
-        begins = np.frombuffer(self._begins, np.int64)
-        first, counts = begins[rows], begins[rows + 1] - begins[rows]
+        self._add(self._rows.take_new())
+        starts = np.frombuffer(self._starts, np.int64)
+        first, counts = starts[rows], starts[rows + 1] - starts[rows]
         ids = np.frombuffer(self._ids, np.int32)[ragged_arange(first, counts)].astype(np.int64)
         last_words = np.cumsum(np.array([line.count(" ") + 1 for line in lines], np.int64))
         totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[last_words]
         return ids, np.diff(totals, prepend=0)
 
-    def _forget(self) -> None:
-        self._rows = _Rows()
-        self._ids, self._begins = array("i"), array("q", [0])
+    def _clear(self) -> None:
+        self._rows = _WordRows()
+        self._ids, self._starts = array("i"), array("q", [0])
 
-    def _learn(self, words: Sequence[str]) -> None:
+    def _add(self, words: Sequence[str]) -> None:
         if not words:
             return
-        with _no_collection():
-            split = self._segment(words)
-        begin = self._begins.pop()
-        self._ids.extend(chain.from_iterable(split))
-        self._begins.extend(accumulate(map(len, split), initial=begin))
+        with _collector_paused():
+            segmented = self._segment(words)
+        start = self._starts.pop()
+        self._ids.extend(chain.from_iterable(segmented))
+        self._starts.extend(accumulate(map(len, segmented), initial=start))
 
 
-class _Rows(dict[str, int]):
-    """Words numbered as they first appear; one look-up a word, whether known or new."""
+class _WordRows(dict[str, int]):
+    """Words numbered in order of first appearance, with one look-up for known and new words."""
 
     def __init__(self) -> None:
         self._new: list[str] = []
@@ -68,14 +67,14 @@ class _Rows(dict[str, int]):
         return self.setdefault(word, len(self))
 
     def take_new(self) -> list[str]:
-        """The words that appeared since the last call, in the order of their numbers."""
+        """The words added since the last call, in order of their numbers."""
         new, self._new = self._new, []
         return new
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Many small lists that are all alive make the cyclic collector search them in vain."""
+def _collector_paused() -> Iterator[None]:
+    """Many small live lists would trigger the cyclic collector again and again, for nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -35,7 +35,7 @@ class BlockBatch(NamedTuple):
     targets: Int[Tensor, " N"]
     """These symbols; IGNORED in rows that only fill up."""
     word_count: float
-    """Words kind the targets: first pieces of words, and end symbols."""
+    """Words among the targets: first pieces of words, and end symbols."""
     weights: dict[str, float]
     sentences: int
     tokens: int

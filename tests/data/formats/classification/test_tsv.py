@@ -73,11 +73,11 @@ def test_a_row_beyond_the_limit_is_refused(read):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", r"must hold rows, but is empty"),
+        (b"", r"must hold text, but is empty"),
         (HEADER, r"must hold rows, but has only its header"),
-        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' kind"),
-        (HEADER.encode() + b"caf\xe9\t1\n", r":2: the file must be UTF-8, but has byte 0xe9"),
-        (HEADER + "a\0b\t1\n", r":2: the file must be text, but has a NUL byte"),
+        ("a\tb\n1\t2\n", r":1: the first line must name the columns of SST-2, 'sentence' among"),
+        (HEADER.encode() + b"caf\xe9\t1\n", r":2: expected UTF-8, found byte 0xe9"),
+        (HEADER + "a\0b\t1\n", r":2: found a NUL byte"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(read, text, message):

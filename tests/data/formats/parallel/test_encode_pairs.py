@@ -54,7 +54,7 @@ def test_long_pairs_are_skipped_or_shortened_and_counted(block):
 
 
 def test_a_long_line_is_named_with_its_file(block):
-    with pytest.raises(ToolkitError, match=r"a:4 must have at most 1 tokens, but 'x y'... has 2"):
+    with pytest.raises(ToolkitError, match=r"a:4: expected at most 1 tokens, but 'x y'... has 2"):
         limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="error", keep_empty=False))
 
 

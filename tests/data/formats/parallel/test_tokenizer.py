@@ -34,14 +34,16 @@ def test_it_comes_back_from_a_folder(tokenizer, tmp_path):
     }
 
 
-def test_it_is_known_from_its_reverse_though_the_vocabulary_is_one():
+def test_the_other_direction_of_a_joined_vocabulary_is_a_difference():
     def pair(source, target):
         return ParallelTokenizer(GERMAN, None, source_lang=source, target_lang=target)
 
-    assert pair("de", "en").reverses(pair("en", "de")) and pair("de", "en").reverse == "en-de"
-    assert not pair("de", "en").reverses(pair("de", "en"))
-    assert not pair("de", "en").reverses(pair("en", "fr"))
-    assert not pair("de", "de").reverses(pair("de", "de")) and not pair("de", "en").reverses(GERMAN)
+    difference = "one translates de-en, the other en-de"
+    assert pair("de", "en").describe_difference(pair("en", "de")) == difference
+    assert pair("de", "en").describe_difference(pair("de", "en")) == ""
+    assert pair("de", "en").describe_difference(pair("en", "fr")) == ""
+    assert pair("de", "de").describe_difference(pair("de", "de")) == ""
+    assert pair("de", "en").describe_difference(GERMAN) == "their vocabularies differ"
 
 
 def test_other_words_to_write_are_another_fingerprint(tokenizer):
@@ -56,7 +58,7 @@ def test_a_target_that_is_one_of_two_languages_itself_is_refused(tokenizer, tmp_
     (tmp_path / "target" / "tokenizer_config.json").write_text(
         (tmp_path / "tokenizer_config.json").read_text()
     )
-    with pytest.raises(ToolkitError, match=r"target must hold a tokenizer of text alone"):
+    with pytest.raises(ToolkitError, match=r"target must hold a tokenizer of plain text"):
         Tokenizer.load(tmp_path)
 
 

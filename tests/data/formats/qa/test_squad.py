@@ -97,13 +97,13 @@ def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
         ),
         (json.dumps(SQUAD, indent=1)[:300], r"x.json:1\d: the file must .* it was cut off behind"),
         ('{"data": [}', r"x.json:1: the file must be JSON to its end, but is none .* at column 11"),
-        ("", r"x.json:1: the file must hold JSON, but is empty"),
+        ("", r"x.json must hold text, but is empty"),
         ("[" * 100000, r"nests things without end"),
         ([1], r"x.json:1: the file must be an object with a list 'data', .* but is of type list"),
         ({"rows": 1}, r"but is an object with 'rows'"),
         ({"data": [{"title": "x"}]}, r"x.json:article 1: an article must have a list 'paragraphs'"),
         ({"data": []}, r"must hold questions, but has none"),
-        ("\udcff".encode("utf-8", "surrogateescape"), r"must be UTF-8, but has byte 0xff"),
+        ("\udcff".encode("utf-8", "surrogateescape"), r"expected UTF-8, found byte 0xff"),
     ],
 )
 def test_files_that_are_none_of_squad_are_refused(read, held, message):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.classification import report
@@ -33,8 +33,6 @@ FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
 NO_CLASS = -1
 MANY = 1 << 16
 """Texts that are tokenized at once."""
-
-Numbers = npt.NDArray[np.int64]
 
 
 def preprocess_labeled(config: PreprocessConfig) -> None:
@@ -178,7 +176,7 @@ def write_split(
     }
 
 
-def answers_of(rows: Sequence[TableRow], labels: Labels, path: Path) -> Numbers:
+def answers_of(rows: Sequence[TableRow], labels: Labels, path: Path) -> IntArray:
     """Ids of classes, -1 where there is no answer; of numbers the bits of float64, NaN for none."""
     if not labels.classes:
         numbers = [float("nan") if row.label is None else float(row.label) for row in rows]

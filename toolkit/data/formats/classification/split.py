@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.preprocess import (
     ANSWERS,
@@ -20,8 +20,6 @@ from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
-
-Numbers = npt.NDArray[np.int64]
 
 
 class ClassificationSplit:
@@ -47,7 +45,7 @@ class ClassificationSplit:
         return len(self.answers)
 
 
-def values(column: Column) -> Numbers:
+def values(column: Column) -> IntArray:
     return read_column(column).astype(np.int64, copy=False)
 
 
@@ -59,7 +57,7 @@ def load_tokenizer(folder: DataFolder) -> ClassificationTokenizer:
             f"{folder.kind}. Run toolkit-preprocess with --format glue or tsv."
         )
     for source in folder.sources[1:]:
-        other = source.tokenizer()
+        other = source.load_tokenizer()
         if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
             raise ToolkitError(
                 f"data folders must agree on their task, but {source.path} differs from "

@@ -56,7 +56,7 @@ class Labels:
 class ClassificationTokenizer(WrappedTokenizer):
     """Reads text as the tokenizer within it does."""
 
-    kind = "labeled"
+    kind = "classification"
 
     def __init__(self, inner: Tokenizer, labels: Labels) -> None:
         super().__init__(inner, LABELS_FILE)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.glue_tasks import TableSchema
-from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
+from toolkit.data.text_files import read_text
 
 SHOWN = 40
 """Characters of a wrong value that an error shows."""
@@ -60,8 +60,7 @@ class ColumnLayout(NamedTuple):
 
 def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
     """Every line a row; a byte order mark, CRLF and blank lines at the end are no matter."""
-    data = read_unpacked(path).removeprefix(BOM)
-    lines = [line.removesuffix("\r") for line in decode_utf8(path, data).split("\n")]
+    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
@@ -100,7 +99,7 @@ def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayou
         return ColumnLayout(columns, (text,), label, None), 0
     wanted = ", ".join(repr(known[0]) for known in task.text_columns)
     raise ToolkitError(
-        f"{path}:1: the first line must name the columns of {task.name}, {wanted} kind them, but "
+        f"{path}:1: the first line must name the columns of {task.name}, {wanted} among them, but "
         f"names {', '.join(repr(name[:SHOWN]) for name in names)}. Give the file as it was "
         f"published, with tabs between columns; of your own table, name them by --text-columns."
     )

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.formats.parallel.files import LineBlock
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import TokenTexts
-from toolkit.data.text_files import FileChunk, fail_at_line
-
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from toolkit.data.text_files import raise_at_line
 
 
 class EncodedPairs(NamedTuple):
@@ -69,7 +66,7 @@ class LimitedPairs(NamedTuple):
     """The pairs of a block that stay."""
 
     pairs: EncodedPairs
-    rows: Flags
+    rows: BoolArray
     """Which of the block's lines they are."""
     empty: int
     """Pairs that were left out since a side has no text."""
@@ -81,30 +78,30 @@ class LimitedPairs(NamedTuple):
 def limit_pairs(block: LineBlock, found: EncodedPairs, limits: PairLimits) -> LimitedPairs:
     """Leave out and shorten as the limits say."""
     lengths = np.stack([found.source.lengths, found.target.lengths])
-    filled: Flags = np.logical_or(lengths.min(0) > 0, limits.keep_empty)
+    filled: BoolArray = np.logical_or(lengths.min(0) > 0, limits.keep_empty)
     most = limits.max_tokens or int(lengths.max(initial=0))
     long = (lengths > most).any(0) & filled
     if limits.policy == "error" and long.any():
         raise_overlength(block, lengths, int(np.flatnonzero(long)[0]), most)
-    rows: Flags = np.logical_and(filled, ~long) if limits.policy == "skip" else filled
+    rows: BoolArray = np.logical_and(filled, ~long) if limits.policy == "skip" else filled
     kept = np.where(rows, np.minimum(lengths, most), 0)
     pairs = EncodedPairs(*(truncate(text, k, rows) for text, k in zip(found, kept, strict=True)))
     lost = int((lengths[:, long] - kept[:, long]).sum())
     return LimitedPairs(pairs, rows, int((~filled).sum()), int(long.sum()), lost)
 
 
-def truncate(text: TokenTexts, kept: Numbers, rows: Flags) -> TokenTexts:
+def truncate(text: TokenTexts, kept: IntArray, rows: BoolArray) -> TokenTexts:
     """The first so many tokens of each item, and of all items those that stay."""
     ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(kept, text.lengths)]
     return TokenTexts(ids, kept[rows])
 
 
-def raise_overlength(block: LineBlock, lengths: Numbers, row: int, most: int) -> None:
+def raise_overlength(block: LineBlock, lengths: IntArray, row: int, most: int) -> None:
     side = int(lengths[1, row] > most)
     path, line = block.files[side], (block.source, block.target)[side][row]
-    fail_at_line(
-        FileChunk(path, 0, 0, True),
-        block.first + row,
-        f"have at most {most} tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise "
-        f"--max-item-tokens, or choose --overlength skip or truncate",
+    raise_at_line(
+        path,
+        block.first + row + 1,
+        f"expected at most {most} tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise "
+        f"--max-item-tokens, or choose --overlength skip or truncate.",
     )

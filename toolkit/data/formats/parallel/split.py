@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel.preprocess import KIND, REFERENCE, SOURCE, WRITTEN
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
-
-Numbers = npt.NDArray[np.int64]
 
 
 class ParallelSplit:
@@ -30,7 +28,7 @@ class ParallelSplit:
     def __len__(self) -> int:
         return len(self.source.lengths)
 
-    def references(self, ids: Numbers) -> list[str]:
+    def references(self, ids: IntArray) -> list[str]:
         """What these sentences should become: as in the file, or as the tokens of it spell it."""
         column = self._reference or self.target
         text = column.take(ids, column.lengths[ids])
@@ -48,7 +46,7 @@ def load_tokenizer(folder: DataFolder) -> ParallelTokenizer:
             f"{folder.kind}. Run toolkit-preprocess with --source-lang and --target-lang."
         )
     for source in folder.sources[1:]:
-        if source.tokenizer().fingerprint != tokenizer.fingerprint:
+        if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
             raise ToolkitError(
                 f"data folders must agree on both vocabularies, but {source.path} differs from "
                 f"{folder.path}. Preprocess one with --tokenizer-from the other."

@@ -1,5 +1,4 @@
-"""The tokenizer of a parallel folder: that of the language that is read, and beside it the
-other's."""
+"""Tokenizer of parallel text: source and target."""
 
 from __future__ import annotations
 
@@ -9,13 +8,14 @@ from typing import Any
 
 from toolkit.data.storage.meta import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
 
 class ParallelTokenizer(WrappedTokenizer):
-    """Reads text as the source's tokenizer does; `target` reads and writes the other language.
+    """Reads source text as `inner` does; `target` is the tokenizer of the other language.
 
-    Where both languages have one vocabulary, `target` is the tokenizer within.
+    With a joined vocabulary, `target` is the inner tokenizer.
     """
 
     kind = "parallel"
@@ -24,35 +24,34 @@ class ParallelTokenizer(WrappedTokenizer):
         self, inner: Tokenizer, target: Tokenizer | None, *, source_lang: str, target_lang: str
     ) -> None:
         super().__init__(inner)
-        self.joined, self.target = target is None, target or inner
+        self.joined, self._target = target is None, target or inner
         self.source_lang, self.target_lang = source_lang, target_lang
         if target is not None:
             own = tuple(f"{TARGET}/{name}" for name in target.files)
-            self.files = (*self.files, *own)  # type: ignore[misc]
+            self.files = (*self.files, *own)
+
+    @property
+    def target(self) -> Tokenizer:
+        return self._target
 
     @property
     def languages(self) -> str:
-        """As de-en."""
+        """The direction, such as de-en."""
         return f"{self.source_lang}-{self.target_lang}"
 
-    @property
-    def reverse(self) -> str:
-        """Of de-en, en-de."""
-        return f"{self.target_lang}-{self.source_lang}"
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        return {**super().vocabularies(), "targets": self.target.vocabulary}
 
-    def reverses(self, other: Tokenizer) -> bool:
-        """Whether it is of the other's two languages, in the other direction."""
-        if not isinstance(other, ParallelTokenizer) or self.source_lang == self.target_lang:
-            return False
-        return (self.source_lang, self.target_lang) == (other.target_lang, other.source_lang)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {**super().sizes, "targets": len(self.target.vocabulary)}
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self.vocabulary.fingerprint} {self.target.vocabulary.fingerprint}"
+    def describe_difference(self, other: Tokenizer) -> str:
+        """Names of languages count only if they are swapped: `de` and `ger` may be the same."""
+        swapped = isinstance(other, ParallelTokenizer) and (
+            (self.source_lang, self.target_lang) == (other.target_lang, other.source_lang)
+        )
+        if swapped and self.source_lang != self.target_lang:
+            return (
+                f"one translates {self.languages}, the other {self.target_lang}-{self.source_lang}"
+            )
+        return super().describe_difference(other)
 
     def settings(self) -> dict[str, Any]:
         languages = {"source_lang": self.source_lang, "target_lang": self.target_lang}
@@ -70,6 +69,6 @@ class ParallelTokenizer(WrappedTokenizer):
     ) -> ParallelTokenizer:
         target = None if settings["joined"] is True else Tokenizer.load(folder / TARGET)
         if isinstance(target, WrappedTokenizer):
-            raise ValueError(f"{TARGET} must hold a tokenizer of text alone")
+            raise ValueError(f"{TARGET} must hold a tokenizer of plain text")
         languages = {name: str(settings[name]) for name in ("source_lang", "target_lang")}
         return cls(restore_inner(folder, settings, symbols), target, **languages)

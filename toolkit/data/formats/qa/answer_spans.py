@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.formats.qa.passages import GoldAnswer
 
-Numbers = npt.NDArray[np.int64]
 Span = tuple[int, int]
 NO_ANSWER: Span = (-1, -1)
 UNKNOWN: Span = (-2, -2)
@@ -27,19 +26,19 @@ class AnswerMismatch(NamedTuple):
         return f"{self.place}: {self.wanted!r} is read as {self.found!r}, {self.why}"
 
 
-def token_span(begins: Numbers, ends: Numbers, begin: int, end: int) -> Span | None:
+def token_span(begins: IntArray, ends: IntArray, begin: int, end: int) -> Span | None:
     """The first and the last token that stand for a character from `begin` to before `end`."""
     inside = np.flatnonzero((begins < end) & (ends > begin) & (ends > begins))
     return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
-def character_span(begins: Numbers, ends: Numbers, first: int, last: int) -> tuple[int, int]:
+def character_span(begins: IntArray, ends: IntArray, first: int, last: int) -> tuple[int, int]:
     """The characters from token to token; some before may stand for none."""
     return int(begins[first]), max(int(begins[first]), int(ends[last]))
 
 
 def find_mismatch(
-    place: str, answer: GoldAnswer, text: str, begins: Numbers, ends: Numbers
+    place: str, answer: GoldAnswer, text: str, begins: IntArray, ends: IntArray
 ) -> AnswerMismatch | None:
     """None where the tokens' text is the answer; white space at its edges is no part of it."""
     span = token_span(begins, ends, answer.start, answer.end)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.formats.qa.answer_spans import (
     NO_ANSWER,
     UNKNOWN,
@@ -27,7 +27,6 @@ from toolkit.data.preprocessing.choose_tokenizer import replace_line_breaks
 from toolkit.data.tokenizers.token_offsets import TokenOffsets
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
-Numbers = npt.NDArray[np.int64]
 CONTEXT, BEGINS, ENDS, BACK, TEXT = "tokens", "begins", "ends", "back", "text"
 QUESTION, SPAN, RECORD = "question", "span", "record"
 OPTIONS, COUNTS, ANSWER = "options", "option_lengths", "answer"
@@ -46,7 +45,7 @@ CHOICE_COLUMNS = {
 class QuestionChunk(NamedTuple):
     """Some passages as columns."""
 
-    columns: dict[str, tuple[Numbers, Numbers]]
+    columns: dict[str, tuple[IntArray, IntArray]]
     """Values back to back, and how many each item has."""
     counts: Counter[str]
     misses: list[AnswerMismatch]
@@ -56,23 +55,23 @@ class ColumnBuilder:
     """Items as they come."""
 
     def __init__(self) -> None:
-        self.values: list[Numbers] = []
+        self.values: list[IntArray] = []
 
     def add(self, values: Any) -> None:
         self.values.append(np.asarray(values, np.int64))
 
     @property
-    def packed(self) -> tuple[Numbers, Numbers]:
+    def packed(self) -> tuple[IntArray, IntArray]:
         lengths = np.array([len(values) for values in self.values], np.int64)
         return np.concatenate([np.zeros(0, np.int64), *self.values]), lengths
 
 
-def encode_bytes(text: str) -> Numbers:
+def encode_bytes(text: str) -> IntArray:
     """As bytes; what is no character, such as half of one, is kept."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8).astype(np.int64)
 
 
-def split_rows(values: Numbers, lengths: Numbers) -> list[Numbers]:
+def split_rows(values: IntArray, lengths: IntArray) -> list[IntArray]:
     return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
@@ -105,11 +104,11 @@ def squad_chunk(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionCh
     return QuestionChunk({name: column.packed for name, column in columns.items()}, counts, misses)
 
 
-def located_columns(located: TokenOffsets) -> tuple[Numbers, Numbers, Numbers]:
+def located_columns(located: TokenOffsets) -> tuple[IntArray, IntArray, IntArray]:
     return located.ids, located.starts, located.ends
 
 
-def first_answer_span(asked: SpanQuestion, begins: Numbers, ends: Numbers) -> tuple[int, int]:
+def first_answer_span(asked: SpanQuestion, begins: IntArray, ends: IntArray) -> tuple[int, int]:
     """The first answer's first and last token."""
     if asked.unanswerable:
         return NO_ANSWER
@@ -119,7 +118,7 @@ def first_answer_span(asked: SpanQuestion, begins: Numbers, ends: Numbers) -> tu
 
 
 def find_mismatches(
-    asked: SpanQuestion, text: str, begins: Numbers, ends: Numbers
+    asked: SpanQuestion, text: str, begins: IntArray, ends: IntArray
 ) -> list[AnswerMismatch | None]:
     """For each answer whether its tokens give it back."""
     return [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
+from toolkit.data.text_files import read_text
 
 
 class GoldAnswer(NamedTuple):
@@ -103,7 +103,7 @@ class InvalidJsonError(ToolkitError):
 
 def read_json_text(path: Path) -> Any:
     """What a file holds; where it is no JSON, an error that names line and column."""
-    text = decode_utf8(path, read_unpacked(path).removeprefix(BOM))
+    text = read_text(path)
     if not text.strip():
         raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
     try:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa import columns as names
 from toolkit.data.formats.tagging.split import read_column
@@ -18,7 +18,6 @@ from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
-Numbers = npt.NDArray[np.int64]
 FORMATS = {"squad": "squad", "choices": "race or swag"}
 TASKS = {"squad": "squad", "choices": "multiple_choice"}
 
@@ -27,8 +26,8 @@ class LocatedPassage(NamedTuple):
     """A passage as it was written, and where in it each token stands."""
 
     text: str
-    begins: Numbers
-    ends: Numbers
+    begins: IntArray
+    ends: IntArray
 
 
 class QuestionSplit:
@@ -47,7 +46,7 @@ class QuestionSplit:
         self._columns = folder.split(split).columns
         self.passages = self._text(names.CONTEXT)
         back = self._values(names.BACK)
-        self.passage_of: Numbers = np.arange(len(back)) - back
+        self.passage_of: IntArray = np.arange(len(back)) - back
         """The item that has the passage of each question."""
         self.passage_lengths = self.passages.lengths[self.passage_of].astype(np.int64)
 
@@ -64,11 +63,11 @@ class QuestionSplit:
     def _text(self, name: str) -> TokenColumn:
         return TokenColumn(self._columns[name])
 
-    def _values(self, name: str) -> Numbers:
+    def _values(self, name: str) -> IntArray:
         column: Column = self._columns[name]
         return read_column(column).astype(np.int64, copy=False)
 
-    def _item(self, column: TokenColumn, item: int) -> Numbers:
+    def _item(self, column: TokenColumn, item: int) -> IntArray:
         place = np.array([item])
         return column.take(place, column.lengths[place].astype(np.int64)).ids
 

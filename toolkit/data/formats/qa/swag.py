@@ -19,7 +19,7 @@ from toolkit.data.formats.qa.passages import (
     QuestionProblem,
     QuestionSource,
 )
-from toolkit.data.text_files import BOM, decode_utf8, read_unpacked
+from toolkit.data.text_files import read_text
 
 SHOWN = 40
 Fields = Sequence[str]
@@ -42,7 +42,7 @@ class SwagLayout(NamedTuple):
 
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """A passage for every row, with its answer where that is wanted."""
-    text = decode_utf8(path, read_unpacked(path).removeprefix(BOM))
+    text = read_text(path)
     rows = tsv_rows(text) if is_tsv(path) else csv_rows(path, text, max_bytes)
     passages, problems, layout = list[Passage](), list[QuestionProblem](), None
     for line, fields in rows:

@@ -5,28 +5,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.ragged import ragged_arange
-
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Windows(NamedTuple):
     """Parts of passages, question by question."""
 
-    question_ids: Numbers
+    question_ids: IntArray
     """Of which question each is."""
-    starts: Numbers
+    starts: IntArray
     """The passage's first token in it."""
-    lengths: Numbers
+    lengths: IntArray
     """How many of the passage's tokens it has."""
-    first_windows: Numbers
+    first_windows: IntArray
     """The first window of each question, and at the end how many windows there are."""
 
 
-def split_into_windows(passages: Numbers, room: Numbers, stride: int) -> Windows:
+def split_into_windows(passages: IntArray, room: IntArray, stride: int) -> Windows:
     """As many windows as reach the end, each beginning `stride` tokens behind the one before.
 
     `passages` are the tokens of each question's passage, `room` how many its windows have. Where
@@ -40,7 +37,7 @@ def split_into_windows(passages: Numbers, room: Numbers, stride: int) -> Windows
     return Windows(questions, begins, lengths, np.concatenate([[0], np.cumsum(counts)]))
 
 
-def max_context_tokens(windows: Windows, window: int) -> Flags:
+def max_context_tokens(windows: Windows, window: int) -> BoolArray:
     """Which of a window's tokens have more around them there than in any other window.
 
     What is around a token is the smaller of the tokens before and behind it in the window, and a
@@ -53,5 +50,5 @@ def max_context_tokens(windows: Windows, window: int) -> Flags:
     before, behind = tokens - begins, begins + lengths - 1 - tokens
     around = np.minimum(before, behind) + 0.01 * lengths
     around = np.where((before < 0) | (behind < 0), -1.0, around)
-    best: Flags = around.argmax(0) == window - windows.first_windows[question]
+    best: BoolArray = around.argmax(0) == window - windows.first_windows[question]
     return best

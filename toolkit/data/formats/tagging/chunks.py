@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.ragged import ragged_arange
-
-Numbers = npt.NDArray[np.int64]
 
 
 class Chunks(NamedTuple):
     """Runs of consecutive words."""
 
-    starts: Numbers
+    starts: IntArray
     """First word of each, numbered through the split."""
-    word_counts: Numbers
+    word_counts: IntArray
     """How many words each has."""
-    token_counts: Numbers
+    token_counts: IntArray
     """How many tokens these are."""
 
 
-def split_into_chunks(lengths: Numbers, tokens: Numbers, max_tokens: int) -> Chunks:
+def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:
     """Chunks of at most so many tokens, of sentences that have so many words.
 
     `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
@@ -43,7 +41,7 @@ def split_into_chunks(lengths: Numbers, tokens: Numbers, max_tokens: int) -> Chu
     return Chunks(starts, words, totals[starts + words] - totals[starts])
 
 
-def inner_starts(totals: Numbers, first: int, end: int, most: int) -> Numbers:
+def inner_starts(totals: IntArray, first: int, end: int, most: int) -> IntArray:
     """Where the second and later chunks of one sentence begin."""
     found, begin = [], first
     while totals[end] - totals[begin] > most:
@@ -52,6 +50,6 @@ def inner_starts(totals: Numbers, first: int, end: int, most: int) -> Numbers:
     return np.array(found, np.int64)
 
 
-def word_indices(chunks: Chunks, ids: Numbers) -> Numbers:
+def word_indices(chunks: Chunks, ids: IntArray) -> IntArray:
     """The words of some chunks, back to back."""
     return ragged_arange(chunks.starts[ids], chunks.word_counts[ids])

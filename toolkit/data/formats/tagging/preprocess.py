@@ -188,16 +188,17 @@ def write_split(
 
 
 def write_vectors(config: PreprocessConfig, tokenizer: Tokenizer, folder: Path) -> str:
-    """A row for each symbol, where vectors are given; what was found, in words."""
+    """Write a row for each symbol if vectors are given; returns a summary."""
     if config.word_vectors is None:
         return ""
-    vectors = read_word_vectors(Path(config.word_vectors), config.max_word_vectors)
     symbols = tokenizer.vocabulary.symbols
-    table, known = vectors.rows_for(symbols)
+    table, known = read_word_vectors(
+        Path(config.word_vectors), symbols, limit=config.max_word_vectors
+    )
     np.save(folder / VECTORS_FILE, table)
     return (
-        f"{known:,} of {len(symbols):,} symbols have one of the {len(vectors.table):,} vectors, "
-        f"{table.shape[1]} wide; the others begin at random"
+        f"{known:,} of {len(symbols):,} symbols have a word vector of width {table.shape[1]}; the "
+        f"others start at random"
     )
 
 

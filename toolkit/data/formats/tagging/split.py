@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
@@ -23,15 +23,13 @@ from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import read_symbols
 
-Numbers = npt.NDArray[np.int64]
-
 
 class TypePieces(NamedTuple):
     """Ids of all types' pieces back to back, where each type's begin, and how many it has."""
 
-    ids: Numbers
-    starts: Numbers
-    counts: Numbers
+    ids: IntArray
+    starts: IntArray
+    counts: IntArray
 
 
 class TaggedWords:
@@ -42,9 +40,9 @@ class TaggedWords:
         tokenizer: TaggingTokenizer,
         words: Sequence[str],
         *,
-        types: Numbers,
-        tags: Numbers,
-        lengths: Numbers,
+        types: IntArray,
+        tags: IntArray,
+        lengths: IntArray,
     ) -> None:
         self.tokenizer, self.words = tokenizer, words
         """`words` are the types."""
@@ -72,7 +70,7 @@ class TaggedWords:
         return self.tokenizer.tables
 
     @cached_property
-    def type_char_ids(self) -> Numbers:
+    def type_char_ids(self) -> IntArray:
         """Characters of each type; behind them those of <PAD>."""
         return self.tokenizer.char_ids([*self.words, "<PAD>"])
 
@@ -82,13 +80,13 @@ class TaggedWords:
         return TypePieces(ids, np.cumsum(counts) - counts, counts)
 
     @cached_property
-    def oov(self) -> npt.NDArray[np.bool_]:
+    def oov(self) -> BoolArray:
         """Whether each word is out of vocabulary."""
         known = self.tables.word_index
         return np.array([word not in known for word in self.words], bool)[self.types]
 
     @cached_property
-    def ambiguous(self) -> npt.NDArray[np.bool_]:
+    def ambiguous(self) -> BoolArray:
         """Whether each word is known and has several tags in the training part."""
         several = {self.tables.words[place] for place in self.tables.ambiguous}
         return np.array([word in several for word in self.words], bool)[self.types]
@@ -128,7 +126,7 @@ def load_tokenizer(folder: DataFolder) -> TaggingTokenizer:
             f"{folder.kind}. Run toolkit-preprocess with --format conllu, ptb or columns."
         )
     for source in folder.sources[1:]:
-        other = source.tokenizer()
+        other = source.load_tokenizer()
         if other.fingerprint != folder.tokenizer.fingerprint:
             raise ToolkitError(
                 f"data folders must agree on their tags and words, but {source.path} differs from "
@@ -141,7 +139,7 @@ def read_types(path: Path) -> Sequence[str]:
     return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))
 
 
-def read_column(column: Column) -> Numbers:
+def read_column(column: Column) -> IntArray:
     """All values of a column."""
     found = [np.zeros(0, np.int64)]
     for begin, end in zip(column.part_offsets[:-1], column.part_offsets[1:], strict=True):

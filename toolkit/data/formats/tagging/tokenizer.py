@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import IntArray
 from toolkit.data.formats.tagging.label_tables import (
     FIRST_CHARACTER,
     OOV,
@@ -17,7 +17,7 @@ from toolkit.data.formats.tagging.label_tables import (
     TABLES_FILE,
     LabelTables,
 )
-from toolkit.data.tokenizers.tokenizer import Ids, Tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, starts_whole_word
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
@@ -28,7 +28,7 @@ MAX_WORD_CHARACTERS = 20  # characters of a word that are read (Dufter et al. 20
 class TaggingTokenizer(WrappedTokenizer):
     """Reads text as the tokenizer within it does, which may be one of whole words or of pieces."""
 
-    kind = "tagged"
+    kind = "tagging"
 
     def __init__(self, inner: Tokenizer, tables: LabelTables) -> None:
         super().__init__(inner, TABLES_FILE)
@@ -59,7 +59,7 @@ class TaggingTokenizer(WrappedTokenizer):
     def _character_ids(self) -> Mapping[str, int]:
         return {c: i for i, c in enumerate(self.tables.characters, FIRST_CHARACTER)}
 
-    def char_ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+    def char_ids(self, words: Sequence[str]) -> IntArray:
         """Character ids of each word, 20 at most and padded to as many; 1 is an unknown one."""
         found = np.zeros((len(words), MAX_WORD_CHARACTERS), np.int64)
         ids = self._character_ids
@@ -68,7 +68,7 @@ class TaggingTokenizer(WrappedTokenizer):
             found[row, : len(spelled)] = spelled
         return found
 
-    def encode_types(self, words: Sequence[str]) -> tuple[Ids, Ids]:
+    def encode_types(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of the pieces of all words, and how many each word has: at least one."""
         if self.has_words:
             index, unknown = self.tables.word_index, self.vocabulary.unk

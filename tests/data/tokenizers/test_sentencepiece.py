@@ -39,7 +39,9 @@ def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(tokenize
 
 def test_many_texts_have_the_pieces_that_few_have(tokenizer):
     many = [f"{text} {n}" for text in TEXTS for n in range(9)]
-    assert tokenizer._segment(many) == [whole(tokenizer, tokenizer.plain(text)) for text in many]
+    assert tokenizer._segment(many) == [
+        whole(tokenizer, tokenizer.normalize(text)) for text in many
+    ]
     assert tokenizer._segment(many[:3]) == tokenizer._segment(many)[:3]
 
 
@@ -64,7 +66,7 @@ def test_lines_come_back_to_back_with_their_lengths(tokenizer):
 
 
 def test_a_full_cache_starts_anew(tokenizer, monkeypatch):
-    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.CACHED_WORDS", 3)
+    monkeypatch.setattr("toolkit.data.tokenizers.word_cache.MAX_CACHED_WORDS", 3)
     small = SentencePieceTokenizer(tokenizer.model, lowercase=False)
     assert [small.encode(text) for text in TEXTS * 2] == [tokenizer.encode(t) for t in TEXTS * 2]
 
@@ -114,7 +116,7 @@ def test_symbols_that_are_not_those_of_the_model_are_refused(tokenizer, tmp_path
     symbols = tmp_path / "dict.txt"
     symbols.write_text(symbols.read_text().replace("[MASK]", "[MUSK]"))
     with pytest.raises(
-        ToolkitError, match=r"must list the pieces of sentencepiece.model beside it"
+        ToolkitError, match=r"must list the pieces of sentencepiece.model, but differs"
     ):
         Tokenizer.load(tmp_path)
 

@@ -55,12 +55,6 @@ def test_the_fingerprint_is_that_of_the_content_not_of_the_place(folder, tmp_pat
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_parallel_data_is_refused_for_now(folder):
-    for ending in ("bin", "idx"):
-        (folder / f"train.{ending}").rename(folder / f"train.en-de.en.{ending}")
-    assert "holds train.en-de.en.idx: parallel data cannot be read yet" in refusal(folder)
-
-
 def test_a_folder_without_a_dictionary_is_refused(folder):
     (folder / "dict.txt").unlink()
     assert "must hold fairseq's dict.txt beside its .idx files" in refusal(folder)

@@ -3,7 +3,6 @@ import sys
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wordpiece import WordPieceTokenizer, train_word_pieces
 
@@ -26,10 +25,9 @@ def vocab_file(text_file):
 
 @pytest.fixture(params=[True, False], ids=["uncased", "cased"])
 def trained(request, random_prose):
-    config = PreprocessConfig(
-        trainpref="x", vocab_size=250, lowercase=request.param, character_coverage=1.0
-    )
-    symbols = train_word_pieces([*TEXTS * 3, *random_prose(200).split("\n")], config)
+    items = [*TEXTS * 3, *random_prose(200).split("\n")]
+    options = {"vocab_size": 250, "character_coverage": 1.0, "lowercase": request.param}
+    symbols = train_word_pieces(items, **options)
     return WordPieceTokenizer.from_symbols(symbols, lowercase=request.param)
 
 
@@ -115,8 +113,8 @@ def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([*BERT, "a", "a"], "vocab.txt:106 must be a piece of its own, but is that of line 105"),
-        ([*BERT, "", "a"], "vocab.txt:105 must be a piece of its own, but is blank"),
+        ([*BERT, "a", "a"], "vocab.txt:106: expected a new piece, found that of line 105"),
+        ([*BERT, "", "a"], "vocab.txt:105: expected a new piece, found a blank line"),
         (["a", "[PAD]", "[UNK]"], r"but \[CLS\], \[SEP\], \[MASK\] is missing"),
     ],
 )

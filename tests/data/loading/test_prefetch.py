@@ -1,0 +1,131 @@
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.loading.prefetch import (
+    BatchPrefetcher,
+    BatchRequest,
+    ExampleError,
+    _ignore_signals,
+    format_ids,
+)
+
+
+class Fragile:
+    """Examples of which one calls `deed` whenever it is collated."""
+
+    lengths = np.ones(40, np.int64)
+    fingerprint = "fragile"
+
+    def __init__(self, bad=13, deed=None):
+        self.bad, self.deed = bad, deed
+
+    def collate(self, ids, epoch):
+        if self.deed and self.bad in ids:
+            self.deed()
+        return ids.tolist(), epoch, torch.tensor(ids)
+
+
+def refuse():
+    raise ToolkitError("item 7 is damaged.")
+
+
+def divide():
+    return 1 / 0
+
+
+def prefetch(deed=None, **options):
+    prefetcher = BatchPrefetcher(Fragile(deed=deed), name="train of data", **options)
+    requests = [BatchRequest(np.arange(begin, begin + 4), 3) for begin in range(0, 40, 4)]
+    try:
+        return [ids for ids, *_ in prefetcher.prefetch(lambda: requests)]
+    finally:
+        prefetcher.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_prefetcher_answers_requests_in_order(workers):
+    assert [i for ids in prefetch(workers=workers) for i in ids] == list(range(40))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_user_errors_arrive_unchanged(workers):
+    with pytest.raises(ToolkitError, match=r"^item 7 is damaged\.$"):
+        prefetch(refuse, workers=workers)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_bugs_are_reported_with_the_example_and_its_data(workers):
+    with pytest.raises(
+        ExampleError,
+        match=r"cannot collate example 13 of train of data: ZeroDivisionError",
+    ):
+        prefetch(divide, workers=workers)
+
+
+def test_bugs_of_no_single_example_are_reported_with_the_batch():
+    examples = Fragile()
+    examples.collate = lambda ids, epoch: divide() if len(ids) > 1 else None
+    prefetcher = BatchPrefetcher(examples, name="train of data")
+    with pytest.raises(ExampleError, match=r"^cannot collate examples 4, 5, 6 of train of data: "):
+        prefetcher.collate(np.arange(4, 7), 1)
+
+
+def test_killed_workers_are_reported_with_their_batch_and_a_remedy():
+    with pytest.raises(ToolkitError) as caught:
+        prefetch(lambda: os.kill(os.getpid(), signal.SIGKILL), workers=2)
+    assert str(caught.value) == (
+        "a data worker was killed by SIGKILL while collating examples 12, 13, 14, 15 of train of "
+        "data. Use fewer --num-workers if memory is short, or 0 to see the error itself."
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system cannot wait without reaping")
+def test_worker_deaths_during_an_update_are_raised_at_the_next_batch():
+    prefetcher = BatchPrefetcher(Fragile(), name="train of data", workers=1)
+    requests = [BatchRequest(np.array([number]), 3) for number in range(40)]
+    answers = prefetcher.prefetch(lambda: requests)
+    next(answers)
+    (worker,) = prefetcher._loader._iterator._workers
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # as if busy with an update
+    with pytest.raises(ToolkitError, match="a data worker was killed by SIGKILL while collating"):
+        list(answers)
+
+
+@pytest.mark.slow
+def test_stalled_workers_are_reported_with_their_batch_and_stopped():
+    with pytest.raises(
+        ToolkitError,
+        match=r"a data worker has not answered within data.timeout_seconds \(3\); it is collating "
+        r"examples 12, 13, 14, 15 of train of data\.",
+    ):
+        prefetch(lambda: time.sleep(1000), workers=1, timeout_seconds=3)
+
+
+def test_format_ids_lists_the_first_examples_of_a_long_batch():
+    assert format_ids(np.arange(20), "it") == "examples 0, 1, 2, 3, 4, 5, 6, 7 and 12 more of it"
+
+
+def test_prefetcher_leaves_the_models_random_numbers_alone():
+    torch.manual_seed(3)
+    want = torch.rand(1)
+    torch.manual_seed(3)
+    prefetch()
+    assert torch.rand(1) == want
+
+
+def test_workers_ignore_the_signals_of_their_process_group():
+    names = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(name) for name in names]
+    try:
+        _ignore_signals(0)
+        assert all(signal.getsignal(name) is signal.SIG_IGN for name in names)
+    finally:
+        for name, handler in zip(names, before, strict=True):
+            signal.signal(name, handler)
