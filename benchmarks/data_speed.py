@@ -30,10 +30,9 @@ from pathlib import Path
 
 import numpy as np
 
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.loading.loader import BatchLoader
-from toolkit.data.preprocess import preprocess
+from toolkit.data.preprocess import preprocess_files
 from toolkit.data.samples.masking import MASKING_STRATEGIES
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
@@ -71,7 +70,7 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
     tokenizer = scratch / "sentencepiece"
     options = {"segment_by": "sentences", "lowercase": True, "overwrite": True, "vocab_size": 16000}
     begin = time.perf_counter()
-    preprocess(PreprocessConfig(trainpref=text, destdir=str(tokenizer), **options))
+    preprocess_files(trainpref=text, destdir=str(tokenizer), **options)
     whole = time.perf_counter() - begin
     found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(rounds):
@@ -112,7 +111,7 @@ def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
     """Binarizing with one worker, vocabularies learned beforehand; SentencePiece's is at hand."""
     options = {"segment_by": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
     for kind in ("words", "wordpiece"):
-        preprocess(PreprocessConfig(destdir=str(scratch / kind), tokenizer=kind, **options))
+        preprocess_files(destdir=str(scratch / kind), tokenizer=kind, **options)
     rates: dict[str, list[float]] = {"sentencepiece": [], "words": [], "wordpiece": []}
     for _ in range(rounds):
         for kind, found in rates.items():

@@ -27,10 +27,9 @@ import torch
 from race import Record, Update, machine, race, report
 
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
 from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.preprocess import preprocess
+from toolkit.data.preprocess import preprocess_files
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
@@ -52,9 +51,9 @@ def prepare(table: Path, rows: int, words: int, folder: Path) -> Path:
     part.write_text("\n".join(lines[: rows + 1]) + "\n", "utf-8")
     task = {"format": "glue", "glue_task": table.parent.name}
     options = {"trainpref": str(table), "vocab_size": words, "destdir": str(folder / "all")}
-    preprocess(PreprocessConfig(**task, **options))
+    preprocess_files(**task, **options)
     options = {"trainpref": str(part), "tokenizer_from": str(folder / "all")}
-    preprocess(PreprocessConfig(**task, **options, destdir=str(folder / "part")))
+    preprocess_files(**task, **options, destdir=str(folder / "part"))
     return folder / "part"
 
 

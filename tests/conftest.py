@@ -98,7 +98,7 @@ def data(tmp_path_factory):
     """A data folder of 38 training and 9 validation examples of a few words each."""
     import torch
 
-    from toolkit.config.commands.preprocess import PreprocessConfig
+    from tests.helpers.preprocessing import preprocess_config
     from toolkit.data.preprocess import preprocess
 
     folder = tmp_path_factory.mktemp("data")
@@ -108,7 +108,7 @@ def data(tmp_path_factory):
         text = "\n".join(" ".join(WORDS[i] for i in row[: 4 + row[0] % 6]) for row in draws)
         (folder / f"{name}.txt").write_text(text + "\n")
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(folder / "train.txt"),
             validpref=str(folder / "valid.txt"),
             destdir=str(folder / "bin"),
@@ -124,7 +124,7 @@ def parallel(tmp_path_factory):
     """A data folder of 37 training and 9 validation pairs: words, and the same ones backwards."""
     import torch
 
-    from toolkit.config.commands.preprocess import PreprocessConfig
+    from tests.helpers.preprocessing import preprocess_config
     from toolkit.data.preprocess import preprocess
 
     folder = tmp_path_factory.mktemp("parallel")
@@ -136,7 +136,7 @@ def parallel(tmp_path_factory):
             text = "\n".join(" ".join(words[::step]) for words in said)
             (folder / f"{name}.{language}").write_text(text + "\n")
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(folder / "train"),
             validpref=str(folder / "valid"),
             source_lang="xx",

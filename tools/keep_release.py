@@ -20,9 +20,8 @@ import torch
 from safetensors.torch import save_file
 
 from toolkit import __version__, load_checkpoint
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
-from toolkit.data.preprocess import preprocess
+from toolkit.data.preprocess import preprocess_files
 from toolkit.models.interface import Inputs
 from toolkit.training.run import run
 
@@ -47,10 +46,8 @@ def make_data() -> None:
     for name, lines in (("train", 60), ("valid", 12)):
         text = (" ".join(draw.choices(WORDS, k=draw.randint(4, 9))) for _ in range(lines))
         Path(f"{name}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
-    preprocess(
-        PreprocessConfig(
-            trainpref="train.txt", validpref="valid.txt", destdir="data", vocab_size=40, workers=1
-        )
+    preprocess_files(
+        trainpref="train.txt", validpref="valid.txt", destdir="data", vocab_size=40, workers=1
     )
 
 

@@ -82,7 +82,9 @@ def test_verifying_reads_everything(folder, fairseq, tmp_path):
     content[130] ^= 1
     file.write_bytes(content)
     describe_data(folder, examples=0)
-    with pytest.raises(ToolkitError, match=r"valid.tokens.0.bin .* block 0 is damaged, .* item 0"):
+    with pytest.raises(
+        ToolkitError, match=r"valid.tokens.0.bin .* block 0, which holds item 0, is da"
+    ):
         describe_data(folder, verify=True)
 
 

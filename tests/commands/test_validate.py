@@ -4,9 +4,9 @@ from multiprocessing import active_children
 import numpy as np
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.distributed import World
@@ -57,7 +57,7 @@ def test_data_of_another_vocabulary_are_refused(config, tmp_path):
     run(config(max_update=1))
     (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             validpref=str(tmp_path / "text"),
             trainpref=str(tmp_path / "text"),
             destdir=str(tmp_path / "other"),

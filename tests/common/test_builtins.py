@@ -1,8 +1,8 @@
 import importlib
 
-from toolkit.common.registry import COMPONENTS
+from toolkit.common.registry import REGISTRIES
 
-ENTRIES = [(name, entry) for r in COMPONENTS.values() for name, entry in r.builtins.items()]
+ENTRIES = [(name, entry) for r in REGISTRIES.values() for name, entry in r.builtins.items()]
 
 
 def test_every_built_in_is_told_in_one_short_line():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 from toolkit.data.storage.column_reader import CheckedColumnPart
@@ -52,7 +52,7 @@ def random_prose():
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    config = PreprocessConfig(trainpref="x", vocab_size=75, character_coverage=1.0)
+    config = preprocess_config(trainpref="x", vocab_size=75, character_coverage=1.0)
     text = [*prose(300).split("\n"), *["cafe five 0123456789 8765430"] * 9]
     return SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False)
 
@@ -84,7 +84,7 @@ def make_folder(tmp_path, model_file):
         (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
         options = {"workers": 1, "sentencepiece_model": str(model_file), **options}
         preprocess(
-            PreprocessConfig(
+            preprocess_config(
                 trainpref=str(tmp_path / f"{name}.txt"), destdir=str(tmp_path / name), **options
             )
         )

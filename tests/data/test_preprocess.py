@@ -10,8 +10,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -27,7 +27,7 @@ def items(folder, split="train"):
 
 def run(tmp_path, **options):
     options = {"destdir": str(tmp_path / "out"), "workers": 1, "vocab_size": 60, **options}
-    preprocess(PreprocessConfig(**options))
+    preprocess(preprocess_config(**options))
     return DataFolder.open(options["destdir"])
 
 
@@ -147,7 +147,7 @@ def test_blank_text_is_refused(tmp_path, text_file, model_file):
 def test_text_too_short_to_hold_out_of_is_refused(tmp_path, text_file, model_file):
     options = {"sentencepiece_model": str(model_file), "valid_fraction": 0.01}
     found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
-    assert found.startswith("valid_fraction must hold out something, but the text is too short")
+    assert found.startswith("the text is too short to hold out")
 
 
 def test_text_too_poor_for_a_model_is_refused(tmp_path, text_file):
@@ -158,14 +158,14 @@ def test_text_too_poor_for_a_model_is_refused(tmp_path, text_file):
 def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
     path = str(text_file(TEXT))
     found = refusal(tmp_path, trainpref=path, sentencepiece_model="nowhere.model")
-    assert found.startswith("sentencepiece_model must name a readable file, but nowhere.model is")
+    assert found.startswith("cannot read --sentencepiece-model nowhere.model")
     found = refusal(tmp_path, trainpref=path, sentencepiece_model=path)
     assert found.startswith("a SentencePiece model must be readable by sentencepiece")
 
 
 def test_a_model_cannot_be_trained_without_training_text(tmp_path, text_file):
     found = refusal(tmp_path, validpref=str(text_file(TEXT)))
-    assert found.startswith("a vocabulary must be learned from --trainpref")
+    assert found.startswith("no training text to learn a vocabulary from")
 
 
 def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
@@ -197,10 +197,9 @@ def test_a_killed_run_never_looks_complete_and_the_next_one_tidies_up(
 ):
     text = text_file(random_prose(1000) * 40)
     code = (
-        "from toolkit.config.commands.preprocess import PreprocessConfig\n"
-        "from toolkit.data.preprocess import preprocess\n"
-        f"preprocess(PreprocessConfig(trainpref={str(text)!r}, workers=1, "
-        f"destdir={str(tmp_path / 'out')!r}, sentencepiece_model={str(model_file)!r}))"
+        "from toolkit.data.preprocess import preprocess_files\n"
+        f"preprocess_files(trainpref={str(text)!r}, workers=1, "
+        f"destdir={str(tmp_path / 'out')!r}, sentencepiece_model={str(model_file)!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
     deadline = time.monotonic() + 20
@@ -233,7 +232,7 @@ def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file)
     options = {"tokenizer": "words", "max_item_tokens": 4}
     found = refusal(tmp_path, trainpref=str(text_file("\n" + LONG)), **options)
     assert found.startswith(
-        f"{tmp_path}/text.txt:4: expected at most 4 tokens per item, but 'under the red house near "
+        f"{tmp_path}/text.txt:4: an item must have at most 4 tokens, but 'under the red house near "
         f"the old river w'... has 10. Raise --max-item-tokens, or choose --overlength skip"
     )
 
@@ -266,41 +265,53 @@ def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({}, "one of --trainpref, --validpref and --testpref must name text"),
+        ({}, "no input: give --trainpref, --validpref or --testpref"),
         (
             {"segment_by": "words"},
             "segment_by must be one of lines, paragraphs, sentences, but is 'words'",
         ),
-        ({"valid_fraction": 1.0}, "valid_fraction must lie in 0 .. 1, 1 excluded, but is 1.0"),
+        ({"valid_fraction": 1.0}, "valid_fraction must be at least 0 and below 1, but is 1.0"),
         ({"valid_fraction": 0.6, "test_fraction": 0.4}, "must leave text to train on"),
-        ({"valid_fraction": 0.1, "validpref": "b"}, "must not be given together"),
+        (
+            {"valid_fraction": 0.1, "validpref": "b"},
+            "--valid-fraction cannot be combined with --validpref",
+        ),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
         ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word'"),
-        ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
-        ({"workers": -1}, "workers must not be negative, but is -1"),
+        (
+            {"character_coverage": 0.5},
+            "must be at least 0.9 and at most 1, but is 0.5",
+        ),
+        ({"workers": -1}, "workers must be at least 0, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
-        ({"max_item_tokens": -1}, "max_item_tokens must not be negative, but is -1"),
+        ({"max_item_tokens": -1}, "max_item_tokens must be at least 0, but is -1"),
         ({"overlength": "drop"}, "must be one of error, skip, truncate, split, but is 'drop'"),
-        ({"overlength": "skip"}, "must come with a limit, but there is none. Give --max-item"),
+        ({"overlength": "skip"}, "--overlength skip requires --max-item-tokens"),
         ({"tokenizer": "bpe"}, "must be one of sentencepiece, words, wordpiece, but is 'bpe'"),
         (
             {"srcdict": "a", "tokenizer_from": "b"},
-            "given once, but is by srcdict and tokenizer_from",
+            "--srcdict and --tokenizer-from cannot be combined",
         ),
-        ({"srcdict": "a", "tokenizer": "wordpiece"}, "must be what srcdict is of, but is wordp"),
+        (
+            {"srcdict": "a", "tokenizer": "wordpiece"},
+            "--tokenizer wordpiece cannot be combined with --srcdict",
+        ),
         (
             {"tokenizer_from": "a", "lowercase": True},
-            "must be those of tokenizer_from, but are given",
+            "cannot be combined with --tokenizer-from",
         ),
-        ({"srcdict": "a", "split_digit_commas": True}, "with sentencepiece, but the tokenizer is"),
+        (
+            {"srcdict": "a", "split_digit_commas": True},
+            "requires --tokenizer sentencepiece, but the tokenizer is words",
+        ),
         ({"min_count": 0}, "min_count must be at least 1, but is 0"),
-        ({"min_count": 2}, "must come with a dictionary of words to be counted, but there is"),
+        ({"min_count": 2}, "--min-count requires a vocabulary of words"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):
     options = {"trainpref": "a", **options} if options else {}
     with pytest.raises(ToolkitError, match=message):
-        PreprocessConfig(**options)
+        preprocess(preprocess_config(**options))
 
 
 @pytest.mark.realdata

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
 from toolkit.data.preprocess import preprocess
@@ -156,7 +156,7 @@ def films(tmp_path):
     (tmp_path / "t.tsv").write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
     files = dict.fromkeys(("trainpref", "validpref"), str(tmp_path / "t.tsv"))
     where = str(tmp_path / "data" / "films")
-    preprocess(PreprocessConfig(format="tsv", **files, vocab_size=24, destdir=where))
+    preprocess(preprocess_config(format="tsv", **files, vocab_size=24, destdir=where))
     return tmp_path / "data"
 
 

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.training.run import TrainingRun
 
@@ -19,7 +19,7 @@ def other(data, tmp_path):
     text = "\n".join(["the cat saw how a mat sat on far dogs"] * 76) + "\n"
     (tmp_path / "other.txt").write_text(text)
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(tmp_path / "other.txt"),
             validpref=str(tmp_path / "other.txt"),
             sentencepiece_model=str(data / "sentencepiece.model"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -25,7 +25,7 @@ def tagged(tmp_path):
         for split, text in (("train", train), ("valid", valid)):
             (tmp_path / f"{split}.txt").write_text(columns(text))
         given = {f"{split}pref": str(tmp_path / f"{split}.txt") for split in ("train", "valid")}
-        config = PreprocessConfig(**{
+        config = preprocess_config(**{
             "format": "columns", "destdir": str(tmp_path / "data"), "overwrite": True,
             "unseen_tags": "wrong", **given, **options,
         })  # fmt: skip
@@ -60,7 +60,7 @@ def glue(tmp_path):
             (tables / f"{name}.tsv").write_text(text)
         given = {"format": "glue", "glue_task": task, "trainpref": str(tables), "vocab_size": 30}
         where = {"destdir": str(tmp_path / f"{task}-data"), "overwrite": True}
-        preprocess(PreprocessConfig(**{**given, **where, **options}))
+        preprocess(preprocess_config(**{**given, **where, **options}))
         return DataFolder.open(where["destdir"])
 
     return make
@@ -117,7 +117,7 @@ def questions(tmp_path):
             held = {"version": version, "data": [{"paragraphs": [{"context": TOWN, "qas": bare}]}]}
             given["testpref"] = write("test.json", json.dumps(held))
         where = {"destdir": str(tmp_path / f"{form}-data"), "overwrite": True, "workers": 1}
-        preprocess(PreprocessConfig(**{**given, **where, "on_malformed": "skip", **options}))
+        preprocess(preprocess_config(**{**given, **where, "on_malformed": "skip", **options}))
         return DataFolder.open(where["destdir"])
 
     return make

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit import load_checkpoint
 from toolkit.analysis.flops import count_flops
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.data.preprocess import preprocess
@@ -159,7 +159,7 @@ def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, t
         shutil.copy(f"{text}.{source}", tmp_path / f"train.{language}")
     (tmp_path / "train.yy").write_text((tmp_path / "train.yy").read_text().replace("cat", "cow"))
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(tmp_path / "train"),
             source_lang="xx",
             target_lang="yy",

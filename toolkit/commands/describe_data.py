@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.formats.parallel.preprocess import KIND as PARALLEL
+from toolkit.data.formats.parallel.split import KIND as PARALLEL
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.formats.tagging.preprocess import KIND
+from toolkit.data.formats.tagging.split import KIND as TAGGING
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.corpora import Corpora
@@ -201,7 +201,7 @@ def quantile(lengths: Counter[int], share: float) -> int:
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:
     """Evenly spread items of a split with their numbers, as text."""
     folder = DataFolder([source])
-    if folder.kind == KIND:
+    if folder.kind == TAGGING:
         yield from example_tagged_sentences(TaggedSplit(folder, split), count)
         return
     if folder.kind == PARALLEL:

@@ -179,8 +179,6 @@ OPTIMIZERS: dict[str, Builtin] = {
     ),
 }
 
-FORMATS: dict[str, Builtin] = {}
-
 LR_SCHEDULERS: dict[str, Builtin] = {
     "linear": Builtin("toolkit.optim.schedules", "warm-up, then linear decay to zero"),
     "polynomial": Builtin("toolkit.optim.schedules", "warm-up, then polynomial decay"),
@@ -198,4 +196,35 @@ LR_SCHEDULERS: dict[str, Builtin] = {
         "toolkit.optim.schedules", "warm-up, hold, exponential decay (Park et al. 2019)"
     ),
     "plateau": Builtin("toolkit.optim.plateau", "lowered whenever validation stops improving"),
+}
+
+FORMATS: dict[str, Builtin] = {
+    "text": Builtin(
+        "toolkit.data.formats.text.format",
+        "running text, one item per line, paragraph or sentence",
+    ),
+    "conllu": Builtin(
+        "toolkit.data.formats.tagging.format",
+        "words with tags: CoNLL-U, as in Universal Dependencies",
+    ),
+    "ptb": Builtin(
+        "toolkit.data.formats.tagging.format", "words with tags: Penn Treebank, .mrg and .pos files"
+    ),
+    "columns": Builtin(
+        "toolkit.data.formats.tagging.format", "words with tags: a word and its tag per line"
+    ),
+    "glue": Builtin("toolkit.data.formats.classification.format", "labeled texts: GLUE's tables"),
+    "tsv": Builtin(
+        "toolkit.data.formats.classification.format",
+        "labeled texts or pairs: your own tab-separated tables",
+    ),
+    "parallel": Builtin(
+        "toolkit.data.formats.parallel.format",
+        "two languages line by line; implied by --source-lang and --target-lang",
+    ),
+    "squad": Builtin("toolkit.data.formats.qa.format", "questions: SQuAD's JSON, 1.1 or 2.0"),
+    "race": Builtin("toolkit.data.formats.qa.format", "multiple choice: RACE's folders"),
+    "swag": Builtin(
+        "toolkit.data.formats.qa.format", "multiple choice: SWAG's csv and CODAH's tsv"
+    ),
 }

@@ -11,7 +11,6 @@ As in
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import types
@@ -111,9 +110,7 @@ def parse_annotation(annotation: Any) -> OptionType:
 @cache
 def read_declarations(config: type) -> dict[str, OptionType]:
     """Field -> what its type declares; fields that hold another config are no options."""
-    hints: dict[str, Any] = {}
-    for ancestor in reversed(config.__mro__):
-        hints |= inspect.get_annotations(ancestor, eval_str=True)
+    hints = typing.get_type_hints(config, include_extras=True)
     return {
         field.name: parse_annotation(hints[field.name])
         for field in fields(config)
@@ -125,14 +122,17 @@ def check_declared(config: Any, section: str = "") -> None:
     """Raise a ToolkitError for the first field whose value is outside its choices or range."""
     cls: type = type(config)
     for name, declared in read_declarations(cls).items():
-        value = getattr(config, name)
-        path = f"{section}.{name}" if section else name
-        if value is None and declared.optional:
-            continue
-        for item in value if declared.is_list else [value]:
-            if not declared.allows(item):
-                each = "each item of " * declared.is_list
-                raise ToolkitError(f"{each}{path} must be {declared.rule}, but is {item!r}.")
+        check_value(f"{section}.{name}" if section else name, declared, getattr(config, name))
+
+
+def check_value(path: str, declared: OptionType, value: Any) -> None:
+    """Raise a ToolkitError if the value is outside the choices or range of an option."""
+    if value is None and declared.optional:
+        return
+    for item in value if declared.is_list else [value]:
+        if not declared.allows(item):
+            each = "each item of " * declared.is_list
+            raise ToolkitError(f"{each}{path} must be {declared.rule}, but is {item!r}.")
 
 
 class Options:
@@ -140,8 +140,6 @@ class Options:
 
     A subclass with rules across fields checks them in `__post_init__`, after the one of its base.
     """
-
-    __no_type_check__ = True  # run-time type checkers leave these classes to the check below
 
     section: ClassVar[str] = ""
     """Section of the options, for messages: "training" in "training.seed must be ..."."""

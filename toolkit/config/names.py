@@ -56,7 +56,8 @@ def find_option(
     """The option that a flag or key means; ambiguous and unknown ones are errors."""
     if name in options:
         return options[name]
-    reserved, components = RESERVED_NAMES.get(name, ""), components or {}
+    components = components or {}
+    reserved = RESERVED_NAMES.get(name, f"{name}.name" if name in components else "")
     if reserved in options:
         return options[reserved]
     ending = [option for option in options.values() if option.name == name]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import check_value
 from toolkit.config.options import Option
 
 TRUE_WORDS = ("true", "yes", "on", "y", "1")
@@ -32,6 +33,9 @@ def build_config(
 ) -> Any:
     """The config class or instance with the values given for its options in place of its own."""
     given = {o.name: parse_value(o, *values[o.path]) for o in options if o.path in values}
+    for option in options:  # before the tests' type checker sees a wrong Literal
+        if option.name in given:
+            check_value(option.path, option.type, given[option.name])
     given |= components
     if not isinstance(defaults, type):
         return dataclasses.replace(copy.deepcopy(defaults), **given)

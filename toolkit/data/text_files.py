@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from io import BufferedIOBase
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, NoReturn
 from toolkit.common.errors import ToolkitError
 
 CHUNK_BYTES = 1 << 20
-TEXT_SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
 DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
 """What decompressors raise for truncated or damaged files."""
 BOM = b"\xef\xbb\xbf"
@@ -57,30 +57,44 @@ def is_compressed(path: Path) -> bool:
     return path.suffix in DECOMPRESSORS
 
 
-def list_files(option: str, given: str) -> list[Path]:
-    """The files that a comma-separated option names; a folder stands for the texts in it."""
+def strip_compression_suffix(name: str) -> str:
+    """a.txt of a.txt.gz."""
+    return name.removesuffix(".gz").removesuffix(".xz")
+
+
+def list_files(
+    option: str, names: str, suffixes: Sequence[str] = (".txt",), *, recursive: bool = False
+) -> list[Path]:
+    """The files that a comma-separated option names; a folder stands for those with a suffix."""
+    endings = tuple(ending + packed for ending in suffixes for packed in COMPRESSION_SUFFIXES)
     files: list[Path] = []
-    for name in filter(None, given.split(",")):
-        path = Path(name)
-        if path.is_dir():
-            texts = sorted(p for p in path.iterdir() if p.name.endswith(TEXT_SUFFIXES))
-            if not texts:
-                raise ToolkitError(
-                    f"{option} folder {path} must hold files ending in "
-                    f"{', '.join(TEXT_SUFFIXES)}, but holds none. Name the files themselves."
-                )
-            files += texts
-        elif path.is_file():
+    for name in filter(None, names.split(",")):
+        path = check_exists(option, Path(name))
+        if path.is_file():
             files.append(path)
-        else:
+            continue
+        inside = sorted(path.rglob("*") if recursive else path.iterdir())
+        found = [file for file in inside if file.name.endswith(endings)]
+        if not found:
             raise ToolkitError(
-                f"No such file: {path} ({option}). Correct the path (several are separated by "
-                f"commas, without spaces)."
+                f"{option} folder {path} must hold files ending in {', '.join(suffixes)}, but "
+                f"holds none. Name the files themselves."
             )
+        files += found
     for path in files:
         if path.stat().st_size == 0:
             raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
     return files
+
+
+def check_exists(option: str, path: Path) -> Path:
+    """The path, which must be a file or a folder."""
+    if path.is_file() or path.is_dir():
+        return path
+    raise ToolkitError(
+        f"No such file: {path} ({option}). Correct the path (several are separated by commas, "
+        f"without spaces)."
+    )
 
 
 def read_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
@@ -102,10 +116,10 @@ def read_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]:
         raise_in_chunk(chunk, number + error.lines_before, str(error))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, may_be_empty: bool = False) -> str:
     """The text of a whole file, without BOM."""
     data = _read_bytes(path)
-    if not data:
+    if not (data or may_be_empty):
         raise ToolkitError(f"{path} must hold text, but is empty. Give another file.")
     return _decode_file(path, data.removeprefix(BOM))
 

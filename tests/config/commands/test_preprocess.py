@@ -1,44 +1,150 @@
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.common.registry import FORMATS
+from toolkit.config.commands.preprocess import PREPROCESS
+from toolkit.config.load import load
 
 LANGUAGES = {"source_lang": "de", "target_lang": "en"}
+TAGGED = {"format": "conllu"}
+
+
+def build_format(**options):
+    """The format of a command line, which checks its options together with the others."""
+    config = preprocess_config(**{"trainpref": "a.txt", **options})
+    return FORMATS[config.format.name].factory(config.format.config, config)
 
 
 @pytest.mark.parametrize(
-    ("values", "complaint"),
+    ("options", "complaint"),
     [
-        ({"trainpref": ""}, "one of --trainpref, --validpref and --testpref must name text"),
-        ({"testpref": ",,"}, r"testpref must name text between its commas, but is ',,'\. Name"),
-        (
-            {"segment_by": "words"},
-            "segment_by must be one of lines, paragraphs, sentences, but is 'words'",
-        ),
-        ({"valid_fraction": 1.0}, "valid_fraction must lie in 0 .. 1, 1 excluded, but is 1.0"),
-        (
-            {"valid_fraction": 0.5, "test_fraction": 0.5},
-            "must leave text to train on, but are 0.5 and",
-        ),
-        (
-            {"valid_fraction": 0.1, "validpref": "b"},
-            "valid_fraction and validpref must not be given tog",
-        ),
+        ({"trainpref": ""}, "no input: give --trainpref, --validpref or --testpref"),
+        ({"testpref": ",,"}, "testpref must name files between its commas, but is ',,'"),
         ({"vocab_size": 3}, "vocab_size must be at least 4, but is 3"),
         ({"sentencepiece_type": "word"}, "must be one of unigram, bpe, but is 'word"),
-        ({"character_coverage": 0.5}, "character_coverage must lie in 0.9 .. 1, but is 0.5"),
-        ({"sentencepiece_megabytes": -1.0}, "sentencepiece_megabytes must not be negative"),
-        ({"min_count": 5, "format": "glue", "glue_task": "CoLA"}, "min_count must come with a dic"),
-        ({"min_count": 5, "format": "squad"}, "min_count must come with a dictionary of words"),
-        ({"min_count": 5, **LANGUAGES}, "min_count must come with a dictionary of words"),
         (
-            {"min_count": 5, "srcdict": "d", "tgtdict": "d", **LANGUAGES},
-            "min_count must come with a dictionary of words",
+            {"character_coverage": 0.5},
+            "must be at least 0.9 and at most 1, but is 0.5",
         ),
-        ({"workers": -1}, "workers must not be negative, but is -1"),
+        (
+            {"sentencepiece_megabytes": -1.0},
+            "megabytes must be at least 0, but is -1.0",
+        ),
+        ({"workers": -1}, "workers must be at least 0, but is -1"),
         ({"max_line_bytes": 0}, "max_line_bytes must be at least 1, but is 0"),
+        ({"format": "conll"}, r"unknown data format 'conll'. Did you mean 'conllu'\?"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_refused(values, complaint):
+def test_options_of_every_format_have_rules(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
-        PreprocessConfig(**{"trainpref": "a.txt", **values})
+        build_format(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"segment_by": "words"}, "must be one of lines, paragraphs, sentences, but is 'words'"),
+        ({"valid_fraction": 1.0}, "valid_fraction must be at least 0 and below 1, but is 1.0"),
+        ({"valid_fraction": 0.5, "test_fraction": 0.5}, "must leave text to train on"),
+        (
+            {"valid_fraction": 0.1, "validpref": "b"},
+            "--valid-fraction cannot be combined with --validpref",
+        ),
+        ({**TAGGED, "vocabulary_from": "dev"}, "must be one of train, all, but is 'dev'"),
+        ({**TAGGED, "unseen_tags": "skip"}, "must be one of error, wrong, but is 'skip'"),
+        (
+            {**TAGGED, "type_fraction": 0.0},
+            "fraction must be above 0 and at most 1, but is 0.0",
+        ),
+        ({**TAGGED, "max_word_vectors": -1}, "max_word_vectors must be at least 0, but is -1"),
+        ({**TAGGED, "tokenizer": "words"}, "cannot be combined with tagged text"),
+        ({**TAGGED, "srcdict": "d"}, "cannot be combined with tagged text"),
+        ({**TAGGED, "lowercase": True}, "--lowercase requires --sentencepiece-model or --wordp"),
+        ({"format": "squad", "on_malformed": "x"}, "must be one of error, skip, but is 'x'"),
+        ({"format": "parallel"}, "parallel text requires --source-lang and --target-lang"),
+        ({"source_lang": "de"}, "parallel text requires --source-lang and --target-lang"),
+        ({"source_lang": "de", "target_lang": "de"}, "must differ, but both are de"),
+        (
+            {**LANGUAGES, "tgtdict": "d", "joined_dictionary": True},
+            "--tgtdict cannot be combined with --joined-dictionary",
+        ),
+        ({**LANGUAGES, "tgtdict": "d"}, "--tgtdict requires --tokenizer words, but the tokenizer"),
+        (
+            {**LANGUAGES, "target_sentencepiece_model": "m", "tokenizer": "words"},
+            "--target-sentencepiece-model requires --tokenizer sentencepiece",
+        ),
+        ({**LANGUAGES, "overlength": "split", "max_item_tokens": 5}, "error, skip, truncate, but"),
+    ],
+)
+def test_options_of_a_format_have_rules(options, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        build_format(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "glue", "glue_task": "CoLA"},
+        {"format": "squad"},
+        LANGUAGES,
+        {"srcdict": "d", "tgtdict": "d", **LANGUAGES},
+        {**TAGGED, "wordpiece_vocab": "v"},
+    ],
+)
+def test_min_count_requires_words_to_count(options):
+    with pytest.raises(ToolkitError, match="--min-count requires a vocabulary of words"):
+        build_format(min_count=5, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        TAGGED,
+        {"tokenizer": "words"},
+        {**LANGUAGES, "tokenizer": "words"},
+        {**LANGUAGES, "srcdict": "d"},
+    ],
+)
+def test_min_count_is_accepted_if_words_are_counted(options):
+    assert build_format(min_count=5, **options).config.min_count == 5
+
+
+def test_pieces_of_tagged_text_may_be_lowercased():
+    assert build_format(**TAGGED, wordpiece_vocab="v", lowercase=True).config.lowercase
+
+
+@pytest.mark.parametrize(
+    ("form", "option"),
+    [
+        ("text", "tag"),
+        ("text", "type_fraction"),
+        ("conllu", "train_sections"),
+        ("conllu", "segment_by"),
+        ("glue", "text_columns"),
+        ("squad", "max_item_tokens"),
+        ("race", "glue_task"),
+        ("conllu", "joined_dictionary"),
+    ],
+)
+def test_an_option_of_another_format_is_rejected(form, option):
+    flag = f"--{option.replace('_', '-')}"
+    with pytest.raises(ToolkitError, match=f"{flag} requires --format "):
+        load(["--trainpref", "a", "--format", form, flag, "1"], PREPROCESS)
+
+
+def test_two_languages_imply_parallel_text():
+    words = ["--trainpref", "a", "--source-lang", "de", "--target-lang", "en"]
+    config = load(words, PREPROCESS).config
+    assert config.format.name == "parallel" and config.format.config.target_lang == "en"
+    with pytest.raises(ToolkitError, match="--source-lang requires --format parallel"):
+        load([*words, "--format", "squad"], PREPROCESS)
+
+
+def test_a_file_may_choose_the_format_and_its_options(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("trainpref: a\nformat: {name: conllu, tag: xpos}\n")
+    config = load(["--config", str(file), "--tag", "Number"], PREPROCESS).config
+    assert config.format.name == "conllu" and config.format.config.tag == "Number"
+    file.write_text("trainpref: a\nformat: {source_lang: de, target_lang: en}\n")
+    assert load(["--config", str(file)], PREPROCESS).config.format.name == "parallel"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.conversion.fairseq.tokenizer import load_tokenizer
 from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -16,7 +16,7 @@ TEXTS = ["the cat sat on the mat", "a cat and a dog ran", "dogs run far and cats
 
 @pytest.fixture
 def model():
-    config = PreprocessConfig(trainpref="x", destdir="y", vocab_size=40, workers=1)
+    config = preprocess_config(trainpref="x", destdir="y", vocab_size=40, workers=1)
     return train_sentencepiece(TEXTS * 9, config)
 
 

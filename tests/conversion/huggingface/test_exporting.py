@@ -9,10 +9,10 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.plugins import load_folder
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
 from toolkit.conversion.huggingface.exporter import export_checkpoint
 from toolkit.conversion.write_checkpoint import ConvertedModel, write_checkpoint
@@ -157,7 +157,7 @@ def tagged(data, tmp_path):
     def make(**options):
         (tmp_path / "train.conllu").write_text(TREEBANK)
         files = {"trainpref": str(tmp_path / "train.conllu"), "destdir": str(tmp_path / "tagged")}
-        preprocess(PreprocessConfig(format="conllu", **files, **options))
+        preprocess(preprocess_config(format="conllu", **files, **options))
         return tmp_path / "tagged"
 
     return make

@@ -10,8 +10,8 @@ import tokenizers
 import transformers
 
 from tests.conversion.conftest import PIECES
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.conversion.huggingface.tokenizer_export import write_tokenizer
 from toolkit.conversion.huggingface.tokenizer_import import load_tokenizer
 from toolkit.conversion.sentencepiece_to_json import parse_model
@@ -50,7 +50,7 @@ def novels(real_data, count):
 @pytest.fixture(scope="module")
 def model():
     """A small unigram model of the texts above, in both cases."""
-    config = PreprocessConfig(trainpref="x", destdir="y", vocab_size=90, workers=1)
+    config = preprocess_config(trainpref="x", destdir="y", vocab_size=90, workers=1)
     return train_sentencepiece([*TEXTS, *(text.lower() for text in TEXTS)] * 3, config)
 
 
@@ -104,7 +104,7 @@ def score(proto, ids):
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_ids_of_novels_are_the_same_there(real_data, tmp_path, lowercase):
     lines = novels(real_data, 2000)
-    config = PreprocessConfig(
+    config = preprocess_config(
         trainpref="x", destdir="y", vocab_size=2000, workers=1, lowercase=lowercase
     )
     lower = [line.lower() if lowercase else line for line in lines]

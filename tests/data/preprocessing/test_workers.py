@@ -1,67 +1,42 @@
 import os
 import time
-from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing import workers as module
-from toolkit.data.preprocessing.binarize import PartTask
-from toolkit.data.preprocessing.workers import WorkerPool
-from toolkit.data.text_files import FileChunk
-
-CONFIG = PreprocessConfig(trainpref="x", sentencepiece_megabytes=0.0)
+from toolkit.data.preprocessing.workers import WorkerPool, report_progress
 
 
-@pytest.fixture
-def tasks(text_file, tokenizer, tmp_path):
-    tokenizer.save(tmp_path)
-    paths = [text_file("the river\n" * n, f"{n}.txt") for n in (1, 9, 4)]
-    pieces = [FileChunk(path, 0, path.stat().st_size, True) for path in paths]
-    return [PartTask("train", number, [piece]) for number, piece in enumerate(pieces)]
+def work(number, fail_at=None):
+    if number == fail_at:
+        raise ToolkitError(f"bad item {number}")
+    report_progress(number, 1)
+    return number * number
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_results_come_in_the_order_of_the_tasks(number, tasks, tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_the_order_of_the_items_and_progress_adds_up(workers):
     seen = []
-    with WorkerPool(number, CONFIG) as workers:
-        found = workers.binarize(tasks, tmp_path, lambda *now: seen.append(now))
-    assert [task.number for task, _ in found] == [0, 1, 2]
-    assert [result["train"]["part"]["items"] for _, result in found] == [1, 9, 4]
-    assert sum(read for read, _ in seen) == 14 * len("the river\n")
+    with WorkerPool(workers) as pool:
+        found = pool.map(
+            work, [3, 9, 4], size=lambda n: n, on_progress=lambda *now: seen.append(now)
+        )
+    assert found == [9, 81, 16]
+    assert [sum(column) for column in zip(*seen, strict=True)] == [16, 3]
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_sample_without_bound_is_all_of_the_text(number, tasks):
-    with WorkerPool(number, CONFIG) as workers:
-        assert workers.sample([task.pieces for task in tasks]) == ["the river"] * 14
+def test_a_killed_worker_is_reported_with_what_to_do():
+    expected = r"a worker process was killed, most often for lack of memory. Use fewer --workers"
+    with pytest.raises(ToolkitError, match=expected), WorkerPool(2) as pool:
+        pool.map(os._exit, [9, 9], on_progress=lambda *_: None)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_sample_has_items_where_those_of_each_part_are_fewer_than_its_share_asks(number, tasks):
-    config = replace(CONFIG, sentencepiece_megabytes=1e-6)  # a byte of 140
-    with WorkerPool(number, config) as workers:
-        assert 0 < len(workers.sample([task.pieces for task in tasks])) < 4
-
-
-def test_a_worker_that_is_killed_is_told_and_what_to_do(tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "binarize", lambda *_: os._exit(9))
-    expected = r"one was killed, most often for want of memory. Use fewer --workers"
-    with pytest.raises(ToolkitError, match=expected), WorkerPool(2, CONFIG) as workers:
-        workers.binarize(tasks, tmp_path, lambda *_: None)
-
-
-def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(tasks, tmp_path):
-    (tmp_path / "4.txt").write_bytes(b"\xff\n")
-    with pytest.raises(ToolkitError, match=r"4.txt"), WorkerPool(2, CONFIG) as workers:
-        workers.binarize(tasks, tmp_path, lambda *_: None)
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_what_is_made_of_items_comes_in_their_order(number):
-    with WorkerPool(number, PreprocessConfig(trainpref="x")) as pool:
-        assert pool.map(len, ["a" * n for n in (5, 1, 4)]) == [5, 1, 4]
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(workers):
+    with pytest.raises(ToolkitError, match="bad item 4"), WorkerPool(workers) as pool:
+        pool.map(partial(work, fail_at=4), list(range(9)), on_progress=lambda *_: None)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -73,7 +48,7 @@ def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
             read.append(n)
             yield n
 
-    with WorkerPool(number, CONFIG) as workers:
+    with WorkerPool(number) as workers:
         found = workers.imap(str, items())
         assert next(found) == (0, "0")
         assert len(read) <= 1 + module.PREFETCH * number
@@ -82,18 +57,18 @@ def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
 
 def test_a_stream_left_half_way_is_read_no_further():
     items = iter(range(10**9))
-    with WorkerPool(2, CONFIG) as workers:
+    with WorkerPool(2) as workers:
         next(workers.imap(str, items))
     assert next(items) <= 2 * module.PREFETCH + 1
 
 
 def test_a_worker_of_a_stream_that_is_killed_is_told():
-    with pytest.raises(ToolkitError, match="fewer --workers"), WorkerPool(2, CONFIG) as workers:
+    with pytest.raises(ToolkitError, match="fewer --workers"), WorkerPool(2) as workers:
         list(workers.imap(os._exit, [9, 9]))
 
 
 def test_a_worker_that_is_killed_before_more_work_is_given_out_is_told():
-    with WorkerPool(2, CONFIG) as workers:
+    with WorkerPool(2) as workers:
 
         def codes():
             yield 0

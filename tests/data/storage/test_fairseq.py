@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.helpers.fairseq_files import write_folder
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli import inspect, train, validate
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.data.samples.text_samples import TextSamples
 from toolkit.data.storage.data_folder import DataFolder
@@ -73,7 +73,7 @@ def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
     theirs = write_folder(tmp_path / "theirs", WORDS, {"train": lines})
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
     options = {"srcdict": str(theirs / "dict.txt"), "destdir": str(tmp_path / "ours")}
-    preprocess(PreprocessConfig(trainpref=str(tmp_path / "text.txt"), workers=1, **options))
+    preprocess(preprocess_config(trainpref=str(tmp_path / "text.txt"), workers=1, **options))
     found = []
     for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
         column = folder.split("train").column("tokens")

@@ -107,10 +107,10 @@ def test_words_are_found_in_the_text_as_it_was_given(tokenizer):
 
 
 def test_pieces_cut_at_a_comma_share_its_place():
-    from toolkit.config.commands.preprocess import PreprocessConfig
+    from tests.helpers.preprocessing import preprocess_config
 
     text = ["7, 8, 9, and 7,"] * 60
-    config = PreprocessConfig(trainpref="x", vocab_size=20, character_coverage=1.0)
+    config = preprocess_config(trainpref="x", vocab_size=20, character_coverage=1.0)
     tokenizer = SentencePieceTokenizer(
         train_sentencepiece(text, config), lowercase=False, split_digit_commas=True
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.criteria import IGNORED
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
@@ -54,7 +54,9 @@ def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
     HuggingFaceTokenizer(bytewise.to_str(), roles).save(tmp_path / "tokenizer")
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     text, tokenizer, place = (str(tmp_path / name) for name in ("text", "tokenizer", "bin"))
-    preprocess(PreprocessConfig(trainpref=text, tokenizer_from=tokenizer, destdir=place, workers=1))
+    preprocess(
+        preprocess_config(trainpref=text, tokenizer_from=tokenizer, destdir=place, workers=1)
+    )
     options = {"samples": "items", "ends": "items", "tokens_per_sample": 64}
     found = BlockExamples(DataFolder.open(place), "train", fixed_shapes=False, **options)
     batch = found.collate(np.arange(len(found.lengths)), None)

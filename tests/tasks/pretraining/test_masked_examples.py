@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     lines = [" ".join(draw.choice(words, draw.integers(1, 12))) for _ in range(400)]
     (path / "text").write_text("\n".join(lines))
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(path / "text"), destdir=str(path / "data"), vocab_size=60, workers=1
         )
     )

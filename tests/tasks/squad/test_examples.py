@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.helpers.preprocessing import preprocess_config
 from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.answer_spans import character_span
 from toolkit.data.formats.qa.split import SquadSplit
@@ -111,7 +111,7 @@ def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_tok
     where = {"destdir": str(tmp_path / "data"), "workers": 1}
     pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}
     real = str(real_data / "squad/v1.1/dev-v1.1.json")
-    preprocess(PreprocessConfig(format="squad", trainpref=real, **where, **pieces))
+    preprocess(preprocess_config(format="squad", trainpref=real, **where, **pieces))
     found = examples(DataFolder.open(tmp_path / "data"), tokens_per_sample=384, stride=128)
     texts = {}
     for ids in np.array_split(np.arange(len(found.lengths)), 150):

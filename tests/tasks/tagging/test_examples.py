@@ -22,10 +22,10 @@ def collated(found):
 @pytest.fixture
 def pieces(tagged, tmp_path):
     """The same words, in pieces of a model learned from letters."""
-    from toolkit.config.commands.preprocess import PreprocessConfig
+    from tests.helpers.preprocessing import preprocess_config
     from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 
-    config = PreprocessConfig(trainpref="x", vocab_size=30, character_coverage=1.0)
+    config = preprocess_config(trainpref="x", vocab_size=30, character_coverage=1.0)
     text = ["the dog barks loudly . I bark at the cat", "dogs bark at cats loudly , I think"] * 20
     SentencePieceTokenizer(train_sentencepiece(text, config), lowercase=False).save(tmp_path)
     return tagged(tokenizer_from=str(tmp_path))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit import build_model, load_checkpoint
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
@@ -122,7 +122,7 @@ def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
     text = tmp_path / "text.txt"
     text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
     destdir = str(tmp_path / "text")
-    preprocess(PreprocessConfig(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
+    preprocess(preprocess_config(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
     given = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
     learned = {"task": "mlm", "data.dirs": [destdir], "valid_subset": "", "max_update": 1}
     run(compose({**given, **learned, "save_dir": str(tmp_path / "pre")}))

@@ -1,23 +1,28 @@
-"""Options of toolkit-preprocess: from raw text files to a data folder."""
+"""Options of toolkit-preprocess that every format has; the others belong to the format."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from toolkit.config.commands.preprocess_formats import (
-    PARALLEL,
-    TAGGING_FORMATS,
-    ClassificationOptions,
-    ParallelOptions,
-    TaggingOptions,
-    check_options_match_format,
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import FORMATS
+from toolkit.config.command import Command
+from toolkit.config.declared import (
+    AtLeast,
+    AtMost,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Options,
+    PositiveInt,
 )
-from toolkit.config.sections import check_choice, require
+from toolkit.config.options import ADVANCED
+from toolkit.config.run import ComponentConfig
 
-SEGMENTATIONS = ("lines", "paragraphs", "sentences")
-TOKENIZER_KINDS = ("sentencepiece", "words", "wordpiece")
-OVERLENGTH_POLICIES = ("error", "skip", "truncate", "split")
-TOKENIZER_BY_OPTION = {  # option that brings a vocabulary: what it is a vocabulary of
+TokenizerKind = Literal["sentencepiece", "words", "wordpiece"]
+TOKENIZER_BY_OPTION: dict[
+    str, TokenizerKind | None
+] = {  # option that brings a vocabulary -> the kind of tokenizer it belongs to
     "sentencepiece_model": "sentencepiece",
     "srcdict": "words",
     "wordpiece_vocab": "wordpiece",
@@ -26,180 +31,122 @@ TOKENIZER_BY_OPTION = {  # option that brings a vocabulary: what it is a vocabul
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreprocessConfig(ParallelOptions, ClassificationOptions, TaggingOptions):
+class InputOptions(Options, title="input and output"):
+    trainpref: str = ""
+    """Training data: files (plain, .gz or .xz) or folders of them, separated by commas. A folder
+    stands for the files of the format in it. Each file is a document."""
+    validpref: str = ""
+    """Validation data, given like trainpref."""
+    testpref: str = ""
+    """Test data, given like trainpref."""
+    destdir: str = "data-bin"
+    """Folder to write. It must not exist or be empty, unless overwrite is given."""
     overwrite: bool = False
-    """Replace a data folder that is already at destdir, once the new one is complete."""
-    segment_by: str = "lines"
-    """What makes one item. lines: every line (one sentence a line, as Chang et al.), and a blank
-    line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs cut
-    behind . ! ? where a new sentence seems to begin; right for books and other running text."""
-    valid_fraction: float = 0.0
-    """Share of the training text to hold out as split valid, 0 to 1: every so many items, 16 in
-    a row, chosen by their place alone."""
-    test_fraction: float = 0.0
-    """Share of the training text to hold out as split test."""
-    tokenizer: str | None = None
-    """What the tokens are. sentencepiece: pieces of words, learned from the text. words: what white
-    space separates. wordpiece: pieces as BERT cuts them. By default that of the given vocabulary,
-    without one sentencepiece."""
+    """Replace the data folder at destdir once the new one is complete."""
+    workers: NonNegativeInt = 0
+    """Number of worker processes; 0 for one per available core."""
+    max_line_bytes: PositiveInt = field(default=500000, metadata=ADVANCED)
+    """Maximum length of a line in bytes; a longer one is an error that names its file and line."""
+    json: str | None = None
+    """File for counts and speed as JSON lines; - for standard output, which then holds nothing
+    else."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = ("trainpref", "validpref", "testpref")
+        if not any(getattr(self, name) for name in names):
+            raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
+        for name in names:
+            value = getattr(self, name)
+            if value and not any(value.split(",")):
+                raise ToolkitError(f"{name} must name files between its commas, but is {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreprocessConfig(InputOptions, title="tokenizer"):
+    tokenizer: TokenizerKind | None = None
+    """Kind of tokenizer. sentencepiece: subwords, trained on the text. words: split at white space.
+    wordpiece: BERT's subwords. Default: that of the given vocabulary, else sentencepiece."""
+    vocab_size: Annotated[int, AtLeast(4)] = 30000
+    """Maximum number of pieces or words to learn from the text, not counting special symbols (4
+    with sentencepiece, 2 in tagged text, 5 otherwise)."""
     sentencepiece_model: str | None = None
     """SentencePiece model to use instead of training one."""
     srcdict: str | None = None
-    """Dictionary of words to use: fairseq's dict.txt, a line `symbol count` for each."""
+    """Vocabulary of words to use: fairseq's dict.txt, with a line `symbol count` for each word."""
     wordpiece_vocab: str | None = None
-    """WordPiece vocabulary to use: BERT's vocab.txt, a line for each piece."""
+    """WordPiece vocabulary to use: BERT's vocab.txt, with one piece per line."""
     tokenizer_from: str | None = None
-    """Data folder or checkpoint whose tokenizer and vocabulary to use, with its lower-casing; a
-    save folder means its best one."""
-    vocab_size: int = 30000
-    """Most pieces or words to learn from the text; special symbols (4 with sentencepiece, 2 in
-    tagged text, 5 otherwise) come on top."""
-    min_count: int = 1
-    """Words that come less often in the text are left out of a vocabulary of words."""
-    sentencepiece_type: str = "unigram"
-    """unigram or bpe, for a SentencePiece model trained here."""
-    sentencepiece_megabytes: float = 20.0
-    """Megabytes of training text that pieces are learned from, also those of wordpiece; of more
-    text, lines spread evenly over all of it. 0 for no limit. Words are counted in all of it."""
-    character_coverage: float = 0.9995
-    """Share of the characters' occurrences that the pieces cover; 1.0 for small alphabets."""
+    """Data folder or checkpoint whose tokenizer to use, including its lowercasing. A save folder
+    stands for its best checkpoint."""
     lowercase: bool = False
-    """Lower the case and strip accents, as Chang et al. and ALBERT: NFKD, no combining marks. With
+    """Lowercase and strip accents, as Chang et al. and ALBERT: NFKD without combining marks. With
     wordpiece as BERT's uncased models, which keep compatibility characters."""
-    split_digit_commas: bool = False
-    """Cut the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
-    max_item_tokens: int = 0
-    """Most tokens of one item, special symbols not counted, or most words of a tagged sentence; 0
-    for no limit."""
-    overlength: str = "error"
-    """What becomes of an item with more, or a pair of which one has. error: the run ends and names
-    its line. skip: it is left out. truncate: its tail is. split: it becomes several items, cut
-    before a word where it can be; not a pair. Each split's table and meta.json say how many and how
-    many tokens."""
-    workers: int = 0
-    """Processes that binarize in parallel; 0 for one on each core this process may use."""
-    json: str | None = None
-    """File to write counts and speed to as JSON lines; - for standard output, on which nothing else
-    is then written."""
-    max_line_bytes: int = 500000
-    """Longest line taken; a longer one is an error that names its file and line."""
+    min_count: PositiveInt = 1
+    """Minimum number of occurrences of a word in a vocabulary of words."""
+    sentencepiece_type: Literal["unigram", "bpe"] = "unigram"
+    """Algorithm of a SentencePiece model trained here."""
+    sentencepiece_megabytes: NonNegativeFloat = 20.0
+    """Megabytes of training text to train SentencePiece or WordPiece on, spread evenly over all of
+    it; 0 for all. Words are counted in the whole text."""
+    character_coverage: Annotated[float, AtLeast(0.9), AtMost(1)] = 0.9995
+    """Fraction of the text's characters that SentencePiece covers; 1.0 for small alphabets."""
+    split_digit_commas: bool = field(default=False, metadata=ADVANCED)
+    """Split the comma off pieces that end in a digit and a comma, as Chang et al. and ALBERT."""
+    format: ComponentConfig
+    """What the files hold: a registered data format and its options."""
 
     def __post_init__(self) -> None:
-        require(
-            bool(self.trainpref or self.validpref or self.testpref),
-            "one of --trainpref, --validpref and --testpref must name text, but none does.",
-        )
-        check_choice("segment_by", self.segment_by, SEGMENTATIONS)
-        for name in ("trainpref", "validpref", "testpref"):
-            value = getattr(self, name)
-            require(
-                not value or any(value.split(",")),
-                f"{name} must name text between its commas, but is {value!r}. Name files, or "
-                "leave it out.",
+        super().__post_init__()
+        given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ToolkitError(
+                f"{' and '.join(map(flag, given))} cannot be combined: each brings a vocabulary."
             )
-        for name in ("valid_fraction", "test_fraction"):
-            value = getattr(self, name)
-            require(0 <= value < 1, f"{name} must lie in 0 .. 1, 1 excluded, but is {value}.")
-        require(
-            self.valid_fraction + self.test_fraction < 1,
-            f"valid_fraction and test_fraction must leave text to train on, but are "
-            f"{self.valid_fraction} and {self.test_fraction}.",
-        )
-        for share, files in (("valid_fraction", "validpref"), ("test_fraction", "testpref")):
-            require(
-                not (getattr(self, share) and getattr(self, files)),
-                f"{share} and {files} must not be given together. Give one of them.",
+        for name in given:
+            if self.tokenizer not in (None, TOKENIZER_BY_OPTION[name]):
+                raise ToolkitError(
+                    f"--tokenizer {self.tokenizer} cannot be combined with {flag(name)}."
+                )
+        if self.tokenizer_from and (self.lowercase or self.split_digit_commas):
+            raise ToolkitError(
+                "--lowercase and --split-digit-commas cannot be combined with --tokenizer-from, "
+                "whose tokenizer decides."
             )
-        require(self.vocab_size > 3, f"vocab_size must be at least 4, but is {self.vocab_size}.")
-        require(self.min_count > 0, f"min_count must be at least 1, but is {self.min_count}.")
-        self.check_parallel()
-        self.check_tagging()
-        self.check_classification()
-        check_options_match_format(self)
-        self._check_tokenizer()
-        self._check_limits()
-        check_choice("sentencepiece_type", self.sentencepiece_type, ("unigram", "bpe"))
-        require(
-            0.9 <= self.character_coverage <= 1,
-            f"character_coverage must lie in 0.9 .. 1, but is {self.character_coverage}.",
-        )
-        require(
-            self.sentencepiece_megabytes >= 0,
-            f"sentencepiece_megabytes must not be negative, but is {self.sentencepiece_megabytes}.",
-        )
+        if self.split_digit_commas and self.tokenizer_kind != "sentencepiece":
+            raise ToolkitError(
+                f"--split-digit-commas requires --tokenizer sentencepiece, but the tokenizer is "
+                f"{self.tokenizer_kind}."
+            )
 
     @property
     def vocabulary_option(self) -> str | None:
         """The option that brings a vocabulary."""
-        return next((name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None), None)
+        names = (name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None)
+        return next(names, None)
 
     @property
-    def tokenizer_kind(self) -> str:
-        """The tokenizer: as asked, or that of the given vocabulary."""
-        of_given = TOKENIZER_BY_OPTION[self.vocabulary_option] if self.vocabulary_option else None
-        return self.tokenizer or of_given or TOKENIZER_KINDS[0]
+    def tokenizer_kind(self) -> TokenizerKind:
+        """The kind that is asked for, or that of the given vocabulary."""
+        given = self.vocabulary_option
+        of_given = TOKENIZER_BY_OPTION[given] if given else None
+        return self.tokenizer or of_given or "sentencepiece"
 
-    def _check_tokenizer(self) -> None:
-        given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
-        self.check_target(self.tokenizer_kind)
-        require(
-            len(given) < 2,
-            f"a vocabulary must be given once, but is by {' and '.join(given)}. Leave one of them "
-            f"out.",
-        )
-        check_choice("tokenizer", self.tokenizer_kind, TOKENIZER_KINDS)
-        for name in given:
-            require(
-                self.tokenizer in (None, TOKENIZER_BY_OPTION[name]),
-                f"tokenizer must be what {name} is of, but is {self.tokenizer}. Leave it out.",
-            )
-        require(
-            not (self.tokenizer_from and (self.lowercase or self.split_digit_commas)),
-            "lowercase and split_digit_commas must be those of tokenizer_from, but are given "
-            "beside "
-            "it. Leave them out.",
-        )
-        require(
-            self.tokenizer_kind == "sentencepiece" or not self.split_digit_commas,
-            "split_digit_commas must come with sentencepiece, but the tokenizer is "
-            f"{self.tokenizer_kind}. "
-            f"Leave it out.",
-        )
-        require(
-            bool(given) or not self.lowercase or self.format not in TAGGING_FORMATS,
-            f"lowercase must come with pieces for tagged text, but words of {self.format} are read "
-            f"as they are written. Give --sentencepiece-model or --wordpiece-vocab, or leave it "
-            f"out.",
-        )
-        one_learned = (
-            self.format == PARALLEL and not self.joined_dictionary and self.tgtdict is None
-        )
-        counted = not given or (given == ["srcdict"] and one_learned)
-        require(
-            self.min_count == 1
-            or (counted and (self.tokenizer_kind == "words" or self.format in TAGGING_FORMATS)),
-            "min_count must come with a dictionary of words to be counted, but there is none. "
-            "Give --tokenizer words.",
-        )
 
-    def _check_limits(self) -> None:
-        require(self.workers >= 0, f"workers must not be negative, but is {self.workers}.")
-        require(
-            self.max_line_bytes > 0,
-            f"max_line_bytes must be at least 1, but is {self.max_line_bytes}.",
-        )
-        require(
-            self.max_item_tokens >= 0,
-            f"max_item_tokens must not be negative, but is {self.max_item_tokens}.",
-        )
-        check_choice("overlength", self.overlength, OVERLENGTH_POLICIES)
-        require(
-            self.overlength != "split" or self.format != PARALLEL,
-            "overlength must be error, skip or truncate for parallel text, but is split. The other "
-            "language's sentence could not be cut at the same place.",
-        )
-        require(
-            self.overlength == "error" or self.max_item_tokens > 0,
-            f"overlength {self.overlength} must come with a limit, but there is none. Give "
-            f"--max-item-tokens.",
-        )
+def flag(name: str) -> str:
+    """An option's name as it is typed."""
+    return "--" + name.replace("_", "-")
+
+
+PREPROCESS = Command(
+    name="toolkit-preprocess",
+    summary="Turn text files into a data folder: train a tokenizer on them or use a given one, and "
+    "write the tokens of each split as memory-mapped columns with checksums.",
+    example="toolkit-preprocess --trainpref a.txt,b.txt.gz --validpref held-out.txt "
+    "--destdir data --vocab-size 8000",
+    config=PreprocessConfig,
+    common=("trainpref", "validpref", "testpref", "destdir", "vocab_size", "workers"),
+    components={"format": FORMATS},
+    defaults={"format": "text"},
+    implied={"format.source_lang": "parallel", "format.target_lang": "parallel"},
+)

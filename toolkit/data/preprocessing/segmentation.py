@@ -38,8 +38,8 @@ _SENTENCE_END = re.compile(  # one set of characters first: the search then skip
 )
 
 
-class Items(NamedTuple):
-    """Consecutive items of a piece, where each is, and how far reading has come."""
+class ItemBatch(NamedTuple):
+    """Consecutive items of a file chunk."""
 
     items: list[str]
     documents: list[int]
@@ -49,8 +49,8 @@ class Items(NamedTuple):
     read_bytes: int
 
 
-def read_items(piece: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[Items]:
-    """Items of a piece of a file, chunk by chunk."""
+def read_items(piece: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
+    """ItemBatch of a piece of a file, chunk by chunk."""
     chunks = read_lines(piece, max_line_bytes)
     first = 1 if piece.starts_document else 0
     return (
@@ -71,7 +71,7 @@ def is_lowercase(letter: str) -> bool:
     return letter.islower() and letter.title() != letter
 
 
-def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[Items]:
+def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
     """A blank line ends a document."""
     inside, first = document == 0, 0
     for chunk in chunks:
@@ -85,10 +85,10 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[Items]:
             elif inside:
                 document, inside = document + 1, False
         first += len(chunk.lines)
-        yield Items(items, documents, lines, chunk.read_bytes)
+        yield ItemBatch(items, documents, lines, chunk.read_bytes)
 
 
-def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Iterator[Items]:
+def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Iterator[ItemBatch]:
     """A blank line ends a paragraph; the file is one document."""
     cut = split_sentences if units == "sentences" else lambda paragraph: [paragraph]
     pending: list[str] = []
@@ -106,7 +106,7 @@ def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Itera
                 pending = []
             number += 1
         read_bytes = chunk.read_bytes
-        yield Items(items, [document] * len(items), lines, read_bytes)
+        yield ItemBatch(items, [document] * len(items), lines, read_bytes)
     items = cut(" ".join(pending)) if pending else []
     lines = [number - len(pending)] * len(items)
-    yield Items(items, [document] * len(items), lines, read_bytes)
+    yield ItemBatch(items, [document] * len(items), lines, read_bytes)

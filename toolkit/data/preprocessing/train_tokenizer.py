@@ -1,42 +1,76 @@
-"""Learning from the text: items to learn pieces from, SentencePiece models, counts of words."""
+"""Training tokenizers: samples of the text, word counts, SentencePiece models."""
 
 from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import sentencepiece
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing.segmentation import read_items
+from toolkit.data.preprocessing.split_files import estimate_bytes
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.normalize import lower_without_accents
 
-MAX_WORD_CHARACTERS = 256  # characters; also text that has no spaces at all
-THREADS = 16  # fixed: sums in the training depend on it, the machine must not matter
+MAX_WORD_CHARACTERS = 256
+"""Longer words are cut for training, also text that has no spaces at all."""
+THREADS = 16  # fixed: sums in the training depend on it, and the machine must not matter
 
 
-def sample_items(pieces: Iterable[FileChunk], config: PreprocessConfig, share: float) -> list[str]:
-    """Every so many items of one part, as the model will see them."""
-    kept, seen = [], 0
-    lower = (
-        config.lowercase and config.tokenizer_kind == "sentencepiece"
-    )  # WordPiece has a way of its own
-    for piece in pieces:
-        for batch in read_items(piece, config.segment_by, config.max_line_bytes):
-            for item in batch.items:
-                if int((seen + 1) * share) > int(seen * share):
-                    kept.append(_without_long_words(lower_without_accents(item) if lower else item))
-                seen += 1
+class TrainingText(NamedTuple):
+    """The text that a tokenizer is trained on."""
+
+    parts: Sequence[Sequence[FileChunk]]
+    """Parts of about equal size, one for a worker at a time."""
+    segment_by: str
+    max_line_bytes: int
+
+    def items(self, part: Sequence[FileChunk]) -> Iterator[str]:
+        """The items of one part."""
+        for chunk in part:
+            for batch in read_items(chunk, self.segment_by, self.max_line_bytes):
+                yield from batch.items
+
+
+def sample_text(text: TrainingText, config: PreprocessConfig, pool: WorkerPool) -> list[str]:
+    """Items to learn pieces from, spread evenly over the text.
+
+    They come to about `sentencepiece_megabytes`, or more if no part has enough items for its
+    fraction to be one.
+    """
+    size = sum(estimate_bytes(chunk) for part in text.parts for chunk in part)
+    wanted = config.sentencepiece_megabytes * 1e6
+    fraction = min(1.0, wanted / size) if wanted else 1.0
+    lower = config.lowercase and config.tokenizer_kind == "sentencepiece"  # WordPiece does it later
+    while True:
+        sample = partial(sample_items, text=text, fraction=fraction, lower=lower)
+        items = [item for part in pool.map(sample, text.parts) for item in part]
+        if items or fraction == 1:
+            return items
+        fraction = min(1.0, 2 * fraction)
+
+
+def sample_items(
+    part: Sequence[FileChunk], text: TrainingText, fraction: float, lower: bool
+) -> list[str]:
+    """A fraction of the items of one part, evenly spread, as the model will see them."""
+    kept = []
+    for seen, item in enumerate(text.items(part)):
+        if int((seen + 1) * fraction) > int(seen * fraction):
+            kept.append(_cut_long_words(lower_without_accents(item) if lower else item))
     return kept
 
 
-def _without_long_words(item: str) -> str:
-    """Words cut at LONGEST_WORD characters, no cut of a word twice.
+def _cut_long_words(item: str) -> str:
+    """Words cut at MAX_WORD_CHARACTERS, each cut of a word once.
 
-    What learns from them takes forever on a million characters x.
+    Training takes forever on a million characters x.
     """
     if len(item) <= MAX_WORD_CHARACTERS:
         return item
@@ -44,22 +78,27 @@ def _without_long_words(item: str) -> str:
 
 
 def _cuts(word: str) -> Iterable[str]:
-    begins = range(0, len(word), MAX_WORD_CHARACTERS)
-    return dict.fromkeys(word[begin : begin + MAX_WORD_CHARACTERS] for begin in begins)
+    starts = range(0, len(word), MAX_WORD_CHARACTERS)
+    return dict.fromkeys(word[start : start + MAX_WORD_CHARACTERS] for start in starts)
 
 
-def count_words(pieces: Iterable[FileChunk], config: PreprocessConfig) -> Counter[str]:
-    """How often each word comes in one part, as a dictionary will see it."""
+def count_words(text: TrainingText, pool: WorkerPool, *, lowercase: bool) -> Counter[str]:
+    """How often each word occurs in the text, as a word-level vocabulary will see it."""
+    total = Counter[str]()
+    for _, counts in pool.imap(partial(count_part, text=text, lowercase=lowercase), text.parts):
+        total.update(counts)
+    return total
+
+
+def count_part(part: Sequence[FileChunk], text: TrainingText, lowercase: bool) -> Counter[str]:
     counts = Counter[str]()
-    for piece in pieces:
-        for batch in read_items(piece, config.segment_by, config.max_line_bytes):
-            for item in batch.items:
-                counts.update((lower_without_accents(item) if config.lowercase else item).split())
+    for item in text.items(part):
+        counts.update((lower_without_accents(item) if lowercase else item).split())
     return counts
 
 
 def train_sentencepiece(items: Iterable[str], config: PreprocessConfig) -> bytes:
-    """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model with at most vocab_size pieces."""
+    """A unigram (Kudo 2018) or BPE (Sennrich et al. 2016) model of at most vocab_size pieces."""
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -75,8 +114,8 @@ def train_sentencepiece(items: Iterable[str], config: PreprocessConfig) -> bytes
         )
     except Exception as error:  # the binding raises RuntimeError or its own class by version
         raise ToolkitError(
-            f"the text must be enough to train {config.vocab_size} SentencePiece pieces, but "
-            f"sentencepiece says: {' '.join(str(error).split())}. Give more text, a smaller "
-            f"--vocab-size, or a --sentencepiece-model."
+            f"not enough text to train {config.vocab_size} SentencePiece pieces: "
+            f"{' '.join(str(error).split())}. Give more text, a smaller --vocab-size, or a "
+            f"--sentencepiece-model."
         ) from error
     return model.getvalue()

@@ -36,17 +36,18 @@ def build_meta(
     kind: str,
     settings: Mapping[str, Any],
     splits: Mapping[str, Any],
-    target: Mapping[str, Any] | None = None,
     more_files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """meta.json of a folder with a saved tokenizer; `target` describes a second vocabulary."""
+    """meta.json of a folder with a saved tokenizer."""
     vocabulary, names = tokenizer.vocabulary, (*tokenizer.files, *more_files)
-    symbols = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
+    facts: dict[str, Any] = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
+    if target := tokenizer.vocabularies().get("targets"):
+        facts |= {"target_symbols": len(target), "target": target.fingerprint}
     meta: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "vocabulary": {**symbols, **(target or {})},
+        "vocabulary": facts,
         "files": {name: sha256_file(folder / name) for name in names},
         "settings": dict(settings),
         "splits": dict(splits),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -39,9 +39,10 @@ def folder(written, tmp_path):
 
     def make(tables=RTE, name="data", **options):
         found = written(tables)
-        given = {"format": "glue", "glue_task": "RTE", "trainpref": str(found), "vocab_size": 30}
+        given = {"format": "glue", "trainpref": str(found), "vocab_size": 30, **options}
+        given |= {"glue_task": "RTE", **options} if given["format"] == "glue" else {}
         target = str(tmp_path / name)
-        preprocess(PreprocessConfig(**{**given, "destdir": target, "overwrite": True, **options}))
+        preprocess(preprocess_config(**given, destdir=target, overwrite=True))
         return DataFolder.open(target)
 
     return make

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from toolkit.config.commands.preprocess_formats import GLUE_TASKS
+from toolkit.data.formats.classification.config import GLUE_TASKS
 from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 

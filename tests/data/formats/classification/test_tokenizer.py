@@ -5,7 +5,6 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.preprocess import preprocess_labeled  # noqa: F401
 from toolkit.data.formats.classification.tokenizer import (
     LABELS_FILE,
     ClassificationTokenizer,

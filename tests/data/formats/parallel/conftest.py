@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -37,7 +37,7 @@ def folder(written, tmp_path):
         given |= {"validpref": written(valid, "valid")} if valid else {}
         given |= {"source_lang": "de", "target_lang": "en", "tokenizer": "words", "workers": 1}
         where = {"destdir": str(tmp_path / name), "overwrite": True}
-        preprocess(PreprocessConfig(**{**given, **where, **options}))
+        preprocess(preprocess_config(**{**given, **where, **options}))
         return DataFolder.open(where["destdir"])
 
     return make

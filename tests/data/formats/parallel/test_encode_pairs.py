@@ -1,16 +1,16 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.parallel.encode_pairs import (
     EncodedPairs,
     PairLimits,
-    encode_blocks,
+    encode_block,
     limit_pairs,
 )
 from toolkit.data.formats.parallel.files import FilePair, LineBlock
@@ -54,7 +54,7 @@ def test_long_pairs_are_skipped_or_shortened_and_counted(block):
 
 
 def test_a_long_line_is_named_with_its_file(block):
-    with pytest.raises(ToolkitError, match=r"a:4: expected at most 1 tokens, but 'x y'... has 2"):
+    with pytest.raises(ToolkitError, match=r"a:4: .* at most 1 tokens, but 'x y'.* has 2"):
         limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="error", keep_empty=False))
 
 
@@ -67,8 +67,8 @@ def test_several_processes_give_what_one_does(folder):
     ] * 9
     found = []
     for number in (1, 2):
-        with WorkerPool(number, PreprocessConfig(trainpref="x")) as pool:
-            found.append(list(encode_blocks(some, data.tokenizer, data.path, pool)))
+        with WorkerPool(number) as pool:
+            found.append(list(pool.imap(partial(encode_block, data.path), some)))
     one, two = found
     assert [block for block, _ in two] == some
     for (_, a), (_, b) in zip(one, two, strict=True):

@@ -5,44 +5,41 @@ from pathlib import Path
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.parallel.files import FilePair, list_file_pairs, read_blocks
 
 
-def config(prefix, **options):
-    return PreprocessConfig(trainpref=prefix, source_lang="de", target_lang="en", **options)
+def list_pairs(prefixes):
+    return list_file_pairs("trainpref", prefixes, ("de", "en"))
 
 
 def test_a_prefix_stands_for_a_file_in_each_language(written):
     first, second = written({"de": "a\n", "en": "b\n"}), written({"de": "c\n", "en": "d\n"}, "more")
     written({"de": "", "en": ""}, "more", ".gz")  # what is not packed goes first
-    found = list_file_pairs(config(f"{first},{second}"))
-    assert found["train"] == [
-        FilePair(Path(f"{it}.de"), Path(f"{it}.en")) for it in (first, second)
-    ]
+    found = list_pairs(f"{first},{second}")
+    assert found == [FilePair(Path(f"{it}.de"), Path(f"{it}.en")) for it in (first, second)]
 
 
 def test_a_language_that_is_not_there_is_told_with_those_that_are(written):
     prefix = written({"de": "a\n", "fr": "b\n"}, ending=".gz")
     with pytest.raises(ToolkitError, match=r"train\.en is not there, only de, fr\. Give the path"):
-        list_file_pairs(config(prefix))
+        list_pairs(prefix)
     with pytest.raises(ToolkitError, match=r"nowhere.de is not there, no such file in any"):
-        list_file_pairs(config(prefix + "/nowhere"))
+        list_pairs(prefix + "/nowhere")
 
 
 def test_a_folder_without_a_name_in_place_of_a_prefix_is_told():
     with pytest.raises(ToolkitError, match=r"trainpref must name files in both languages, but"):
-        list_file_pairs(config("."))
+        list_pairs(".")
 
 
 def test_an_empty_file_is_refused(written):
     with pytest.raises(ToolkitError, match=r"train.en must hold text, but is empty\. Take it out"):
-        list_file_pairs(config(written({"de": "a\n", "en": ""})))
+        list_pairs(written({"de": "a\n", "en": ""}))
 
 
 def test_lines_come_side_by_side_in_blocks(written):
     prefix = written({"de": "a\r\nb\r\n\r\nd", "en": "A\nB\n\nD\n"}, ending=".gz")
-    found = list(read_blocks(list_file_pairs(config(prefix))["train"][0], 3, 100))
+    found = list(read_blocks(list_pairs(prefix)[0], 3, 100))
     assert [block.source for block in found] == [["a", "b", ""], ["d"]]
     assert [block.target for block in found] == [["A", "B", ""], ["D"]]
     assert [block.first for block in found] == [0, 3]
@@ -51,6 +48,6 @@ def test_lines_come_side_by_side_in_blocks(written):
 
 
 def test_unequal_numbers_of_lines_are_told(written):
-    [pair] = list_file_pairs(config(written({"de": "a\n" * 5, "en": "b\n" * 7})))["train"]
+    [pair] = list_pairs(written({"de": "a\n" * 5, "en": "b\n" * 7}))
     with pytest.raises(ToolkitError, match=r"equally many lines, but have 5 and 7\. Line n of one"):
         list(read_blocks(pair, 3, 100))

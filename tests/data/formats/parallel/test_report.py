@@ -5,4 +5,4 @@ def test_the_table_counts_pairs_and_tokens_of_both_languages(folder, capsys):
     heads, train = " ".join(shown[1].split()), shown[2].split()
     assert heads.startswith("split pairs tokens de tokens en unknown de") and "over 2" in heads
     assert train[:4] == ["train", "12", "24", "24"] and train[-2:] == ["4", "8"]
-    assert "train: 4 pairs too long, shortened" in shown
+    assert "train: 4 pairs too long, truncated" in shown

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -65,7 +65,7 @@ def folder(written, tmp_path):
                 ending = "csv" if form == "swag" else "json" if form == "squad" else "txt"
                 given[f"{split}pref"] = str(written(f"{name}-{split}.{ending}", held))
         given |= {"destdir": str(tmp_path / name), "overwrite": True, "workers": 1}
-        preprocess(PreprocessConfig(**{"format": form, "tokenizer": "words", **given, **options}))
+        preprocess(preprocess_config(**{"format": form, "tokenizer": "words", **given, **options}))
         return DataFolder.open(tmp_path / name)
 
     return make

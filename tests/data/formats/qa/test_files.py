@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.qa.files import list_question_files
+from toolkit.common.registry import FORMATS
 
 
 def names(form, **given):
-    config = PreprocessConfig(format=form, **{k: str(v) for k, v in given.items()})
-    return {split: [p.name for p in paths] for split, paths in list_question_files(config).items()}
+    config = preprocess_config(format=form, **{k: str(v) for k, v in given.items()})
+    files = FORMATS[form].factory(config.format.config, config).list_files()
+    return {split: [path.name for path in paths] for split, paths in files.items()}
 
 
 def test_a_folder_brings_the_files_of_all_splits(written, tmp_path):
@@ -29,7 +30,7 @@ def test_the_parts_of_race_are_folders(written, tmp_path):
 
 
 def test_folders_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(ToolkitError, match=r"trainpref must name folders of passages, but .*nowh"):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)rainpref"):
         names("race", trainpref=tmp_path / "nowhere")
-    with pytest.raises(ToolkitError, match=r"trainpref must name existing files, but .*nowhere"):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)rainpref"):
         names("squad", trainpref=tmp_path / "nowhere")

@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.qa.files import list_question_files
-from toolkit.data.formats.qa.preprocess import read_source
+from toolkit.common.registry import FORMATS
 from toolkit.data.formats.qa.split import SquadSplit
 
 from .conftest import FOUNDER, RACE, SQUAD, SWAG, asked, squad
@@ -19,7 +18,7 @@ BARE = {"id": "q9", "question": "Who?", "answers": []}
 
 
 def test_workers_write_what_one_process_writes(folder, monkeypatch):
-    monkeypatch.setattr("toolkit.data.formats.qa.preprocess.MANY", 1)
+    monkeypatch.setattr("toolkit.data.formats.qa.format.PASSAGES_AT_ONCE", 1)
     held = squad(FOUNDER)
     text = "It was founded in 1905 by Jos\u00e9."
     more = [asked(7, "When?", "1905", text=text), asked(8, "Who?", "Jos\u00e9", text=text)]
@@ -31,7 +30,7 @@ def test_workers_write_what_one_process_writes(folder, monkeypatch):
 
 
 def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, capsys):
-    with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --malf"):
+    with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --on-m"):
         folder(squad(FOUNDER, WRONG))
     data = folder(squad(FOUNDER, WRONG), on_malformed="skip", json=str(tmp_path / "told"))
     assert data.split("train").items == 1
@@ -44,7 +43,7 @@ def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, ca
 def test_a_wrong_place_does_not_take_a_question_out_of_validation(folder, capsys):
     data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), on_malformed="skip")
     assert SquadSplit(data, "valid").spans[1].tolist() == [-2, -2]
-    assert "judged by its text" in capsys.readouterr().out
+    assert "evaluated by its text" in capsys.readouterr().out
 
 
 def test_questions_to_be_answered_need_no_answers_but_all_stay(folder):
@@ -71,7 +70,7 @@ def test_a_file_of_which_nothing_is_left_is_refused(folder):
 def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
     folder(SQUAD, json=str(tmp_path / "told"))
     assert "2 of 4 (50.00%)" in (shown := capsys.readouterr().out)
-    assert re.search(r"not found as it is: \S+\.json:article 1 .A town., paragraph 1", shown)
+    assert re.search(r"not recovered exactly: \S+\.json:article 1 .A town., paragraph 1", shown)
     assert "question 3, id q3: 'Jos\u00e9' is read as 'Jos\u00e9,', since it ends inside" in shown
     events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [e["wanted"] for e in events if e["event"] == "miss"] == ["Anna  Bell", "Jos\u00e9"]
@@ -81,7 +80,10 @@ def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
 def test_another_vocabulary_can_be_given(folder):
     first = folder(SQUAD)
     second = folder(RACE, form="race", name="two", tokenizer=None, tokenizer_from=str(first.path))
-    assert second.tokenizer.fingerprint == first.tokenizer.fingerprint and second.kind == "choices"
+    assert (
+        second.tokenizer.fingerprint == first.tokenizer.fingerprint
+        and second.kind == "multiple_choice"
+    )
 
 
 def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folder):
@@ -122,9 +124,9 @@ def test_pieces_are_learned_from_passages_and_questions(folder):
 )  # fmt: skip
 def test_real_files_have_as_many_questions_as_are_published(real_data, form, given, counts):
     options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
-    config = PreprocessConfig(format=form, **options)
-    for split, [path] in list_question_files(config).items():
-        source = read_source(path, split, config)
+    config = preprocess_config(format=form, **options)
+    splits = FORMATS[form].factory(config.format.config, config).read()
+    for split, [source] in splits.items():
         asked = [it for passage in source.passages for it in passage.questions]
         chosen = [it for passage in source.passages for it in passage.choices]
         unknown = [not it.labeled for it in asked] + [it.answer is None for it in chosen]

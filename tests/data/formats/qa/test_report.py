@@ -1,15 +1,26 @@
 from __future__ import annotations
 
-from toolkit.data.formats.qa.report import of_choices, of_squad
+import pytest
+
+from tests.helpers.preprocessing import preprocess_config
+from toolkit.common.registry import FORMATS
 
 
-def test_the_share_of_answers_that_are_found_is_told():
-    assert of_squad({"answers": 400, "recovered": 399, "none": 7}) == ["7", "399 of 400 (99.75%)"]
-    assert of_squad({"answers": 0, "recovered": 0, "none": 0}) == ["0", "none"]
+def cells(form, entry):
+    config = preprocess_config(format=form, trainpref="x")
+    return FORMATS[form].factory(config.format.config, config).own_cells(entry)
 
 
-def test_options_and_known_answers_are_counted():
-    assert of_choices({"options": 4000, "questions": 1000, "unlabeled": 1}) == ["4,000", "999"]
+@pytest.mark.parametrize(
+    ("form", "entry", "expected"),
+    [
+        ("squad", {"answers": 400, "recovered": 399, "none": 7}, ["7", "399 of 400 (99.75%)"]),
+        ("squad", {"answers": 0, "recovered": 0, "none": 0}, ["0", "none"]),
+        ("race", {"options": 4000, "questions": 1000, "unlabeled": 1}, ["4,000", "999"]),
+    ],
+)
+def test_the_table_has_cells_of_its_format(form, entry, expected):
+    assert cells(form, entry) == expected
 
 
 def test_of_many_things_some_are_shown(folder, capsys):

@@ -97,7 +97,7 @@ def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
         ),
         (json.dumps(SQUAD, indent=1)[:300], r"x.json:1\d: the file must .* it was cut off behind"),
         ('{"data": [}', r"x.json:1: the file must be JSON to its end, but is none .* at column 11"),
-        ("", r"x.json must hold text, but is empty"),
+        ("", r"x.json:1: the file must hold JSON, but is empty"),
         ("[" * 100000, r"nests things without end"),
         ([1], r"x.json:1: the file must be an object with a list 'data', .* but is of type list"),
         ({"rows": 1}, r"but is an object with 'rows'"),

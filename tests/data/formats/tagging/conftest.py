@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.config.commands.preprocess import PreprocessConfig
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
@@ -51,7 +51,7 @@ def folder(treebank):
     """Preprocesses the little treebank and opens it."""
 
     def make(parts=None, **options):
-        config = PreprocessConfig(**{**treebank(**(parts or {})), "overwrite": True, **options})
+        config = preprocess_config(**{**treebank(**(parts or {})), "overwrite": True, **options})
         preprocess(config)
         return DataFolder.open(config.destdir)
 

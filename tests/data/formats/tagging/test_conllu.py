@@ -1,7 +1,8 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu, set_feature
+from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
+from toolkit.data.formats.tagging.tag_fields import set_feature
 
 UPOS = ConlluOptions("upos")
 TEXT = (

@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.tagging.label_tables import LabelTables, build_tables
-from toolkit.data.formats.tagging.sentence import TaggedSentence
+from toolkit.data.formats.tagging.build_tables import build_tables
+from toolkit.data.formats.tagging.label_tables import LabelTables
+from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
 
 
 def sentence(text):
@@ -17,8 +20,15 @@ SPLITS = {
 }
 
 
+def learn(splits, column="upos", **options):
+    """Tables of sentences, each split in one file."""
+    config = preprocess_config(**{"format": "conllu", "trainpref": "t", **options})
+    files = {split: [TaggedFile(Path(split), sentences)] for split, sentences in splits.items()}
+    return build_tables(files, config.format.config, config, column)
+
+
 def learned(**options):
-    return build_tables(SPLITS, PreprocessConfig(format="conllu", trainpref="t", **options), "upos")
+    return learn(SPLITS, **options)
 
 
 def test_labels_words_and_characters_are_those_of_the_training_part():
@@ -38,9 +48,8 @@ def test_from_all_parts_the_others_words_and_tags_are_known_too():
 
 @pytest.mark.parametrize(("column", "tags"), [("xpos", ["X"]), ("Number", ["X", "_"])])
 def test_from_all_parts_a_tag_that_is_not_known_is_no_label_but_an_absent_feature_is(column, tags):
-    config = PreprocessConfig(format="conllu", trainpref="t", vocabulary_from="all")
     splits = {"train": [sentence("a/X b/X")], "test": [sentence("a/_")]}
-    assert build_tables(splits, config, column).tags == tags
+    assert learn(splits, column, vocabulary_from="all").tags == tags
 
 
 @pytest.mark.parametrize(
@@ -62,15 +71,11 @@ def test_tables_come_back_as_they_were_saved(tmp_path):
 
 
 def test_without_a_training_part_nothing_can_be_learned():
-    config = PreprocessConfig(format="conllu", validpref="t")
-    with pytest.raises(
-        ToolkitError, match=r"must be learned from a training part, but there is no"
-    ):
-        build_tables({"valid": SPLITS["valid"]}, config, "upos")
+    with pytest.raises(ToolkitError, match="no training data to learn labels and words from"):
+        learn({"valid": SPLITS["valid"]})
 
 
 def test_a_feature_that_no_word_has_is_refused_as_a_tag():
-    config = PreprocessConfig(format="conllu", trainpref="t", tag="Numbr")
-    with pytest.raises(ToolkitError, match=r"but no word there has 'Numbr'. Correct --tag"):
-        build_tables({"train": [sentence("a/_ b/_")]}, config, "Numbr")
-    assert build_tables({"train": [sentence("a/_ b/Plur")]}, config, "Number").tags == ["_", "Plur"]
+    with pytest.raises(ToolkitError, match=r"no word of .* has 'Numbr'. Correct --tag"):
+        learn({"train": [sentence("a/_ b/_")]}, "Numbr")
+    assert learn({"train": [sentence("a/_ b/Plur")]}, "Number").tags == ["_", "Plur"]

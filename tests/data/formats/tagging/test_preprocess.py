@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli.preprocess import main
 from toolkit.commands.describe_data import describe_data
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
@@ -35,12 +35,12 @@ BAD = [  # a test part, and what is said of it
     (GOOD.replace("PRON", "_") + "\n", "test.conllu:1: a word must have a UPOS tag, but 'I' has _"),
     (GOOD + GOOD + "\n", "test.conllu:2: .* A blank line is missing before it"),
     (GOOD, "test.conllu:1: a blank line must follow the last sentence"),
-    ("\ufeff" + GOOD + "\n", "test.conllu:1: the file starts with a byte order mark"),
+    ("\ufeff" + GOOD + "\n", "test.conllu:1: .* starts with a byte order mark"),
     (GOOD.replace("\n", "\r\n") + "\r\n", "test.conllu:1: found a carriage return"),
     ((GOOD.replace("I", "\u00e9") + "\n").encode("latin1"), "test.conllu:1: expected UTF-8"),
-    (GOOD.replace("PRON", "INTJ") + "\n", "test.conllu:1: a tag must come in the training part, but"
-     " 'INTJ' does not. Give --unseen-tags wrong"),
-    ("", "test.conllu:1: the file is empty"),
+    (GOOD.replace("PRON", "INTJ") + "\n", "test.conllu:1: tag 'INTJ' does not occur in the training"
+     " data. Give --unseen-tags wrong"),
+    ("", "test.conllu must hold text, but is empty"),
 ]  # fmt: skip
 
 
@@ -66,9 +66,7 @@ def test_brackets_that_do_not_close_are_told_with_exit_code_2(tmp_path, capsys):
 
 
 def test_a_treebank_without_training_part_is_told_with_exit_code_2(treebank, capsys):
-    assert ends(
-        capsys, treebank(train=None), "must be learned from a training part, but there is n"
-    )
+    assert ends(capsys, treebank(train=None), "no training data to learn labels and words from")
 
 
 def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
@@ -84,7 +82,7 @@ def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
 def test_a_word_without_the_feature_that_all_of_training_has_is_an_unseen_tag(folder, sentences):
     bare = sentences("the dog")
     texts = {"train": bare.replace("_\t_\t0", "_\tNumber=Sing\t0"), "valid": bare, "test": None}
-    with pytest.raises(ToolkitError, match="must come in the training part, but '_' does not"):
+    with pytest.raises(ToolkitError, match="tag '_' does not occur in the training data"):
         folder(texts, tag="Number")
     split = TaggedSplit(folder(texts, tag="Number", unseen_tags="wrong"), "valid")
     assert split.tags.tolist() == [-1, -1]
@@ -96,8 +94,8 @@ def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
     files = {"trainpref": str(tmp_path / "train"), "testpref": str(tmp_path / "test")}
     options = {"format": "columns", "destdir": str(tmp_path / "data"), **files}
     with pytest.raises(ToolkitError, match="test:1: a word must have a tag, but 'the' has _"):
-        preprocess(PreprocessConfig(**options))
-    preprocess(PreprocessConfig(**options, unseen_tags="wrong", vocabulary_from="all"))
+        preprocess(preprocess_config(**options))
+    preprocess(preprocess_config(**options, unseen_tags="wrong", vocabulary_from="all"))
     split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
     assert (split.tags.tolist(), len(split.tables.tags)) == ([-2, 0], 2)
 
@@ -106,7 +104,7 @@ def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
 def test_tables_that_are_given_are_not_learned_otherwise(folder, tmp_path, option):
     given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
     with pytest.raises(
-        ToolkitError, match="vocabulary_from and type_fraction must be those of tokenizer"
+        ToolkitError, match="--vocabulary-from and --type-fraction cannot be combined with"
     ):
         folder(**given, **option)
 
@@ -122,8 +120,8 @@ def test_a_tag_that_given_tables_lack_is_told_without_what_would_not_help(
 def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):
     options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
     with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):
-        preprocess(PreprocessConfig(**options, max_item_tokens=200))
-    preprocess(PreprocessConfig(**options))
+        preprocess(preprocess_config(**options, max_item_tokens=200))
+    preprocess(preprocess_config(**options))
     split = TaggedSplit(DataFolder.open(options["destdir"]), "test")
     assert split.lengths.tolist() == [2, 290]
 
@@ -141,8 +139,8 @@ def test_labels_of_another_column_are_refused(folder, treebank):
     first = folder()
     options = treebank() | {"tokenizer_from": str(first.path), "tag": "xpos", "overwrite": True}
     options |= {"unseen_tags": "wrong", "trainpref": ""}
-    with pytest.raises(ToolkitError, match="is of upos and the text of xpos"):
-        preprocess(PreprocessConfig(**options))
+    with pytest.raises(ToolkitError, match="has tags of upos, but the text has xpos"):
+        preprocess(preprocess_config(**options))
 
 
 def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):

@@ -2,8 +2,8 @@ import lzma
 
 import pytest
 
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.tagging.split import TaggedSplit, read_column
 from toolkit.data.formats.tagging.write_predictions import render_files, write_predictions
 from toolkit.data.preprocess import preprocess
@@ -53,7 +53,7 @@ def test_a_feature_is_filled_in_among_the_others(folder, sentences):
 def test_files_of_every_format_are_filled(tmp_path, format, name, text, filled):
     (tmp_path / name).write_text(text)
     destdir = str(tmp_path / "data")
-    preprocess(PreprocessConfig(format=format, trainpref=str(tmp_path / name), destdir=destdir))
+    preprocess(preprocess_config(format=format, trainpref=str(tmp_path / name), destdir=destdir))
     split = TaggedSplit(DataFolder.open(destdir), "train")
     write_predictions(split, ["Y"] * len(split.types), tmp_path / "out")
     assert (tmp_path / "out").read_text() == filled
@@ -64,7 +64,7 @@ def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
         (tmp_path / name).write_text(f"( (S (X {name})))\n\n")
     files = f"{tmp_path}/wsj_0002.mrg,{tmp_path}/wsj_0001.mrg"
     destdir = str(tmp_path / "data")
-    preprocess(PreprocessConfig(format="ptb", trainpref=files, destdir=destdir))
+    preprocess(preprocess_config(format="ptb", trainpref=files, destdir=destdir))
     split = TaggedSplit(DataFolder.open(destdir), "train")
     write_predictions(split, ["X", "X"], tmp_path / "out")
     for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
@@ -82,10 +82,10 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
     for name in "abc":
         (tmp_path / name).write_text(f"{name} X\n\n")
     files, destdir = ",".join(str(tmp_path / name) for name in "abc"), str(tmp_path / "data")
-    preprocess(PreprocessConfig(format="columns", trainpref=files, destdir=destdir))
+    preprocess(preprocess_config(format="columns", trainpref=files, destdir=destdir))
     split, read = TaggedSplit(DataFolder.open(destdir), "train"), []
     monkeypatch.setattr(
-        "toolkit.data.formats.tagging.write_predictions.whole",
+        "toolkit.data.formats.tagging.write_predictions.read_column",
         lambda column: read.append(column) or read_column(column),
     )
     assert render_files(split, ["X", "Y", "Z"]) == [
@@ -114,7 +114,7 @@ def test_a_treebank_comes_back_byte_for_byte_and_with_its_column_alone_changed(
     assert files, "a treebank has files"
     for path in files:
         destdir = str(tmp_path / path.stem)
-        preprocess(PreprocessConfig(format="conllu", trainpref=str(path), destdir=destdir))
+        preprocess(preprocess_config(format="conllu", trainpref=str(path), destdir=destdir))
         split = TaggedSplit(DataFolder.open(destdir), "train")
         data = path.read_bytes()
         data = lzma.decompress(data) if path.suffix == ".xz" else data

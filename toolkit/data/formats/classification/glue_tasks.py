@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolkit.config.commands.preprocess_formats import GLUE_TASKS
+from toolkit.data.formats.classification.config import GLUE_TASKS
 
 
 @dataclass(frozen=True, kw_only=True)

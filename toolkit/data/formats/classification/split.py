@@ -6,20 +6,16 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.preprocess import (
-    ANSWERS,
-    FIRST,
-    INDEX,
-    KIND,
-    NO_CLASS,
-    SECOND,
-)
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.split import read_column
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+
+KIND = "classification"
+FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
+NO_CLASS = -1
 
 
 class ClassificationSplit:

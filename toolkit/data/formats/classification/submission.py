@@ -18,10 +18,8 @@ HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
 """Of every file written into a zip, so that equal answers make equal files."""
 
-Numbers = npt.NDArray[Any]
 
-
-def write_submission(split: ClassificationSplit, given: Numbers, path: Path) -> None:
+def write_submission(split: ClassificationSplit, given: npt.NDArray[Any], path: Path) -> None:
     """To a file, into a folder by the benchmark's name, or into a zip beside what it holds."""
     text, packed = format_submission(split, given), path.suffix == ".zip"
     try:
@@ -58,7 +56,7 @@ def submission_file(split: ClassificationSplit) -> tuple[str, int]:
     return task.submissions[split.name]
 
 
-def format_submission(split: ClassificationSplit, given: Numbers) -> str:
+def format_submission(split: ClassificationSplit, given: npt.NDArray[Any]) -> str:
     """In the order of the index, which must name every row once."""
     labels, order = split.labels, np.argsort(split.index, kind="stable")
     if len(np.unique(split.index)) < len(split):

@@ -33,7 +33,7 @@ class Labels:
 
     @property
     def outputs(self) -> int:
-        """Numbers that a model answers with."""
+        """Number of outputs of a model."""
         return len(self.classes) or 1
 
     @property

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.formats.parallel.files import LineBlock
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
-from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
+from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.text_files import raise_at_line
@@ -26,28 +24,13 @@ class EncodedPairs(NamedTuple):
     target: TokenTexts
 
 
-def encode_blocks(
-    blocks: Iterable[LineBlock], tokenizer: ParallelTokenizer, folder: Path, pool: WorkerPool
-) -> Iterator[tuple[LineBlock, EncodedPairs]]:
-    """Every block with its ids, in order; several workers load the tokenizer from the folder."""
-    function = (
-        partial(encode_block, tokenizer) if pool.in_process else partial(encode_block_in, folder)
-    )
-    return pool.imap(function, blocks)
-
-
-def encode_block(tokenizer: ParallelTokenizer, block: LineBlock) -> EncodedPairs:
-    source, target = (
-        tokenizer.encode_lines(block.source),
-        tokenizer.target.encode_lines(block.target),
-    )
-    return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
-
-
-def encode_block_in(folder: Path, block: LineBlock) -> EncodedPairs:
+def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
+    """The block's ids, by the tokenizer of the folder."""
     tokenizer = load_tokenizer(folder)
-    assert isinstance(tokenizer, ParallelTokenizer), "the folder is a parallel one"
-    return encode_block(tokenizer, block)
+    assert isinstance(tokenizer, ParallelTokenizer), "the folder holds parallel text"
+    source = tokenizer.encode_lines(block.source)
+    target = tokenizer.target.encode_lines(block.target)
+    return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +79,13 @@ def truncate(text: TokenTexts, kept: IntArray, rows: BoolArray) -> TokenTexts:
     return TokenTexts(ids, kept[rows])
 
 
-def raise_overlength(block: LineBlock, lengths: IntArray, row: int, most: int) -> None:
-    side = int(lengths[1, row] > most)
-    path, line = block.files[side], (block.source, block.target)[side][row]
+def raise_overlength(block: LineBlock, lengths: IntArray, row: int, limit: int) -> NoReturn:
+    """Name the file and line of a pair that exceeds the limit."""
+    side = int(lengths[1, row] > limit)
+    line = (block.source, block.target)[side][row]
     raise_at_line(
-        path,
-        block.first + row + 1,
-        f"expected at most {most} tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise "
-        f"--max-item-tokens, or choose --overlength skip or truncate.",
+        block.files[side],
+        1 + block.first + row,
+        f"an item must have at most {limit} tokens, but {line[:40]!r}... has "
+        f"{lengths[side, row]}. Raise --max-item-tokens, or choose --overlength skip or truncate.",
     )

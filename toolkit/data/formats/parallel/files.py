@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.text_files import FileChunk, read_lines
-
-COMPRESSION_SUFFIXES = ("", ".gz", ".xz")
+from toolkit.data.text_files import (
+    COMPRESSION_SUFFIXES,
+    FileChunk,
+    read_lines,
+    strip_compression_suffix,
+)
 
 
 class FilePair(NamedTuple):
@@ -33,19 +35,13 @@ class LineBlock(NamedTuple):
     """Bytes of both files that were read for it."""
 
 
-def list_file_pairs(config: PreprocessConfig) -> dict[str, list[FilePair]]:
-    """Split -> its pairs of files: of each prefix P that is named, P.de and P.en."""
-    found = {}
-    for split in ("train", "valid", "test"):
-        option = f"{split}pref"
-        prefixes = [Path(name) for name in getattr(config, option).split(",") if name]
-        languages = config.source_lang, config.target_lang
-        if prefixes:
-            found[split] = [
-                FilePair(*(find_language_file(prefix, language, option) for language in languages))
-                for prefix in prefixes
-            ]
-    return found
+def list_file_pairs(option: str, names: str, languages: tuple[str, str]) -> list[FilePair]:
+    """The pairs of files P.de and P.en of each prefix P that a comma-separated option names."""
+    prefixes = [Path(name) for name in names.split(",") if name]
+    return [
+        FilePair(*(find_language_file(prefix, language, option) for language in languages))
+        for prefix in prefixes
+    ]
 
 
 def find_language_file(prefix: Path, language: str, option: str) -> Path:
@@ -69,7 +65,7 @@ def list_languages(prefix: Path) -> list[str]:
     """The endings of the files that begin as the prefix does."""
     if not prefix.name or not prefix.parent.is_dir():
         return []
-    ends = {path.name.removesuffix(".gz").removesuffix(".xz") for path in prefix.parent.iterdir()}
+    ends = {strip_compression_suffix(path.name) for path in prefix.parent.iterdir()}
     own = (end for end in ends if end.startswith(f"{prefix.name}."))
     return sorted(end.removeprefix(f"{prefix.name}.") for end in own)
 

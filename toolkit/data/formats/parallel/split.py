@@ -6,10 +6,12 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.preprocess import KIND, REFERENCE, SOURCE, WRITTEN
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
+
+KIND = "parallel"
+SOURCE, TARGET_TOKENS, REFERENCE = "tokens", "target", "reference"
 
 
 class ParallelSplit:
@@ -20,7 +22,7 @@ class ParallelSplit:
         self.tokenizer = load_tokenizer(folder)
         found = folder.split(split)
         self.source = TokenColumn(found.column(SOURCE))
-        self.target = TokenColumn(found.column(WRITTEN))
+        self.target = TokenColumn(found.column(TARGET_TOKENS))
         reference = found.columns.get(REFERENCE)
         whole = reference is not None and reference.items == found.items
         self._reference = TokenColumn(reference) if reference is not None and whole else None

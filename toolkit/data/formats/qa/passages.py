@@ -103,7 +103,7 @@ class InvalidJsonError(ToolkitError):
 
 def read_json_text(path: Path) -> Any:
     """What a file holds; where it is no JSON, an error that names line and column."""
-    text = read_text(path)
+    text = read_text(path, may_be_empty=True)
     if not text.strip():
         raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
     try:

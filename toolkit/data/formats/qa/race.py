@@ -20,8 +20,8 @@ from toolkit.data.formats.qa.passages import (
     read_json_text,
     utf8_size,
 )
-from toolkit.data.text_files import TEXT_SUFFIXES
 
+SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
 BLANK = "_"
 """What stands in a question where its answer belongs."""
 SHOWN = 40
@@ -53,7 +53,7 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     if path.is_file():
         return [path], []
     everything = [file for file in path.rglob("*") if file.is_file()]
-    files = [f for f in everything if f.name.endswith(TEXT_SUFFIXES) and not f.name.startswith(".")]
+    files = [f for f in everything if f.name.endswith(SUFFIXES) and not f.name.startswith(".")]
     if not files:
         raise ToolkitError(
             f"{path} must hold passages, files that end in .txt, but holds none. Name the folder "

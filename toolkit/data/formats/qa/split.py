@@ -18,8 +18,7 @@ from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
-FORMATS = {"squad": "squad", "choices": "race or swag"}
-TASKS = {"squad": "squad", "choices": "multiple_choice"}
+FORMATS = {names.SQUAD: "squad", names.MULTIPLE_CHOICE: "race or swag"}
 
 
 class LocatedPassage(NamedTuple):
@@ -38,7 +37,7 @@ class QuestionSplit:
     def __init__(self, folder: DataFolder, split: str) -> None:
         if folder.kind != self.kind:
             raise ToolkitError(
-                f"task {TASKS[self.kind]} must have a folder of questions, but {folder.name} is of "
+                f"task {self.kind} must have a folder of questions, but {folder.name} is of "
                 f"kind {folder.kind}. Run toolkit-preprocess with --format {FORMATS[self.kind]}."
             )
         self.folder, self.name = folder, split
@@ -78,7 +77,7 @@ class QuestionSplit:
 class SquadSplit(QuestionSplit):
     """Questions whose answers are parts of their passages."""
 
-    kind = "squad"
+    kind = names.SQUAD
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
@@ -104,7 +103,7 @@ class SquadSplit(QuestionSplit):
 class ChoiceSplit(QuestionSplit):
     """Questions with several options each."""
 
-    kind = "choices"
+    kind = names.MULTIPLE_CHOICE
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.data.formats.tagging.conllu import MISSING_TAG
-from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps, raise_at_line
-from toolkit.data.text_files import read_strict_text
+from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps
+from toolkit.data.formats.tagging.tag_fields import MISSING_TAG
+from toolkit.data.text_files import raise_at_line, read_strict_text
 
 
 def read_conll_columns(path: Path, *, untagged: bool = False) -> Iterator[TaggedSentence]:

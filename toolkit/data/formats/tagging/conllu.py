@@ -10,12 +10,9 @@ from conllu import parse_token_and_metadata
 from conllu.exceptions import ParseException
 from conllu.parser import DEFAULT_FIELDS
 
-from toolkit.data.formats.tagging.sentence import TaggedSentence, raise_at_line
-from toolkit.data.text_files import read_strict_text
-
-COLUMNS = {"upos": 3, "xpos": 4}
-FEATURES = 5
-MISSING_TAG = "_"
+from toolkit.data.formats.tagging.sentence import TaggedSentence
+from toolkit.data.formats.tagging.tag_fields import FEATURES, MISSING_TAG, TAG_COLUMNS, column_of
+from toolkit.data.text_files import raise_at_line, read_strict_text
 
 
 class ConlluOptions(NamedTuple):
@@ -31,7 +28,7 @@ class ConlluOptions(NamedTuple):
     @property
     def fields(self) -> tuple[str, ...]:
         """The columns to parse: those up to the tag."""
-        return DEFAULT_FIELDS[: COLUMNS.get(self.tag, FEATURES) + 1]
+        return DEFAULT_FIELDS[: column_of(self.tag) + 1]
 
 
 def read_conllu(path: Path, wanted: ConlluOptions) -> Iterator[TaggedSentence]:
@@ -125,7 +122,7 @@ def build_sentence(
             )
         found.words.append(token["form"])
         found.tags.append(read_tag(path, number + 1, token, wanted))
-        begin, end = column_span(raw[number - first], COLUMNS.get(wanted.tag, FEATURES))
+        begin, end = column_span(raw[number - first], column_of(wanted.tag))
         found.tag_spans.append((starts[number - first] + begin, starts[number - first] + end))
         found.lines.append(number + 1)
     if not found.words:
@@ -145,7 +142,7 @@ def check_number(path: Path, line: int, number: int, expected: int) -> None:
 
 def read_tag(path: Path, line: int, token: Any, wanted: ConlluOptions) -> str:
     tag = wanted.tag
-    if tag not in COLUMNS:
+    if tag not in TAG_COLUMNS:
         return str((token["feats"] or {}).get(tag) or MISSING_TAG)
     if token[tag] in (None, MISSING_TAG, "") and not wanted.untagged:
         article = "an" if tag == "xpos" else "a"
@@ -163,14 +160,3 @@ def column_span(line: bytes, column: int) -> tuple[int, int]:
     columns = line.split(b"\t", column + 1)
     begin = sum(len(it) + 1 for it in columns[:column])
     return begin, begin + len(columns[column])
-
-
-def set_feature(field: str, name: str, value: str) -> str:
-    """The column FEATS with one feature set, or taken out by `_`; in the order of the names."""
-    found = dict(part.split("=", 1) for part in field.split("|") if "=" in part)
-    if found.get(name, MISSING_TAG) == value:
-        return field
-    found.pop(name, None)
-    if value != MISSING_TAG:
-        found[name] = value
-    return "|".join(f"{n}={found[n]}" for n in sorted(found, key=str.lower)) or MISSING_TAG

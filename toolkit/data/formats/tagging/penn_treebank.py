@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps, raise_at_line
-from toolkit.data.text_files import read_strict_text
+from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps
+from toolkit.data.text_files import raise_at_line, read_strict_text
 
 TRACE = "-NONE-"
 BRACKETS = {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, NoReturn
-
-from toolkit.common.errors import ToolkitError
+from typing import NamedTuple
 
 
 class TaggedSentence(NamedTuple):
@@ -24,14 +22,11 @@ class TaggedSentence(NamedTuple):
     source: bytes
 
 
-def raise_at_line(path: Path, line: int, what: str) -> NoReturn:
-    """A user's mistake in a file, by its place."""
-    raise ToolkitError(f"{path}:{line}: {what}")
+class TaggedFile(NamedTuple):
+    """The sentences of one file."""
 
-
-def check_has_sentences(path: Path, sentences: list[TaggedSentence]) -> None:
-    if not sentences:
-        raise_at_line(path, 1, "the file must hold a sentence, but holds none. Give another file.")
+    path: Path
+    sentences: list[TaggedSentence]
 
 
 def attach_gaps(

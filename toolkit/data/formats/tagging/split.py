@@ -17,11 +17,17 @@ from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
-from toolkit.data.formats.tagging.preprocess import KIND, TYPES_FILE, UNSEEN, UNTAGGED
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import read_symbols
+
+KIND, TYPES_FILE = "tagging", "types.txt"
+COLUMNS = {"types": "<i4", "tags": "<u2", "fields": "<i4", "source": "<u1"}
+UNSEEN_TAG = 65535
+"""In place of a tag that the training data does not have."""
+UNKNOWN_TAG = 65534
+"""In place of a tag that is missing in the file."""
 
 
 class TypePieces(NamedTuple):
@@ -114,7 +120,7 @@ class TaggedSplit(TaggedWords):
             tokenizer,
             list(names),
             types=np.concatenate(types),
-            tags=np.select([labels == UNSEEN, labels == UNTAGGED], [-1, -2], labels),
+            tags=np.select([labels == UNSEEN_TAG, labels == UNKNOWN_TAG], [-1, -2], labels),
             lengths=np.concatenate(lengths).astype(np.int64),
         )
 

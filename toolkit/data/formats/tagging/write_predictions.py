@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.conllu import COLUMNS, set_feature
 from toolkit.data.formats.tagging.split import TaggedSplit, read_column
+from toolkit.data.formats.tagging.tag_fields import TAG_COLUMNS, set_feature
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.meta import read_meta
+from toolkit.data.text_files import strip_compression_suffix
 
 
 def write_predictions(split: TaggedSplit, tags: Sequence[str], path: Path) -> None:
@@ -47,7 +48,7 @@ def render_files(split: TaggedSplit, tags: Sequence[str]) -> list[tuple[str, byt
         meta = read_meta(source.path)
         setting = meta["settings"]
         feature = setting["tag"] if setting["format"] == "conllu" else ""
-        feature = "" if feature in COLUMNS else feature
+        feature = "" if feature in TAG_COLUMNS else feature
         alternatives = setting["format"] == "ptb"
         [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
         texts, places = (
@@ -104,7 +105,3 @@ def new_field(own: str, tag: str, *, feature: str, alternatives: bool) -> str:
     if feature:
         return set_feature(own, feature, tag)
     return own if alternatives and own.split("|")[0] == tag else tag
-
-
-def strip_compression_suffix(name: str) -> str:
-    return name.removesuffix(".gz").removesuffix(".xz")

@@ -1,0 +1,75 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from toolkit.data.formats.text.binarize import PartTask, binarize
+from toolkit.data.formats.text.config import TextFormatConfig
+from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
+from toolkit.data.storage.column_reader import CheckedColumnPart
+from toolkit.data.text_files import FileChunk
+
+TEXT = "the river\na house\n\nit was near\n"
+
+
+@pytest.fixture
+def binarized(tmp_path, tokenizer, text_file):
+    """Items of each split, and the numbers of those that begin a document."""
+
+    def run(text, fresh=True, **options):
+        path = text_file(text)
+        piece = FileChunk(path, 0, path.stat().st_size, fresh)
+        config, seen = TextFormatConfig(**options), []
+        share_tokenizer(tokenizer, tmp_path)
+        work = partial(binarize, folder=tmp_path, options=config, max_line_bytes=1000)
+        with WorkerPool(1) as pool:
+            [found] = pool.map(
+                work,
+                [PartTask("train", 3, [piece])],
+                on_progress=lambda *now: seen.append(now),
+            )
+        parts = {
+            split: CheckedColumnPart(tmp_path / f"{split}.tokens.3", split, "tokens")
+            for split in found
+        }
+        items = {s: np.split(part.values, part.offsets[1:-1]) for s, part in parts.items()}
+        return found, items, seen
+
+    return run
+
+
+def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
+    found, items, _ = binarized(TEXT)
+    assert found["train"]["part"]["stem"] == "train.tokens.3"
+    assert [tokenizer.decode(ids.tolist()) for ids in items["train"]] == [
+        "the river",
+        "a house",
+        "it was near",
+    ]
+
+
+def test_a_blank_line_begins_a_document_and_so_may_the_part(binarized):
+    assert binarized(TEXT)[0]["train"]["part"]["documents"] == 2
+    assert binarized(TEXT, fresh=False)[0]["train"]["part"]["documents"] == 1
+
+
+def test_a_document_goes_on_where_the_text_is_read_in_several_chunks(binarized, monkeypatch):
+    monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", 4)
+    assert binarized(TEXT)[0]["train"]["part"]["documents"] == 2
+
+
+def test_all_bytes_read_and_all_tokens_written_are_reported(binarized):
+    found, _, seen = binarized(TEXT)
+    assert sum(read for read, _ in seen) == len(TEXT)
+    assert sum(tokens for _, tokens in seen) == found["train"]["part"]["elements"]
+
+
+def test_unknown_tokens_are_counted(binarized):
+    assert binarized("the river\n")[0]["train"]["counts"]["unknown"] == 0
+    assert binarized("the \u4e16 river\n")[0]["train"]["counts"]["unknown"] == 1
+
+
+def test_held_out_items_go_to_their_own_split(binarized):
+    found, items, _ = binarized("the river\n" * 160, valid_fraction=0.2)
+    assert {split: len(parts) for split, parts in items.items()} == {"train": 128, "valid": 32}
+    assert found.keys() == items.keys()

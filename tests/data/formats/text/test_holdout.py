@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from toolkit.data.formats.text.holdout import RUN_LENGTH, assign_splits
+
+
+def chosen(valid, test, count=16000):
+    found = assign_splits("train", np.arange(count), valid, test)
+    return {share.split: share.selected for share in found}
+
+
+@pytest.mark.parametrize("valid, test", [(0.05, 0.0), (0.02, 0.02), (0.3, 0.1), (0.0, 0.5)])
+def test_the_shares_are_as_asked_and_every_item_goes_somewhere(valid, test):
+    found = chosen(valid, test)
+    assert sum(found.values()).tolist() == [1] * 16000
+    assert found["valid"].mean() == pytest.approx(valid, abs=0.002)
+    assert found["test"].mean() == pytest.approx(test, abs=0.002)
+
+
+def test_what_is_held_out_depends_on_the_place_alone():
+    whole = chosen(0.1, 0.1)
+    late = {s.split: s.selected for s in assign_splits("train", np.arange(5000, 6000), 0.1, 0.1)}
+    assert all((late[split] == whole[split][5000:6000]).all() for split in whole)
+
+
+def test_short_texts_hold_something_out_too():
+    assert chosen(0.05, 0.0, count=11 * RUN_LENGTH)["valid"].sum() == RUN_LENGTH
+
+
+def test_runs_tell_where_neighbors_were_parted():
+    train, valid, _ = assign_splits("train", np.arange(1000), 0.1, 0.0)
+    for share in (train, valid):
+        places = np.flatnonzero(share.selected)
+        parted = np.diff(places) > 1
+        assert (np.diff(share.runs[places]) != 0).tolist() == parted.tolist()
+
+
+def test_only_the_training_text_is_divided():
+    (share,) = assign_splits("valid", np.arange(100), 0.1, 0.1)
+    assert share.split == "valid"
+    assert share.selected.all()
+
+
+@pytest.mark.parametrize("valid, test", [(0.01, 0.0), (0.015, 0.0), (0.03, 0.0), (0.02, 0.02)])
+def test_parts_too_short_for_a_share_add_up_to_it(valid, test):
+    found = {"valid": 0, "test": 0, "train": 0}
+    for part in range(200):
+        for share in assign_splits("train", np.arange(42 * RUN_LENGTH), valid, test, part):
+            found[share.split] += share.selected.sum() / (200 * 42 * RUN_LENGTH)
+    assert found["valid"] == pytest.approx(valid, rel=0.03)
+    assert found["test"] == pytest.approx(test, rel=0.03)
+
+
+def test_what_a_part_holds_out_first_does_not_go_on_with_the_part_before():
+    found = [
+        list(assign_splits("train", np.arange(RUN_LENGTH), 0.2, 0.2, part)) for part in range(20)
+    ]
+    for split in (1, 2):
+        first = [each[split].runs[each[split].selected] for each in found]
+        assert any(len(runs) for runs in first) and all((runs > 0).all() for runs in first)

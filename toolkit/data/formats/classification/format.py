@@ -1,0 +1,247 @@
+"""Tables of texts or pairs with a class or a number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_format
+from toolkit.data.formats.classification.config import GLUE_TASKS, GlueFormatConfig, TsvConfig
+from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS, TableSchema
+from toolkit.data.formats.classification.split import (
+    ANSWERS,
+    FIRST,
+    INDEX,
+    KIND,
+    NO_CLASS,
+    SECOND,
+)
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
+from toolkit.data.formats.classification.tsv import LabeledTable, TableRow, read_tsv
+from toolkit.data.formats.format import Block, Format, Job, SplitReport
+from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
+from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+ROWS_AT_ONCE = 1 << 16
+SHOWN = 5
+"""Rows left out that are printed for each split; the JSON records hold all."""
+
+
+class ClassificationFormat(Format[list[LabeledTable]]):
+    """What tables have in common; a subclass says what the columns of its own hold."""
+
+    kind, unit = KIND, "rows"
+    heads = ("files", "rows", "left out", "empty texts", "tokens", "answers")
+    schema: TableSchema
+
+    def read(self) -> dict[str, list[LabeledTable]]:
+        files = list_benchmark_files(self.config, self.schema.files)
+        splits = {split: self.read_split(split, paths) for split, paths in files.items()}
+        for tables in splits.values():
+            self.check_problems(tables)
+        for split, tables in splits.items():
+            check_labels(split, tables)
+        return splits
+
+    def read_split(self, split: str, files: Sequence[Path]) -> list[LabeledTable]:
+        return [self.read_table(path) for path in files]
+
+    def read_table(self, path: Path) -> LabeledTable:
+        """The rows of a file."""
+        return read_tsv(path, self.schema, self.config.max_line_bytes)
+
+    def check_problems(self, tables: Sequence[LabeledTable]) -> None:
+        """Raise at the first malformed row, unless rows may be left out.
+
+        None may of a file without labels, whose predictions are to be complete.
+        """
+        for table in tables:
+            unlabeled = table.rows and not table.labeled
+            fatal = self.options.on_malformed == "error" or unlabeled or not table.rows
+            if table.problems and fatal:
+                advice = "Correct it." if unlabeled else "Correct it, or give --on-malformed skip."
+                count = len(table.problems)
+                more = f" The file has {count:,} malformed rows." if count > 1 else ""
+                raise ToolkitError(f"{table.problems[0]}{more} {advice}")
+
+    def texts(self, content: list[LabeledTable]) -> Iterable[str]:
+        return (text for table in content for row in table.rows for text in row.texts)
+
+    def choose_tokenizer(
+        self, splits: Mapping[str, list[LabeledTable]], folder: Path, pool: WorkerPool
+    ) -> ClassificationTokenizer:
+        labels = self.choose_labels(splits.get("train", ()))
+        return ClassificationTokenizer(super().choose_tokenizer(splits, folder, pool), labels)
+
+    def choose_labels(self, training: Sequence[LabeledTable]) -> Labels:
+        """The schema's classes; without any, those of the training data or a given tokenizer."""
+        schema, classes = self.schema, list(self.schema.classes)
+        if not classes and not schema.is_regression:
+            classes = sorted({str(row.label) for table in training for row in table.rows})
+            given = load_given_tokenizer(self.config)
+            if not classes and isinstance(given, ClassificationTokenizer):
+                classes = given.labels.classes
+            if len(classes) < 2:
+                raise ToolkitError(
+                    f"a classification needs two classes or more, but the training data has "
+                    f"{len(classes)}. Give labeled --trainpref, or --tokenizer-from a folder that "
+                    f"has the classes."
+                )
+        bounds = [schema.min_value, schema.max_value] if schema.max_value < float("inf") else []
+        return Labels(
+            task=schema.name,
+            classes=classes,
+            metrics=list(schema.metrics),
+            pairs=schema.pairs,
+            bounds=bounds,
+        )
+
+    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+        second = {SECOND: tokenizer.vocabulary} if self.schema.pairs else {}
+        return {FIRST: tokenizer.vocabulary, **second, ANSWERS: "<i8", INDEX: "<i8"}
+
+    def encode(self, split: str, content: list[LabeledTable], job: Job) -> Iterator[Block]:
+        """Each file is a document."""
+        labels = labels_of(job.tokenizer)
+        names = (FIRST, SECOND) if labels.pairs else (FIRST,)
+        for table in content:
+            for start in range(0, len(table.rows), ROWS_AT_ONCE):
+                rows = table.rows[start : start + ROWS_AT_ONCE]
+                one = np.ones(len(rows), np.int64)
+                columns = {
+                    name: job.tokenizer.encode_lines([row.texts[side] for row in rows])
+                    for side, name in enumerate(names)
+                }
+                columns[ANSWERS] = encode_labels(rows, labels, table.path), one
+                columns[INDEX] = np.array([row.number for row in rows], np.int64), one
+                yield Block(columns, np.arange(start, start + len(rows)) == 0)
+
+    def split_metadata(self, content: list[LabeledTable]) -> dict[str, Any]:
+        rows = [row for table in content for row in table.rows]
+        classes = Counter(row.label for row in rows if row.label)
+        return {
+            "malformed": sum(len(table.problems) for table in content),
+            "empty": sum(not text for row in rows for text in row.texts),
+            "unlabeled": sum(row.label is None for row in rows),
+            "labels": {} if self.schema.is_regression else dict(classes),
+            "files": [table.path.name for table in content],
+        }
+
+    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
+        assert isinstance(tokenizer, ClassificationTokenizer), "chosen by this format"
+        return {
+            "tokenizer": tokenizer.inner.kind,
+            "task": tokenizer.labels.task,
+            "labels": tokenizer.labels.fingerprint[:16],
+            "malformed": self.options.on_malformed,
+        }
+
+    def title(self, tokenizer: Tokenizer) -> str:
+        labels = labels_of(tokenizer)
+        return f"{labels.task}, {', '.join(labels.classes) or 'a number'}"
+
+    def report_split(
+        self, split: str, content: list[LabeledTable] | None, entry: Mapping[str, Any]
+    ) -> SplitReport:
+        parts = {name: column["parts"][0] for name, column in entry["columns"].items()}
+        tokens = sum(parts[name]["elements"] for name in (FIRST, SECOND) if name in parts)
+        rows = parts[FIRST]["items"]
+        counts = {name: entry[name] for name in ("malformed", "empty", "unlabeled", "labels")}
+        numbers = (len(entry["files"]), rows, entry["malformed"], entry["empty"], tokens)
+        problems = [problem for table in content or () for problem in table.problems]
+        notes = [f"left out {problem}" for problem in problems[:SHOWN]]
+        if len(problems) > SHOWN:
+            notes.append(f"and {len(problems) - SHOWN:,} more rows of {split}")
+        return SplitReport(
+            {"rows": rows, "tokens": tokens, **counts},
+            [*(f"{number:,}" for number in numbers), describe_labels(entry, rows)],
+            rows,
+            notes,
+            [
+                ("left_out", {"file": str(it.path), "line": it.line, "what": it.what})
+                for it in problems
+            ],
+        )
+
+
+@register_format("glue", GlueFormatConfig())
+class Glue(ClassificationFormat):
+    """The tables of GLUE."""
+
+    def check(self) -> None:
+        super().check()
+        if self.options.glue_task not in GLUE_TASKS:
+            raise ToolkitError(
+                f"glue_task must be one of {', '.join(GLUE_TASKS)}, but is "
+                f"{self.options.glue_task!r}."
+            )
+        self.schema = GLUE_SCHEMAS[self.options.glue_task]
+
+
+@register_format("tsv", TsvConfig())
+class Tsv(ClassificationFormat):
+    """Your own tables: tab-separated, with names in the first line."""
+
+    def check(self) -> None:
+        super().check()
+        number = self.options.label_type == "number"
+        self.schema = TableSchema(
+            name="tsv",
+            text_columns=tuple((name,) for name in self.options.text_columns.split(",")),
+            label_columns=(self.options.label_column,),
+            index_columns=(),
+            is_regression=number,
+            metrics=("pearson", "spearman") if number else ("accuracy",),
+        )
+
+
+def labels_of(tokenizer: Tokenizer) -> Labels:
+    assert isinstance(tokenizer, ClassificationTokenizer), "chosen by this format"
+    return tokenizer.labels
+
+
+def check_labels(split: str, tables: Sequence[LabeledTable]) -> None:
+    """Training and validation data must have labels; all files of a split, or none."""
+    for table in tables:
+        if not table.labeled and not split.startswith("test"):
+            raise ToolkitError(
+                f"{table.path} has no column of labels, which training and validation need. Give "
+                f"it as --testpref, or name the column in its first line."
+            )
+        if table.labeled != tables[0].labeled:
+            raise ToolkitError(
+                f"all files of a split must have labels, or none, but {table.path} differs from "
+                f"{tables[0].path}. Preprocess them separately."
+            )
+
+
+def encode_labels(rows: Sequence[TableRow], labels: Labels, path: Path) -> IntArray:
+    """Ids of classes, -1 for no label; for numbers the bits of float64, NaN for no label."""
+    if not labels.classes:
+        numbers = [float("nan") if row.label is None else float(row.label) for row in rows]
+        return np.array(numbers, np.float64).view(np.int64)
+    ids: dict[str | None, int] = {None: NO_CLASS}
+    ids |= {name: number for number, name in enumerate(labels.classes)}
+    for row in rows:
+        if row.label not in ids:
+            raise ToolkitError(
+                f"{path}:{row.line}: the label must be one of the training data, "
+                f"{', '.join(labels.classes[:20])}, but is {row.label!r}."
+            )
+    return np.array([ids[row.label] for row in rows], np.int64)
+
+
+def describe_labels(entry: Mapping[str, Any], rows: int) -> str:
+    if entry["unlabeled"]:
+        return "none"
+    labels = sorted(entry["labels"].items())
+    return ", ".join(f"{name} {count:,}" for name, count in labels) or f"{rows:,} numbers"

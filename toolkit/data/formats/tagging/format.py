@@ -1,0 +1,294 @@
+"""Text with a tag for each word: words, tags, and the text they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import register_format
+from toolkit.data.formats.format import SPLITS, Block, Format, Job, SplitReport, check_min_count
+from toolkit.data.formats.tagging.build_tables import build_tables, join_sentences
+from toolkit.data.formats.tagging.config import (
+    ConllColumnsConfig,
+    ConlluConfig,
+    PennTreebankConfig,
+)
+from toolkit.data.formats.tagging.conll_columns import read_conll_columns
+from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
+from toolkit.data.formats.tagging.label_tables import LabelTables
+from toolkit.data.formats.tagging.penn_treebank import read_penn_treebank
+from toolkit.data.formats.tagging.sections import Sections
+from toolkit.data.formats.tagging.sentence import TaggedFile, TaggedSentence
+from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
+from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
+from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.storage.word_vectors import VECTORS_FILE, read_word_vectors
+from toolkit.data.text_files import list_files, raise_at_line
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import write_symbols
+
+
+class TaggingFormat(Format[list[TaggedFile]]):
+    """What the formats of tagged text share; each of them reads its own files."""
+
+    kind, unit = KIND, "words"
+    heads = ("files", "sentences", "words", "out of vocabulary", "ambiguous", "unseen tags")
+    tag = "upos"
+    empty_nodes = False
+    vectors_note = ""
+
+    @property
+    def tag_column(self) -> str:
+        """What the tags are: tables learned on other tags would mean other labels."""
+        return self.name
+
+    def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
+        """The sentences of a file; with `untagged`, words may lack their tag."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        c = self.config
+        if c.tokenizer or c.srcdict or c.split_digit_commas:
+            raise ToolkitError(
+                "--tokenizer, --srcdict and --split-digit-commas cannot be combined with tagged "
+                "text. Its tokens are words, or pieces of them with --sentencepiece-model, "
+                "--wordpiece-vocab or --tokenizer-from."
+            )
+        if c.lowercase and not c.vocabulary_option:
+            raise ToolkitError(
+                "--lowercase requires --sentencepiece-model or --wordpiece-vocab with tagged text: "
+                "whole words keep their case."
+            )
+        check_min_count(c, counts_words=not c.vocabulary_option)
+
+    def read(self) -> dict[str, list[TaggedFile]]:
+        given = {split: getattr(self.config, f"{split}pref") for split in SPLITS}
+        return {
+            split: self.read_split(split, self.list_files(split, names))
+            for split, names in given.items()
+            if names
+        }
+
+    def list_files(self, split: str, names: str) -> list[Path]:
+        return list_files(f"{split}pref", names, self.suffixes, recursive=True)
+
+    def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
+        untagged = split != "train" and self.options.unseen_tags == "wrong"
+        content = []
+        for path in files:
+            sentences = list(self.read_file(path, untagged=untagged))
+            if not sentences:
+                raise_at_line(path, 1, "the file holds no sentence. Give another file.")
+            check_lengths(path, sentences, self.options.max_item_tokens)
+            content.append(TaggedFile(path, sentences))
+        return content
+
+    def choose_tokenizer(
+        self, splits: Mapping[str, list[TaggedFile]], folder: Path, pool: WorkerPool
+    ) -> TaggingTokenizer:
+        """The text's own words or given pieces; label tables given with them, or learned."""
+        given = load_given_tokenizer(self.config)
+        if isinstance(given, TaggingTokenizer):
+            self.check_given(given)
+            tokenizer = given
+        else:
+            tables = build_tables(splits, self.options, self.config, self.tag_column)
+            words = TaggingTokenizer.of_words(tables)
+            tokenizer = words if given is None else TaggingTokenizer(given, tables)
+        if self.options.unseen_tags == "error":
+            self.check_tags(splits, tokenizer.tables)
+        return tokenizer
+
+    def check_given(self, given: TaggingTokenizer) -> None:
+        if given.tables.column != self.tag_column:
+            raise ToolkitError(
+                f"--tokenizer-from {self.config.tokenizer_from} has tags of {given.tables.column}, "
+                f"but the text has {self.tag_column}. Choose another --tag or --format."
+            )
+        if self.options.vocabulary_from != "train" or self.options.type_fraction != 1:
+            raise ToolkitError(
+                "--vocabulary-from and --type-fraction cannot be combined with --tokenizer-from, "
+                "which brings the known words."
+            )
+
+    def check_tags(self, splits: Mapping[str, list[TaggedFile]], tables: LabelTables) -> None:
+        """Raise at the first tag that was not learned."""
+        known = {*tables.tags, *tables.unknown_tags}
+        instead = "" if self.config.tokenizer_from else ", or --vocabulary-from all"
+        for path, sentences in (file for files in splits.values() for file in files):
+            for sentence in sentences:
+                for tag, line in zip(sentence.tags, sentence.lines, strict=True):
+                    if tag not in known:
+                        raise_at_line(
+                            path,
+                            line,
+                            f"tag {tag!r} does not occur in the training data. Give --unseen-tags "
+                            f"wrong to keep the word and count it as an error{instead}.",
+                        )
+
+    def write_files(self, splits: Mapping[str, list[TaggedFile]], job: Job) -> Sequence[str]:
+        """The distinct words of all splits, and the vectors of the vocabulary."""
+        every = (sentence for files in splits.values() for sentence in join_sentences(files))
+        types = list(dict.fromkeys(word for sentence in every for word in sentence.words))
+        text = write_symbols(types)
+        (job.folder / TYPES_FILE).write_text(text, encoding="utf-8", newline="\n")
+        self.type_ids = {word: number for number, word in enumerate(types)}
+        return [TYPES_FILE, *self.write_vectors(job)]
+
+    def write_vectors(self, job: Job) -> Sequence[str]:
+        """A row for each symbol of the vocabulary, if vectors are given."""
+        if self.options.word_vectors is None:
+            return []
+        path = Path(self.options.word_vectors)
+        symbols = job.tokenizer.vocabulary.symbols
+        table, found = read_word_vectors(path, symbols, limit=self.options.max_word_vectors)
+        np.save(job.folder / VECTORS_FILE, table)
+        self.vectors_note = (
+            f"{found:,} of {len(symbols):,} symbols have a word vector of width {table.shape[1]}; "
+            f"the others start at random"
+        )
+        return [VECTORS_FILE]
+
+    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+        return COLUMNS
+
+    def encode(self, split: str, content: list[TaggedFile], job: Job) -> Iterator[Block]:
+        """Each file is a document."""
+        tables = tables_of(job.tokenizer)
+        tag_ids = {tag: number for number, tag in enumerate(tables.tags)}
+        tag_ids |= dict.fromkeys(tables.unknown_tags, UNKNOWN_TAG)
+        ambiguous = {tables.words[index] for index in tables.ambiguous}
+        for _, sentences in content:
+            words = [word for sentence in sentences for word in sentence.words]
+            tags = [tag_ids.get(tag, UNSEEN_TAG) for s in sentences for tag in s.tags]
+            spans = [edge for s in sentences for span in s.tag_spans for edge in span]
+            source = b"".join(sentence.source for sentence in sentences)
+            lengths = np.array([len(sentence.words) for sentence in sentences], np.int64)
+            sizes = np.array([len(sentence.source) for sentence in sentences], np.int64)
+            columns: dict[str, tuple[Any, IntArray]] = {
+                "types": (np.array([self.type_ids[w] for w in words], np.int64), lengths),
+                "tags": (np.array(tags, np.int64), lengths),
+                "fields": (np.array(spans, np.int64), 2 * lengths),
+                "source": (np.frombuffer(source, np.uint8), sizes),
+            }
+            counts = {
+                "words": len(words),
+                "oov": sum(word not in tables.word_index for word in words),
+                "ambiguous": sum(word in ambiguous for word in words),
+                "unseen_tags": tags.count(UNSEEN_TAG),
+            }
+            yield Block(columns, np.arange(len(sentences)) == 0, counts)
+
+    def split_metadata(self, content: list[TaggedFile]) -> dict[str, Any]:
+        return {"files": [file.path.name for file in content]}
+
+    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
+        assert isinstance(tokenizer, TaggingTokenizer), "chosen above"
+        return {
+            "tokenizer": tokenizer.inner.kind,
+            "reads": "words" if tokenizer.has_words else "pieces",
+            "labels": tokenizer.tables.fingerprint[:16],
+            "format": self.name,
+            "tag": self.tag,
+            "empty_nodes": self.empty_nodes,
+            "vocabulary_from": self.options.vocabulary_from,
+            "type_fraction": self.options.type_fraction,
+            "min_count": self.config.min_count,
+        }
+
+    def title(self, tokenizer: Tokenizer) -> str:
+        assert isinstance(tokenizer, TaggingTokenizer), "chosen above"
+        tables = tokenizer.tables
+        pieces = "" if tokenizer.has_words else f", {len(tokenizer.vocabulary):,} pieces"
+        tags = f"{len(tables.tags)} tag{'s' * (len(tables.tags) > 1)}"
+        characters = f"{len(tables.characters):,} characters"
+        return f"{len(tables.words):,} known words{pieces}, {tags}, {characters}"
+
+    def summary(self, tokenizer: Tokenizer) -> dict[str, Any]:
+        tables = tables_of(tokenizer)
+        return {"known_words": len(tables.words), "tags": len(tables.tags)}
+
+    def report_split(
+        self, split: str, content: list[TaggedFile] | None, entry: Mapping[str, Any]
+    ) -> SplitReport:
+        files, words = len(entry["files"]), entry["words"]
+        sentences = entry["columns"]["types"]["parts"][0]["items"]
+        counts = {name: entry[name] for name in ("words", "oov", "ambiguous", "unseen_tags")}
+        fractions = [f"{counts[name] / words:.2%}" for name in ("oov", "ambiguous")]
+        sizes = [f"{number:,}" for number in (files, sentences, words)]
+        return SplitReport(
+            {"files": files, "sentences": sentences, **counts},
+            [*sizes, *fractions, f"{counts['unseen_tags']:,}"],
+            words,
+        )
+
+    def remarks(self) -> Sequence[str]:
+        return [self.vectors_note] if self.vectors_note else []
+
+
+@register_format("conllu", ConlluConfig())
+class Conllu(TaggingFormat):
+    """CoNLL-U, as in Universal Dependencies."""
+
+    suffixes = (".conllu",)
+
+    def check(self) -> None:
+        super().check()
+        self.tag, self.empty_nodes = self.options.tag, self.options.empty_nodes
+
+    @property
+    def tag_column(self) -> str:
+        return self.tag
+
+    def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
+        options = ConlluOptions(self.tag, self.empty_nodes, untagged)
+        return read_conllu(path, options)
+
+
+@register_format("ptb", PennTreebankConfig())
+class PennTreebank(TaggingFormat):
+    """Penn Treebank: bracketed .mrg and tagged .pos files. Every word has a tag."""
+
+    suffixes = (".mrg", ".pos")
+
+    def list_files(self, split: str, names: str) -> list[Path]:
+        files = super().list_files(split, names)
+        sections = getattr(self.options, f"{split}_sections")
+        return Sections(f"{split}_sections", sections).select(files, names) if sections else files
+
+    def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
+        return read_penn_treebank(path)
+
+
+@register_format("columns", ConllColumnsConfig())
+class ConllColumns(TaggingFormat):
+    """A word and its tag per line, a blank line after each sentence."""
+
+    suffixes = (".txt", ".tsv", ".tagged")
+
+    def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
+        return read_conll_columns(path, untagged=untagged)
+
+
+def tables_of(tokenizer: Tokenizer) -> LabelTables:
+    assert isinstance(tokenizer, TaggingTokenizer), "chosen by this format"
+    return tokenizer.tables
+
+
+def check_lengths(path: Path, sentences: Sequence[TaggedSentence], limit: int) -> None:
+    """Raise at the first sentence with more words than the limit; 0 is no limit."""
+    for sentence in sentences:
+        if limit and len(sentence.words) > limit:
+            raise_at_line(
+                path,
+                sentence.lines[0],
+                f"a sentence must have at most {limit} words, but has {len(sentence.words)}. Raise "
+                f"--max-item-tokens; models read longer sentences in chunks.",
+            )

@@ -1,0 +1,43 @@
+"""Options of running text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import NonNegativeInt, Options, Rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormatConfig(Options, section="format"):
+    segment_by: Literal["lines", "paragraphs", "sentences"] = "lines"
+    """What makes an item. lines: each line (one sentence per line, as in Chang et al.); a blank
+    line ends a document. paragraphs: lines up to a blank line, joined. sentences: paragraphs split
+    after . ! ? if a new sentence seems to begin; suits books and other running text."""
+    valid_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split valid: runs of 16 items at regular
+    intervals, chosen by their position alone."""
+    test_fraction: Rate = 0.0
+    """Fraction of the training text to hold out as split test."""
+    max_item_tokens: NonNegativeInt = 0
+    """Maximum number of tokens per item, without special symbols; 0 for no limit."""
+    overlength: Literal["error", "skip", "truncate", "split"] = "error"
+    """How to handle items that exceed the limit. error: stop and name the line. skip: leave them
+    out. truncate: drop their tail. split: split them into several items, before a word if
+    possible. The table and meta.json give the number of items and tokens of each split."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.valid_fraction + self.test_fraction >= 1:
+            raise ToolkitError(
+                f"valid_fraction and test_fraction must leave text to train on, but are "
+                f"{self.valid_fraction} and {self.test_fraction}."
+            )
+        check_limit(self.max_item_tokens, self.overlength)
+
+
+def check_limit(max_item_tokens: int, overlength: str) -> None:
+    """What to do with long items says nothing without a limit."""
+    if overlength != "error" and not max_item_tokens:
+        raise ToolkitError(f"--overlength {overlength} requires --max-item-tokens.")
