@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from toolkit.config.commands.plot import KINDS
-from toolkit.config.early_exit import handle_info_flags
-from toolkit.config.load import load
+from toolkit.cli.command import prepare
+from toolkit.cli.plot import PLOTS
 from toolkit.config.names import RESERVED_NAMES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -105,11 +104,11 @@ def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
     command = module.choose_command(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
-    questions = {"--help", "--list", "--version", "--print-config"} & set(words)
-    if questions:
-        assert handle_info_flags(words[1:], command)
+    found = prepare(command, words[1:])
+    if {"--help", "--list", "--version", "--print-config"} & set(words):
+        assert isinstance(found, str)
         return
-    training = getattr(load(words[1:], command).config, "training", None)
+    training = getattr(found.config, "training", None)
     assert training is None or training.max_update or training.max_epoch, "the run has no end"
 
 
@@ -121,5 +120,5 @@ def test_every_reserved_name_is_in_the_table_of_configuration():
 
 def test_every_kind_of_picture_has_its_numbers_in_the_table_of_figures():
     page = (REPOSITORY / "docs" / "figures.md").read_text(encoding="utf-8")
-    for kind in KINDS:
+    for kind in PLOTS:
         assert f"| `toolkit-plot {kind}` |" in page

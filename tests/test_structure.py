@@ -122,7 +122,8 @@ def test_every_built_in_can_be_looked_up():
 
 def configs() -> dict[str, object]:
     """Every config class whose fields are options, by a name for the list of failures."""
-    commands = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
+    named = [importlib.import_module(f"toolkit.cli.{name}").COMMAND for name in COMMANDS]
+    commands = [c for one in named for c in getattr(one, "commands", {"": one}).values()]
     found = {f"{c.name} {s}": k for c in commands for s, k in c.fixed_sections().items()}
     entries = [
         (s, registry[name]) for s, registry in REGISTRIES.items() for name in registry.builtins

@@ -6,7 +6,7 @@ import torch
 from toolkit.analysis.attention import attention, head_table
 from toolkit.analysis.plots.attention import HeadMap
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import AttentionConfig
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def drawn(trained, tmp_path, capsys):
     def draw(sentence="the cat [MASK]", **options):
         output = str(tmp_path / "a.png")
         asked = {"path": [str(trained)], "sentence": sentence, "output": output, "json": "-"}
-        attention(PlotConfig(what=["attention"], **(asked | options)))
+        attention(AttentionConfig(**(asked | options)))
         said = capsys.readouterr()
         return [json.loads(line) for line in said.out.splitlines()], said.err
 

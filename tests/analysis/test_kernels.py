@@ -4,7 +4,7 @@ import pytest
 
 from toolkit.analysis.kernels import kernels
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import KernelsConfig
 from toolkit.training.run import run
 
 
@@ -21,7 +21,7 @@ def drawn(trained, tmp_path, capsys):
             "json": "-",
             "sentences": sentences,
         }
-        kernels(PlotConfig(what=["kernels"], **{**where, **options}))
+        kernels(KernelsConfig(**{**where, **options}))
         said = capsys.readouterr()
         return [json.loads(line) for line in said.out.splitlines()], said.err
 

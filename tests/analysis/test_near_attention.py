@@ -13,7 +13,7 @@ from toolkit.analysis.attention_distance import (
 from toolkit.analysis.extract_attention import attention_maps
 from toolkit.analysis.read_text import encode_with_special_tokens
 from toolkit.checkpoints.load import load_checkpoint
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import AttentionConfig
 from toolkit.models.interface import Inputs
 
 LINES = ["the cat sat on a mat and saw", "how dogs run far and how the cat saw a dog", "the"]
@@ -25,7 +25,7 @@ def learner(trained):
 
 
 def near(learner, lines=LINES, **options):
-    c = PlotConfig(what=["attention"], path=["run"], sentences="text", **options)
+    c = AttentionConfig(path=["run"], sentences="text", **options)
     return measure_locality("run", learner, lines, c)
 
 

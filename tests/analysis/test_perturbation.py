@@ -12,7 +12,7 @@ from toolkit.analysis.perturbation import (
 )
 from toolkit.analysis.plots.perturbation import VectorDifference
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import PerturbationConfig
 
 
 @pytest.fixture
@@ -22,8 +22,7 @@ def compared(trained, tmp_path, capsys):
     def compare(*lines):
         (tmp_path / "s.txt").write_text("\n".join(lines))
         perturbation(
-            PlotConfig(
-                what=["perturbation"],
+            PerturbationConfig(
                 path=[str(trained)],
                 sentences=str(tmp_path / "s.txt"),
                 output=str(tmp_path / "p.png"),

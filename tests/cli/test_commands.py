@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from toolkit.cli.plot import PLOTS
-from toolkit.config.commands.plot import KINDS
+from toolkit.config.command_group import CommandGroup
 
 COMMANDS = {
     "preprocess": "toolkit.data.preprocess.preprocess",
@@ -33,7 +33,10 @@ def test_a_command_calls_one_function_with_its_config(command, monkeypatch):
     monkeypatch.setattr(COMMANDS[command], lambda config: seen.append(config) or answer)
     module = importlib.import_module(f"toolkit.cli.{command}")
     assert module.main(WORDS[command]) == 0
-    assert [type(config) for config in seen] == [module.COMMAND.config]
+    chosen = module.COMMAND
+    if isinstance(chosen, CommandGroup):
+        chosen = chosen.commands[WORDS[command][0]]
+    assert [type(config) for config in seen] == [chosen.config]
 
 
 def test_the_words_of_a_command_reach_its_config(monkeypatch):
@@ -52,8 +55,8 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
     assert seen[0][0] == words and seen[0][1].is_sweep
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_picture_calls_its_own_function(kind, monkeypatch):
+@pytest.mark.parametrize("kind", PLOTS)
+def test_each_kind_of_plot_calls_its_own_function(kind, monkeypatch):
     seen = []
     monkeypatch.setattr(f"{PLOTS[kind]}.{kind}", seen.append)
     of_runs = kind in ("curve", "confusion")

@@ -204,11 +204,11 @@ def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"output": "x"}, "checkpoints must be named, but none is"),
-        ({"paths": ["a"]}, "--output must name a folder, but is missing"),
+        ({"output": "x"}, "Name the checkpoints to average"),
+        ({"paths": ["a"]}, "--output is required"),
         ({"paths": ["a"], "output": "x", "last": 0}, "last must be at least 1, but is 0"),
         ({"paths": ["a"], "output": "x", "last": 1, "kind": "best"}, "but is 'best'"),
-        ({"paths": ["a"], "output": "x", "kind": "epochs"}, "left out where --last is not given"),
+        ({"paths": ["a"], "output": "x", "kind": "epochs"}, "--kind requires --last"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

@@ -241,7 +241,7 @@ def test_records_and_figures_are_two_files(tmp_path):
     for results, figures in (("out.jsonl", "out.jsonl"), ("out.jsonl", "out.txt")):
         names = {"results_path": str(tmp_path / results), "json": str(tmp_path / figures)}
         with (
-            pytest.raises(ToolkitError, match="--json and --results-path must name two files"),
+            pytest.raises(ToolkitError, match="--json and --results-path must name different"),
             open_writers(GenerateConfig(path=["run"], **names), Output(None)),
         ):
             pass

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
         (["--optimizer.lr", "-1"], "optimizer.lr must not be negative, but is -1.0"),
         (["--task.mask-rate", "1.5"], r"task.mask_rate must .*1.5"),
         (["--seed", "1.5"], r"training.seed must be a whole number, but is '1.5' \(--seed\)"),
-        (["--fp16", "--bf16"], "--fp16 and --bf16 exclude each other"),
+        (["--fp16", "--bf16"], "--fp16 cannot be combined with --bf16"),
     ],
 )
 def test_a_flag_that_cannot_be_meant_is_refused(run, words, complaint):

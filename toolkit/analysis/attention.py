@@ -21,7 +21,7 @@ from toolkit.analysis.read_text import (
     read_lines,
 )
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import AttentionConfig
 from toolkit.models.interface import Inputs
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import short_names
@@ -38,7 +38,7 @@ class SentenceAttention(NamedTuple):
     locality: Sequence[AttentionLocality]
 
 
-def attention(c: PlotConfig) -> None:
+def attention(c: AttentionConfig) -> None:
     """Draw, print and write the maps for one sentence, and how near they are to the diagonal."""
     lines = read_lines(c.sentences) if c.sentences else [c.sentence]
     with Output(c.json) as output:
@@ -53,7 +53,7 @@ def attention(c: PlotConfig) -> None:
 
 
 def analyze_checkpoint(
-    path: str, lines: Sequence[str], c: PlotConfig, output: Output
+    path: str, lines: Sequence[str], c: AttentionConfig, output: Output
 ) -> SentenceAttention:
     """Read the sentences; what there is to say of the one that is drawn is said at once."""
     learner = load_reader(path, c.device)
@@ -73,7 +73,7 @@ def analyze_checkpoint(
     return SentenceAttention(path, tokens, maps, measure_locality(path, learner, lines, c))
 
 
-def draw_picture(found: Sequence[SentenceAttention], title: str, c: PlotConfig) -> Any:
+def draw_picture(found: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Any:
     """All maps of one model, or the mean of each beside each other."""
     if not c.mean:
         return draw_maps(found[0].maps, found[0].tokens, title)
@@ -106,7 +106,9 @@ def compute_maps(learner: Learner, ids: Sequence[int], path: str) -> list[Float[
     return [layer[0].cpu() for layer in found]
 
 
-def select_maps(found: Sequence[Float[Tensor, "H S S"]], path: str, c: PlotConfig) -> list[HeadMap]:
+def select_maps(
+    found: Sequence[Float[Tensor, "H S S"]], path: str, c: AttentionConfig
+) -> list[HeadMap]:
     """The layers and heads that the options name, or the mean of these heads or of all these."""
     check_selection("layers", c.layers, range(1, len(found) + 1), path)
     check_selection("heads", c.heads, range(1, len(found[0]) + 1), path)

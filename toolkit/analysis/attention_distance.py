@@ -13,7 +13,7 @@ from torch import Tensor
 from toolkit.analysis.extract_attention import attention_maps
 from toolkit.analysis.kernels import with_progress
 from toolkit.analysis.read_text import batch_lines
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import AttentionConfig
 from toolkit.metrics.seed_summary import summarize
 from toolkit.reporting.tables import Table
 from toolkit.tasks.task import Learner
@@ -67,7 +67,7 @@ class AttentionLocality(NamedTuple):
 
 
 def measure_locality(
-    path: str, learner: Learner, lines: Sequence[str], c: PlotConfig
+    path: str, learner: Learner, lines: Sequence[str], c: AttentionConfig
 ) -> list[AttentionLocality]:
     """Of the mean over layers and heads, then of each layer; of those that the options name."""
     found: dict[int | None, list[float]] = {None: []}

@@ -11,12 +11,12 @@ from toolkit.analysis.plots.kernels import draw_kernels
 from toolkit.analysis.plots.style import save_figure
 from toolkit.analysis.read_text import batch_lines, load_reader, read_lines
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import KernelsConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 
 
-def kernels(c: PlotConfig) -> None:
+def kernels(c: KernelsConfig) -> None:
     """Draw, print and write the kernels of every checkpoint."""
     lines = read_lines(c.sentences) if c.sentences else []
     with Output(c.json) as output:
@@ -34,7 +34,7 @@ def kernels(c: PlotConfig) -> None:
         print(c.output_file, file=output.text_stream)
 
 
-def load_kernels(path: str, lines: Sequence[str], c: PlotConfig) -> list[KernelRows]:
+def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
     """Those that the options ask for; what is left out is told."""
     learner = load_reader(path, c.device)
     text = list(batch_lines(learner, lines))
@@ -65,7 +65,7 @@ def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
             work.advance(len(batch.included))
 
 
-def select_kernels(found: Sequence[KernelRows], path: str, c: PlotConfig) -> list[KernelRows]:
+def select_kernels(found: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
     """The layers and heads that the options name, up to the radius."""
     known = sorted({kernel.layer for kernel in found})
     check_selection("layers", c.layers, known, path)
@@ -86,7 +86,7 @@ def check_selection(option: str, asked: Sequence[int], known: Sequence[int], pat
         )
 
 
-def kernels_to_draw(found: Sequence[KernelRows], c: PlotConfig) -> list[KernelRows]:
+def kernels_to_draw(found: Sequence[KernelRows], c: KernelsConfig) -> list[KernelRows]:
     """What is drawn: of kernels by channel the last layer alone, unless layers were named."""
     deepest = max((kernel.layer for kernel in found if kernel.by == "channel"), default=0)
     return [k for k in found if k.by == "head" or c.layers or k.layer == deepest]

@@ -20,7 +20,7 @@ from toolkit.analysis.read_text import (
     read_lines,
 )
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.models.interface import Inputs
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import short_names
@@ -32,10 +32,10 @@ Vectors = dict[str, Float[Tensor, " D"]]
 """Word, with the number of its occurrence where it is not the first -> its vector."""
 
 
-def perturbation(c: PlotConfig) -> None:
+def perturbation(c: PerturbationConfig) -> None:
     """Draw, print and write how far the vectors of equal words in the sentences are apart."""
     with Output(c.json) as output:
-        lines = read_lines(c.sentences or "")
+        lines = read_lines(c.sentences)
         if len(lines) < 2:
             raise ToolkitError(
                 f"--sentences must hold at least two sentences to compare, but {c.sentences} holds "

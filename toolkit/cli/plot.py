@@ -1,4 +1,4 @@
-"""toolkit-plot: pictures of runs, and of what their models have learned."""
+"""toolkit-plot: plots of runs and of what their models have learned."""
 
 from __future__ import annotations
 
@@ -8,21 +8,58 @@ from importlib import import_module
 
 from toolkit.cli.command import execute
 from toolkit.config.command import Command
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.command_group import CommandGroup
+from toolkit.config.commands.plot import (
+    AttentionConfig,
+    ConfusionConfig,
+    CurveConfig,
+    KernelsConfig,
+    PerturbationConfig,
+)
 from toolkit.config.load import LoadedConfig
 
-COMMAND = Command(
+KINDS = (
+    Command(
+        name="toolkit-plot curve",
+        summary="Learning curves of runs.",
+        example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
+        config=CurveConfig,
+    ),
+    Command(
+        name="toolkit-plot kernels",
+        summary="Weight that a trained model gives to each offset.",
+        example="toolkit-plot kernels --path run/checkpoint_best",
+        config=KernelsConfig,
+    ),
+    Command(
+        name="toolkit-plot attention",
+        summary="Attention maps of a sentence.",
+        example='toolkit-plot attention --path run --sentence "The river is old."',
+        config=AttentionConfig,
+    ),
+    Command(
+        name="toolkit-plot perturbation",
+        summary="Distances between vectors of the same words in different orders.",
+        example="toolkit-plot perturbation --path run --sentences orders.txt",
+        config=PerturbationConfig,
+    ),
+    Command(
+        name="toolkit-plot confusion",
+        summary="Confusion matrix of tags or classes.",
+        example="toolkit-plot confusion metrics.jsonl",
+        config=ConfusionConfig,
+    ),
+)
+COMMAND = CommandGroup(
     name="toolkit-plot",
-    summary="Draw learning curves of runs (curve), what a trained model gives to each offset "
-    "(kernels), who attends to whom in a sentence (attention), what reordered words do to "
-    "their vectors (perturbation), or which tag or class was taken for which (confusion). "
-    "It needs matplotlib, which the extra `plot` installs.",
+    summary="Draw a plot of runs or of trained models. Needs matplotlib, which the extra `plot` "
+    "installs.",
     example="toolkit-plot curve sweep --metric loss,accuracy --output curve.png",
-    config=PlotConfig,
-    common=("output", "json", "metric", "path", "sentences", "sentence"),
+    metavar="KIND",
+    commands={command.name.split()[-1]: command for command in KINDS},
 )
 
-PLOTS = {  # what to draw -> the module with the function of that name
+PLOTS = {  # kind of plot -> the module with the function of that name
     "curve": "toolkit.analysis.plots.curve",
     "confusion": "toolkit.analysis.plots.confusion",
     "kernels": "toolkit.analysis.kernels",
@@ -37,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def plot(loaded: LoadedConfig) -> None:
     """Only what is drawn is imported: a curve needs no torch."""
-    config: PlotConfig = loaded.config
-    getattr(import_module(PLOTS[config.kind]), config.kind)(config)
+    kind = loaded.config.kind
+    getattr(import_module(PLOTS[kind]), kind)(loaded.config)
 
 
 if __name__ == "__main__":

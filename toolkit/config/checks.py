@@ -23,15 +23,11 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_distinct_files(options: Iterable[tuple[str, object]]) -> None:
-    """Raise where one file is named by two of the options that say what to write; None names none.
-
-    The later one would take the place of the other.
-    """
+    """Raise if two of the options that name output files name the same one; None names none."""
     found: dict[str, str] = {}
     for option, path in options:
         other = option if path is None else found.setdefault(os.path.realpath(str(path)), option)
-        require(
-            other == option,
-            f"{other} and {option} must name two files, but both write {path}. Choose another name "
-            f"for one of them.",
-        )
+        if other != option:
+            raise ToolkitError(
+                f"{other} and {option} must name different files, but both are {path}."
+            )

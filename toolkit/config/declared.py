@@ -11,6 +11,7 @@ As in
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import types
@@ -110,7 +111,9 @@ def parse_annotation(annotation: Any) -> OptionType:
 @cache
 def read_declarations(config: type) -> dict[str, OptionType]:
     """Field -> what its type declares; fields that hold another config are no options."""
-    hints = typing.get_type_hints(config, include_extras=True)
+    hints: dict[str, Any] = {}
+    for ancestor in reversed(config.__mro__):
+        hints |= inspect.get_annotations(ancestor, eval_str=True)
     return {
         field.name: parse_annotation(hints[field.name])
         for field in fields(config)
@@ -140,6 +143,8 @@ class Options:
 
     A subclass with rules across fields checks them in `__post_init__`, after the one of its base.
     """
+
+    __no_type_check__ = True  # run-time type checkers leave these classes to the check below
 
     section: ClassVar[str] = ""
     """Section of the options, for messages: "training" in "training.seed must be ..."."""

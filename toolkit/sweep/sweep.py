@@ -17,7 +17,7 @@ from toolkit.analysis.plots.curve import draw_curves as draw_curves
 from toolkit.checkpoints.save_folder import CHECKPOINT_NAME, SaveFolder
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import CurveConfig
 from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
@@ -203,7 +203,7 @@ def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:
     folders = [str(run.folder) for run in runs if (run.folder / METRICS_FILE).exists()]
     picture = base / "sweep.png"
     try:
-        c = PlotConfig(what=["curve", *folders], output=str(picture), metric=[metric])
+        c = CurveConfig(runs=folders, output=str(picture), metric=[metric])
         draw_curves(read_runs(folders), c)
     except ToolkitError as error:
         print(f"no learning curves: {error}", file=sys.stderr)

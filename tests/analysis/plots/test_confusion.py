@@ -6,7 +6,6 @@ from toolkit.analysis.plots.confusion import list_mistakes, read_confusions
 from toolkit.cli.plot import main
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
 
 EVENT = {
     "event": "confusion", "checkpoint": "run", "subset": "test", "given": ["NOUN", "VERB"],
@@ -60,8 +59,3 @@ def test_another_file_is_refused(tmp_path, text, complaint):
     (tmp_path / "a.jsonl").write_text(text)
     with pytest.raises(ToolkitError, match=complaint):
         read_confusions(tmp_path / "a.jsonl")
-
-
-def test_something_must_be_named():
-    with pytest.raises(ToolkitError, match="must be told what to draw, but is told nothing"):
-        PlotConfig(what=["confusion"])

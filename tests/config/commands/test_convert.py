@@ -7,19 +7,19 @@ from toolkit.config.commands.convert import ConvertConfig
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"paths": []}, r"SRC and DST must be named, but 0 paths are given"),
-        ({"paths": ["a"]}, r"SRC and DST must be named, but 1 path is given"),
-        ({"to": ""}, r"--to must be toolkit or hf, but is ''"),
-        ({"to": "onnx"}, r"--to must be toolkit or hf, but is 'onnx'"),
+        ({"paths": []}, r"Name SOURCE and DESTINATION; 0 paths are given"),
+        ({"paths": ["a"]}, r"Name SOURCE and DESTINATION; 1 paths are given"),
+        ({"to": None}, r"--to is required"),
+        ({"to": "onnx"}, r"to must be one of toolkit, hf, but is 'onnx'"),
         ({"to": "hf", "weights": "last"}, r"weights must be one of auto, trained, average"),
-        ({"weights": "average"}, r"weights must be left out with --to toolkit"),
+        ({"weights": "average"}, r"--weights requires --to hf"),
         (
             {"to": "hf", "component": "both"},
-            r"component must be discriminator or generator, but is 'both'",
+            r"component must be one of discriminator, generator, but is 'both'",
         ),
-        ({"component": "generator"}, r"component must be left out with --to toolkit"),
+        ({"component": "generator"}, r"--component requires --to hf"),
     ],
 )
-def test_impossible_options_are_refused(options, message):
+def test_convert_rejects_impossible_options(options, message):
     with pytest.raises(ToolkitError, match=message):
         ConvertConfig(**{"paths": ["a", "b"], "to": "toolkit", **options})

@@ -5,18 +5,18 @@ from toolkit.config.commands.inspect import FlopsConfig, InspectConfig
 
 
 @pytest.mark.parametrize(
-    ("config", "options", "complaint"),
+    ("config", "options", "message"),
     [
-        (InspectConfig, {}, r"must be named, but none is. Name one, or with --flops an architectu"),
-        (InspectConfig, {"paths": ["x"], "examples": -1}, r"examples must not be negative, but is"),
+        (InspectConfig, {}, r"Name a data folder or a checkpoint, or with --flops an architectu"),
+        (InspectConfig, {"paths": ["x"], "examples": -1}, r"examples must be at least 0, but is"),
         (
             FlopsConfig,
             {},
-            r"flops must be asked for where --arch is given, but is not. Add --flops",
+            r"--arch requires --flops",
         ),
-        (FlopsConfig, {"flops": True, "vocabulary_size": 5}, r"must be more than 5, but is 5"),
+        (FlopsConfig, {"flops": True, "vocabulary_size": 5}, r"must be above 5, but is 5"),
     ],
 )
-def test_what_cannot_be_told_is_refused(config, options, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_inspect_rejects_impossible_options(config, options, message):
+    with pytest.raises(ToolkitError, match=message):
         config(**options)

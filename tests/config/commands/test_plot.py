@@ -1,68 +1,47 @@
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import (
+    AttentionConfig,
+    ConfusionConfig,
+    CurveConfig,
+    KernelsConfig,
+    PerturbationConfig,
+)
 
-KERNELS = {"what": ["kernels"], "path": ["run"]}
-ATTENTION = {"what": ["attention"], "path": ["run"], "sentence": "Hello."}
+RUN = {"runs": ["run"]}
+PATH = {"path": ["run"]}
+SENTENCE = {**PATH, "sentence": "Hello."}
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("config", "options", "message"),
     [
+        (CurveConfig, {}, r"toolkit-plot curve needs at least one run"),
+        (CurveConfig, {**RUN, "output": "a.gif"}, r"--output must end in .png, .svg or .pdf, but"),
+        (CurveConfig, {**RUN, "band": "x"}, r"band must be one of deviation, range, none, but"),
+        (CurveConfig, {**RUN, "smoothing": 1.0}, r"smoothing must be at least 0 and below 1, but"),
+        (CurveConfig, {**RUN, "metric": []}, r"--metric must name a metric, but is empty"),
+        (ConfusionConfig, {}, r"toolkit-plot confusion needs at least one file"),
+        (KernelsConfig, {}, r"--path is required"),
+        (KernelsConfig, {**PATH, "device": "tpu"}, r"device must be one of auto, cpu, cuda, but"),
+        (KernelsConfig, {**PATH, "radius": 0}, r"radius must be at least 1, but is 0"),
+        (KernelsConfig, {**PATH, "layers": [0]}, r"each item of layers must be at least 1, but is"),
+        (AttentionConfig, {**PATH, "sentence": " "}, r"needs --sentence"),
+        (AttentionConfig, {**SENTENCE, "path": ["a", "b"]}, r"Several checkpoints require --mean"),
         (
-            {"what": ["run"]},
-            r"must be what to draw, curve, kernels, attention, perturbation, confusion, but is",
+            AttentionConfig,
+            {**SENTENCE, "mean_heads": True, "mean": True},
+            r"--mean cannot be combined with --mean-heads",
         ),
-        ({"what": ["curve"]}, r"must be told which runs to draw, but is told none"),
-        (
-            {"what": ["curve", "run"], "output": "a.gif"},
-            r"must end in .png, .svg or .pdf, but is 'a",
-        ),
-        (
-            {"what": ["curve", "run"], "band": "x"},
-            r"band must be one of deviation, range, none, but",
-        ),
-        (
-            {"what": ["curve", "run"], "smoothing": 1.0},
-            r"smoothing must lie between 0 and 1, 1 excl",
-        ),
-        (
-            {"what": ["curve", "run"], "metric": []},
-            r"--metric must name a figure to draw, but is empty",
-        ),
-        (
-            {"what": ["curve", "run"], "radius": 3},
-            r"--radius must be given to toolkit-plot kernels",
-        ),
-        (
-            {**KERNELS, "metric": ["ppl"]},
-            r"--metric must be given to toolkit-plot curve, but this is",
-        ),
-        (
-            {"what": ["kernels", "run"]},
-            r"must be given its checkpoints by --path, but is given run",
-        ),
-        (
-            {"what": ["kernels"]},
-            r"toolkit-plot kernels must be given a checkpoint, but is given none",
-        ),
-        ({**KERNELS, "device": "tpu"}, r"device must be one of auto, cpu, cuda, but is 'tpu'"),
-        ({**KERNELS, "radius": 0}, r"radius must be at least 1, but is 0"),
-        ({**KERNELS, "layers": [0]}, r"layers must be counted from 1, but hold 0"),
-        ({**ATTENTION, "sentence": " "}, r"must be given a sentence, but is given none. Pass"),
-        ({**ATTENTION, "path": ["a", "b"]}, r"must be given one checkpoint, but is given 2. Draw"),
-        (
-            {**ATTENTION, "mean_heads": True, "mean": True},
-            r"--mean-heads and --mean exclude each other; give one",
-        ),
+        (PerturbationConfig, PATH, r"toolkit-plot perturbation needs --sentences FILE"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(options, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        PlotConfig(**options)
+def test_a_plot_rejects_impossible_options(config, options, message):
+    with pytest.raises(ToolkitError, match=message):
+        config(**options)
 
 
-def test_the_picture_is_called_after_its_kind_unless_it_is_named():
-    assert PlotConfig(**KERNELS).output_file == "kernels.png"
-    assert PlotConfig(**ATTENTION, output="x.svg").output_file == "x.svg"
+def test_the_file_is_named_for_the_kind_of_plot_unless_it_is_given():
+    assert KernelsConfig(**PATH).output_file == "kernels.png"
+    assert AttentionConfig(**SENTENCE, output="x.svg").output_file == "x.svg"

@@ -9,31 +9,31 @@ def test_a_grid_names_options_and_their_values():
     assert c.parse_grid() == {"arch.fixed": ["true", "false"], "lr": ["1e-4"]}
 
 
-def test_values_with_commas_are_parted_by_semicolons():
+def test_a_grid_separates_values_with_commas_by_semicolons():
     c = SweepConfig(grid=["arch.convolve=query,key;value"])
     assert c.parse_grid() == {"arch.convolve": ["query,key", "value"]}
 
 
 @pytest.mark.parametrize("text", ["arch.fixed", "=true", "arch.fixed=", "arch.fixed=true,,false"])
-def test_a_grid_without_option_or_values_is_refused(text):
+def test_a_grid_needs_an_option_and_values(text):
     with pytest.raises(ToolkitError, match=f"an option and its values, but is '{text}'. Write"):
         SweepConfig(grid=[text])
 
 
 @pytest.mark.parametrize("grid", [["lr=1,1"], ["lr=1", "lr=2"]])
-def test_a_value_or_an_option_that_comes_twice_is_refused(grid):
-    with pytest.raises(ToolkitError, match=r"each value of an option once, but lr comes twice"):
+def test_a_grid_rejects_repeated_values_and_options(grid):
+    with pytest.raises(ToolkitError, match=r"each value of an option once, but lr is repeated"):
         SweepConfig(grid=grid)
 
 
-def test_a_seed_that_comes_twice_is_refused():
-    with pytest.raises(ToolkitError, match=r"sweep.seeds must differ, but \[1\] come twice"):
+def test_a_sweep_rejects_repeated_seeds():
+    with pytest.raises(ToolkitError, match=r"sweep.seeds must be distinct, but \[1\] are repeated"):
         SweepConfig(seeds=[1, 2, 1])
 
 
 @pytest.mark.parametrize("key", ["save_dir", "training.seed", "checkpoint.save-dir"])
-def test_what_the_sweep_itself_sets_cannot_be_varied(key):
-    with pytest.raises(ToolkitError, match=r"sweep.grid must not vary"):
+def test_a_grid_cannot_vary_what_the_sweep_sets(key):
+    with pytest.raises(ToolkitError, match=r"sweep.grid cannot vary"):
         SweepConfig(grid=[f"{key}=1,2"])
 
 

@@ -94,7 +94,7 @@ def test_a_run_that_its_low_rate_has_ended_goes_on_only_where_it_shall_be_longer
 
 @pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
 def test_negative_limits_are_refused(config, name):
-    with pytest.raises(ToolkitError, match=rf"training.{name} must not be negative, but is -1.0"):
+    with pytest.raises(ToolkitError, match=rf"training.{name} must be at least 0, but is -1.0"):
         config(**{name: -1.0})
 
 

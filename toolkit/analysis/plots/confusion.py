@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.analysis.plots.style import new_figure, save_figure
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import ConfusionConfig
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
@@ -32,9 +32,9 @@ class ConfusionMatrix(NamedTuple):
     """Rows are true classes, columns given ones."""
 
 
-def confusion(config: PlotConfig) -> None:
+def confusion(config: ConfusionConfig) -> None:
     """Draw the confusions in files that toolkit-validate --json wrote, side by side."""
-    found = [table for name in config.runs for table in read_confusions(Path(name))]
+    found = [table for name in config.files for table in read_confusions(Path(name))]
     with Output(config.json) as output:
         figure = draw_confusions(found, config.title)
         save_figure(figure, config.output_file)

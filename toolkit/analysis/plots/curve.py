@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from toolkit.analysis.plots.style import line_style, new_figure, save_figure
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.plot import PlotConfig
+from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.runs import LoggedRun, group_runs, read_runs
@@ -107,14 +107,14 @@ class CurveLine(NamedTuple):
     """Which line of the picture it is, by which it has the same look in every panel."""
 
 
-def curve(c: PlotConfig) -> None:
+def curve(c: CurveConfig) -> None:
     """Draw the runs that the options name, and say where."""
     with Output(c.json) as output:
         draw_curves(read_runs(c.runs), c, output)
         print(c.output_file, file=output.text_stream)
 
 
-def draw_curves(runs: Sequence[LoggedRun], c: PlotConfig, output: Output | None = None) -> None:
+def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None = None) -> None:
     """A picture of the runs, grouped by configuration."""
     groups = group_runs(runs)
     panels = {metric: collect_lines(groups, metric, c, runs) for metric in c.metric}
@@ -137,7 +137,10 @@ def draw_curves(runs: Sequence[LoggedRun], c: PlotConfig, output: Output | None 
 
 
 def collect_lines(
-    groups: Mapping[str, Sequence[LoggedRun]], metric: str, c: PlotConfig, runs: Sequence[LoggedRun]
+    groups: Mapping[str, Sequence[LoggedRun]],
+    metric: str,
+    c: CurveConfig,
+    runs: Sequence[LoggedRun],
 ) -> list[CurveLine]:
     """Those that have the figure; at least one must."""
     keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
@@ -161,7 +164,7 @@ def collect_lines(
 
 
 def choose_subsets(
-    groups: Mapping[str, Sequence[LoggedRun]], c: PlotConfig, metric: str
+    groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
 ) -> list[str]:
     """What to draw: as asked, else valid, and train too where it would not be confusing."""
     if c.subset:
@@ -190,7 +193,7 @@ def axis_label(metric: str, lines: Sequence[CurveLine]) -> str:
     return f"{metric} on {shown.pop()}" if len(shown) == 1 else metric
 
 
-def draw_line(axes: Any, line: CurveLine, name: str, c: PlotConfig) -> None:
+def draw_line(axes: Any, line: CurveLine, name: str, c: CurveConfig) -> None:
     """One line and its band; smoothed, the line as it was stays behind it."""
     found, look = line.curve, line_style(line.number)
     means = [figure.mean for figure in found.summaries]
@@ -215,7 +218,7 @@ def add_legend(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
     figure.legend(lines, [h.get_label() for h in lines], loc=place, ncols=columns, frameon=False)
 
 
-def format_axes(axes: Any, c: PlotConfig, what: str) -> None:
+def format_axes(axes: Any, c: CurveConfig, what: str) -> None:
     """Labels, and nothing that is not needed."""
     axes.set_xlabel("update")
     axes.set_ylabel(what)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import ClassVar
 
-from toolkit.config.commands.validate import WEIGHTS
 from toolkit.config.names import to_dashes
 from toolkit.config.options import MULTI_WORD, NO_SPLIT, field_default
 from toolkit.config.sections import DEVICES, PRECISIONS, check_choice, require
@@ -187,7 +186,7 @@ class GenerateConfig(SearchConfig):
             self.prefix_size >= 0,
             f"prefix_size must not be negative, but is {self.prefix_size}.",
         )
-        check_choice("weights", self.weights, WEIGHTS)
+        check_choice("weights", self.weights, ("auto", "trained", "average"))
         check_choice("device", self.device, DEVICES)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("print_alignment", self.print_alignment, ALIGNMENTS)

@@ -1,43 +1,34 @@
-"""What a run saves and goes on from."""
+"""The `checkpoint` section of a run: what it saves and resumes from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from toolkit.config.checks import require
+from toolkit.config.declared import NonNegativeInt, Options, PositiveInt
+from toolkit.config.options import ADVANCED
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointConfig:
+class CheckpointConfig(Options, section="checkpoint", title="checkpoints"):
     save_dir: str = "checkpoints"
-    """Folder of the checkpoints, the log and the result; training goes on from what is there."""
+    """Folder for checkpoints, log and result. A run resumes from the latest checkpoint in it."""
     restore_file: str | None = None
-    """Checkpoint to go on from, or save folder, whose last one is meant. One of another folder only
-    begins the run: given again after a stop, the command goes on where it stopped."""
+    """Checkpoint to resume from, or save folder, for its latest one. A checkpoint of another folder
+    only starts the run: given again after an interruption, the command resumes in --save-dir."""
     finetune_from: str | None = None
-    """Checkpoint whose weights to start from, and whose architecture where --arch names none;
-    nothing else of it is taken."""
-    save_interval_updates: int = 0
-    """Save every so many updates, besides at the end of each epoch; 0 for only there."""
-    keep_last_epochs: int = 0
-    """Keep only so many end-of-epoch checkpoints; 0 keeps all. Last and best always stay."""
-    keep_interval_updates: int = 1
-    """Keep only so many checkpoints saved in between; 0 keeps all."""
-    keep_interval_updates_pattern: int = 0
-    """Keep also those in between whose update is a multiple of this; 0 for none."""
-    keep_best_checkpoints: int = 0
-    """Keep also so many of those best by training.best_metric; 0 for checkpoint_best alone."""
-    max_failed_saves: int = 3
-    """Stop after so many saves in a row that could not be written, 1 or more; fewer are told."""
+    """Checkpoint to take the weights from, and the architecture unless --arch names one. Nothing
+    else of it is used."""
+    save_interval_updates: NonNegativeInt = 0
+    """Save every N updates, in addition to the end of each epoch (0: only there)."""
+    keep_last_epochs: NonNegativeInt = 0
+    """Keep only the last N end-of-epoch checkpoints (0: all). The last and the best always stay."""
+    keep_interval_updates: NonNegativeInt = 1
+    """Keep only the last N checkpoints saved between epochs (0: all)."""
+    keep_interval_updates_pattern: NonNegativeInt = field(default=0, metadata=ADVANCED)
+    """Keep also the checkpoints between epochs whose update is a multiple of N (0: none)."""
+    keep_best_checkpoints: NonNegativeInt = 0
+    """Keep also the N best checkpoints by --training.best-metric (0: only checkpoint_best)."""
+    max_failed_saves: PositiveInt = field(default=3, metadata=ADVANCED)
+    """Number of consecutive failed saves that stops the run. Earlier failures are logged."""
     no_save: bool = False
-    """Save no checkpoints at all, only the log and the result."""
-
-    def __post_init__(self) -> None:
-        counts = ("keep_last_epochs", "keep_interval_updates", "keep_interval_updates_pattern")
-        for name in ("save_interval_updates", *counts, "keep_best_checkpoints"):
-            value = getattr(self, name)
-            require(value >= 0, f"checkpoint.{name} must not be negative, but is {value}.")
-        require(
-            self.max_failed_saves > 0,
-            f"checkpoint.max_failed_saves must be at least 1, but is {self.max_failed_saves}.",
-        )
+    """Save no checkpoints, only the log and the result."""

@@ -1,157 +1,124 @@
-"""How long and how a run learns."""
+"""The `training` section of a run: length, updates, hardware, validation, failures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
-from toolkit.config.checks import DEVICES, PRECISIONS, check_choice, require
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    Options,
+    PositiveFloat,
+    PositiveInt,
+    Rate,
+)
+from toolkit.config.option_groups import PrecisionOptions
+from toolkit.config.options import ADVANCED
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleConfig:
-    update_freq: int = 1
-    """Micro-batches that each rank accumulates for one update."""
-    micro_batches_per_update: int | None = None
-    """Micro-batches of one update over all ranks, in place of update_freq: the same run at any
-    number of ranks that divides it."""
-    sharding: str = "none"
-    """none or full. none keeps everything on every rank (DDP); full keeps a share of parameters,
-    gradients and optimizer on each (FSDP2). Needs torchrun."""
-    checkpoint_activations: bool = False
-    """Compute each layer anew in the backward pass: less memory, more time, the same gradients."""
-    compile: bool = False
-    """Compile each layer with torch.compile; the first updates take long."""
+class StoppingOptions(Options, title="when to stop"):
+    max_update: NonNegativeInt | None = None
+    """Stop after N updates. This or max_epoch is required."""
+    max_epoch: NonNegativeInt | None = None
+    """Stop after N epochs. This or max_update is required."""
+    stop_time_hours: NonNegativeFloat = 0.0
+    """Stop with a checkpoint after this many hours, including those before resuming (0: never)."""
+    stop_min_lr: NonNegativeFloat = 0.0
+    """Stop when the learning rate falls to this (0: never)."""
+    patience: NonNegativeInt = 0
+    """Stop after this many consecutive validations without improvement (0: never)."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions(Options, title="updates"):
+    update_freq: PositiveInt = 1
+    """Gradient accumulation: micro-batches per update on each rank."""
+    micro_batches_per_update: PositiveInt | None = None
+    """Micro-batches per update over all ranks, instead of update_freq: the same run on any number
+    of ranks that divides it."""
+    clip_norm: NonNegativeFloat = 1.0
+    """Maximum gradient norm; larger gradients are scaled down to it (0: no clipping)."""
+    seed: int = 1
+    """Random seed of initialization, data order, masking and dropout."""
+    ema_decay: Rate = 0.0
+    """Decay of an exponential moving average of the weights, such as 0.999, which is then validated
+    and used in place of the weights (0: none)."""
+    ema_warmup: bool = field(default=True, metadata=ADVANCED)
+    """Start with a low ema_decay and raise it as (1 + n) / (10 + n) over the updates n, to forget
+    the initial weights sooner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingDeviceOptions(PrecisionOptions, title="device and precision"):
+    fp16: bool = False
+    """Short for --precision fp16."""
+    bf16: bool = False
+    """Short for --precision bf16."""
+    sharding: Literal["none", "full"] = "none"
+    """Distributed training. none: every rank keeps the whole model (DDP); full: parameters,
+    gradients and optimizer states are sharded over the ranks (FSDP2). Needs torchrun."""
+    checkpoint_activations: bool = False
+    """Activation checkpointing: recompute each layer in the backward pass to save memory."""
+    compile: bool = False
+    """Compile each layer with torch.compile. The first updates are slow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationOptions(Options, title="validation"):
+    validate_interval_updates: NonNegativeInt = 0
+    """Validate every N updates, in addition to the end of each epoch (0: only there)."""
+    best_metric: str = "loss"
+    """Metric of the first validation split that selects the best checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureOptions(Options, title="failures"):
+    skip_spikes: bool = False
+    """Skip an update if its loss or gradient norm is more than 6 standard deviations above the mean
+    of the last 128 updates. A non-finite loss or gradient norm is always skipped."""
+    check_ranks_interval: NonNegativeInt = field(default=100, metadata=ADVANCED)
+    """Compare the parameters and gradient norms of all ranks every N updates (0: never)."""
+    memory_probe: Literal["auto", "always", "never"] = "auto"
+    """Try the largest batch before training, so that a lack of memory shows at once. auto: only on
+    a GPU."""
+    timeout_seconds: PositiveFloat = 1800.0
+    """Abort all ranks if one waits longer than this for another, and name the stalled rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(
+    StoppingOptions,
+    UpdateOptions,
+    TrainingDeviceOptions,
+    ValidationOptions,
+    FailureOptions,
+    section="training",
+):
     def __post_init__(self) -> None:
-        for name in ("update_freq", "micro_batches_per_update"):
-            value = getattr(self, name)
-            require(
-                value is None or value > 0,
-                f"training.{name} must be at least 1, but is {value}.",
+        super().__post_init__()
+        if self.micro_batches_per_update is not None and self.update_freq != 1:
+            raise ToolkitError(
+                "training.update_freq cannot be combined with training.micro_batches_per_update, "
+                "which determines it."
             )
-        require(
-            self.micro_batches_per_update is None or self.update_freq == 1,
-            "training.update_freq must be left out where training.micro_batches_per_update is "
-            "given, but "
-            f"is {self.update_freq}. {self.micro_batches_per_update} micro-batches over all ranks "
-            "determine "
-            f"it.",
-        )
-        check_choice("training.sharding", self.sharding, ("none", "full"))
+        if self.fp16 and self.bf16:
+            raise ToolkitError("--fp16 cannot be combined with --bf16.")
+        short = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
+        if self.precision not in ("auto", short):
+            raise ToolkitError(f"--{short} cannot be combined with --precision {self.precision}.")
 
     def micro_batches_per_rank(self, ranks: int) -> int:
-        """What each rank accumulates for one update."""
+        """Micro-batches that each rank accumulates for one update."""
         if self.micro_batches_per_update is None:
             return self.update_freq
-        possible = [
-            n
-            for n in range(1, self.micro_batches_per_update + 1)
-            if self.micro_batches_per_update % n == 0
-        ]
-        require(
-            ranks in possible,
-            f"training.micro_batches_per_update must be a multiple of the number of ranks, but is "
-            f"{self.micro_batches_per_update} for {ranks}. Start one of "
-            f"{', '.join(map(str, possible))} "
-            f"processes.",
-        )
-        return self.micro_batches_per_update // ranks
-
-
-PROBES = ("auto", "always", "never")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TroubleConfig:
-    skip_spikes: bool = False
-    """Skip an update whose loss or gradient norm lies more than 6 standard deviations above the
-    mean of the 128 updates before it. One that is not finite is always skipped."""
-    check_ranks_interval: int = 100
-    """Compare the parameters and the gradient norm of all ranks every so many updates; 0 for
-    never."""
-    memory_probe: str = "auto"
-    """Try the largest batch before training, so that a lack of memory shows at once: auto, always
-    or never. auto is always on a GPU and never on a CPU."""
-    timeout_seconds: float = 1800.0
-    """End all ranks, naming the late one, when one has waited for another for so long."""
-
-    def __post_init__(self) -> None:
-        check_choice("training.memory_probe", self.memory_probe, PROBES)
-        require(
-            self.check_ranks_interval >= 0,
-            f"training.check_ranks_interval must not be negative, but is "
-            f"{self.check_ranks_interval}. 0 is never.",
-        )
-        require(
-            self.timeout_seconds > 0,
-            f"training.timeout_seconds must be above 0, but is {self.timeout_seconds}.",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig(ScaleConfig, TroubleConfig):
-    max_update: int | None = None
-    """Stop after this many updates. This or max_epoch must be given."""
-    max_epoch: int | None = None
-    """Stop after this many passes over the data. This or max_update must be given."""
-    stop_time_hours: float = 0.0
-    """Stop with a checkpoint after so many hours, those of the runs it goes on from included; 0
-    for never."""
-    stop_min_lr: float = 0.0
-    """Stop when the learning rate has fallen to this; 0 for never."""
-    clip_norm: float = 1.0
-    """Largest norm of the gradient; larger ones are scaled down to it. 0 for no bound."""
-    seed: int = 1
-    """Seed of everything random: first weights, order of the data, masking, dropout."""
-    precision: str = "auto"
-    """auto, fp32, bf16 or fp16. auto is bf16 where the hardware is fast at it, else fp32."""
-    fp16: bool = False
-    """Short for precision=fp16."""
-    bf16: bool = False
-    """Short for precision=bf16."""
-    device: str = "auto"
-    """auto, cpu or cuda. auto is cuda where there is one."""
-    validate_interval_updates: int = 0
-    """Validate every so many updates, besides at the end of each epoch; 0 for only there."""
-    patience: int = 0
-    """Stop after so many validations in a row that did not improve the best; 0 for never."""
-    best_metric: str = "loss"
-    """Validation figure that decides which checkpoint is best (of the first validation split)."""
-    ema_decay: float = 0.0
-    """Share of the old average that a moving average of the weights keeps at each update, such as
-    0.999; it is then what is validated and used. 0 for no average."""
-    ema_warmup: bool = True
-    """Let ema_decay begin low and rise as (1 + n) / (10 + n) with the updates n, which forgets the
-    first weights sooner."""
-
-    def __post_init__(self) -> None:
-        ScaleConfig.__post_init__(self)
-        TroubleConfig.__post_init__(self)
-        check_choice("training.precision", self.precision, PRECISIONS)
-        check_choice("training.device", self.device, DEVICES)
-        require(not (self.fp16 and self.bf16), "--fp16 and --bf16 exclude each other; give one.")
-        asked = "fp16" if self.fp16 else "bf16" if self.bf16 else self.precision
-        require(
-            self.precision in ("auto", asked),
-            f"training.precision is {self.precision}, but --{asked} was given too; give one.",
-        )
-        require(
-            self.clip_norm >= 0,
-            f"training.clip_norm must not be negative, but is {self.clip_norm}. 0 is no bound.",
-        )
-        require(
-            0 <= self.ema_decay < 1,
-            f"training.ema_decay must be at least 0 and below 1, but is {self.ema_decay}.",
-        )
-        for name in ("stop_time_hours", "stop_min_lr"):
-            value = getattr(self, name)
-            require(
-                value >= 0,
-                f"training.{name} must not be negative, but is {value}. 0 is never.",
+        total = self.micro_batches_per_update
+        if total % ranks:
+            possible = [n for n in range(1, total + 1) if total % n == 0]
+            raise ToolkitError(
+                f"training.micro_batches_per_update must be a multiple of the number of ranks, but "
+                f"is {total} for {ranks}. Start one of {', '.join(map(str, possible))} processes."
             )
-        for name in ("max_update", "max_epoch"):
-            value = getattr(self, name)
-            require(
-                value is None or value >= 0,
-                f"training.{name} must not be negative, but is {value}.",
-            )
+        return total // ranks

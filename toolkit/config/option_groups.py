@@ -1,0 +1,46 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from toolkit.config.declared import Options, PositiveInt
+
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Weights = Literal["auto", "trained", "average"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(Options, title="output"):
+    json: str | None = None
+    """File to write results to as JSON lines. With -, they are all that standard output gets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options, title="device and precision"):
+    device: Device = "auto"
+    """Device to compute on. auto: cuda if there is a GPU, else cpu."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionOptions(DeviceOptions, title="device and precision"):
+    precision: Precision = "auto"
+    """Floating-point format to compute in. auto: bf16 if the hardware is fast at it, else fp32."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(Options, title="batches"):
+    max_tokens: PositiveInt | None = None
+    """Maximum number of tokens per batch, including padding."""
+    batch_size: PositiveInt | None = None
+    """Maximum number of examples per batch. Without either limit: 32, or 16,384 tokens if
+    evaluating on a GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsOptions(Options, title="checkpoint"):
+    weights: Weights = "auto"
+    """Weights to use. trained: the weights themselves; average: their moving average
+    (--training.ema-decay); auto: the average if the run kept one."""
