@@ -1,41 +1,38 @@
-"""What activation checkpointing saves and costs: peak memory and time of an update, by length.
+"""Activation checkpointing: peak memory and time of an update, by length.
 
     python benchmarks/activation_memory.py [--arch composite_bert_small] [--tokens 2048] [--report]
 
-Each update (forward, backward, AdamW) is measured in a process of its own: the most memory that it
-held beyond what weights, gradients and optimizer keep, and its processor time. On a GPU
-(--device cuda) the same by torch's own count of memory and by the clock.
+Each update (forward, backward, AdamW) runs in its own process. Reported are its peak memory beyond
+weights, gradients and optimizer state, and its processor time. On a GPU (--device cuda) torch
+counts the memory, and the time is wall time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import subprocess
 import sys
 import time
-from datetime import date
 from pathlib import Path
 
 import torch
+from harness import device_clock, machine, parser, publish, seconds, table
+from workloads import masked_batch
 
 from toolkit import build_model
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
-from toolkit.models.interface import Inputs
 from toolkit.optim.precision import Precision
-from toolkit.tasks.batch import MaskedBatch
 from toolkit.training.callbacks.throughput import peak_memory_gib
 from toolkit.training.parallelize import parallelize
 
 VOCABULARY, UPDATES = 8000, 3
-REPORTS = Path(__file__).parent / "reports"
 
 
 def held_gib(device: torch.device) -> float:
-    """Memory held now."""
+    """Memory in use now."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device) / 2**30
     kib = next(
@@ -46,14 +43,6 @@ def held_gib(device: torch.device) -> float:
     return kib / 2**20
 
 
-def batch_of(length: int, tokens: int, device: torch.device) -> MaskedBatch:
-    """Of random tokens, 15 % of the places predicted."""
-    ids = torch.randint(5, VOCABULARY, (max(1, tokens // length), length), device=device)
-    places = torch.arange(0, ids.numel(), 7, device=device)
-    weights = {"mlm": float(len(places))}
-    return MaskedBatch(Inputs(ids), places, ids.flatten()[places], weights, len(ids), ids.numel())
-
-
 def measure(c: argparse.Namespace) -> dict[str, float]:
     """Peak and time of an update, in this process."""
     device, gpu = torch.device(c.device), c.device == "cuda"
@@ -62,21 +51,21 @@ def measure(c: argparse.Namespace) -> dict[str, float]:
     config = TrainingConfig(checkpoint_activations=c.recomputed)
     parallelize(learner, World(device=device), config, c.precision)
     optimizer = torch.optim.AdamW(learner.parameters(), fused=True)
-    precision, batch = Precision(c.precision, device), batch_of(c.length, c.tokens, device)
+    precision = Precision(c.precision, device)
+    batch = masked_batch(VOCABULARY, c.length, c.tokens, c.device)
     for p in learner.parameters():
         p.grad = torch.zeros_like(p)
     optimizer.step()
-    before, times = held_gib(device), []
-    for _ in range(UPDATES):
-        begun = time.perf_counter() if gpu else time.process_time()
+
+    def update() -> None:
         with precision.autocast():
             logits = learner(batch)["mlm"].logits
         torch.nn.functional.cross_entropy(logits.float(), batch.targets).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=False)
-        if gpu:
-            torch.cuda.synchronize()
-        times.append((time.perf_counter() if gpu else time.process_time()) - begun)
+
+    before = held_gib(device)
+    times = [seconds(update, device_clock if gpu else time.process_time) for _ in range(UPDATES)]
     peak = peak_memory_gib(device)
     return {"mib": 1024 * (peak - before), "ms": 1e3 * statistics.median(times[1:])}
 
@@ -90,47 +79,37 @@ def in_process(c: argparse.Namespace, length: int, precision: str, recomputed: b
     return json.loads(ran.stdout)
 
 
-def table(c: argparse.Namespace) -> str:
-    rows = [
-        "| tokens of a sentence | precision | MiB | MiB recomputed | share | time |",
-        "|---|---|---|---|---|---|",
-    ]
+def memory_table(c: argparse.Namespace) -> str:
+    rows = []
     for length in (128, 512):
         for precision in ("fp32", "bf16"):
             plain, again = (in_process(c, length, precision, how) for how in (False, True))
-            rows.append(
-                f"| {length} | {precision} | {plain['mib']:,.0f} | {again['mib']:,.0f} "
-                f"| {again['mib'] / plain['mib']:.0%} | x {again['ms'] / plain['ms']:.2f} |"
-            )
-    return "\n".join(rows) + "\n"
+            memory, time_ratio = again["mib"] / plain["mib"], again["ms"] / plain["ms"]
+            sizes = [f"{plain['mib']:,.0f}", f"{again['mib']:,.0f}"]
+            rows.append([length, precision, *sizes, f"{memory:.0%}", f"x {time_ratio:.2f}"])
+    return table(
+        ["tokens per sentence", "precision", "MiB", "MiB recomputed", "memory", "time"], rows
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arch", default="composite_bert_small")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--recomputed", action="store_true")
-    parser.add_argument("--one", action="store_true", help="one measurement, in this process")
-    parser.add_argument("--report", action="store_true", help="write it to benchmarks/reports")
-    c = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--arch", default="composite_bert_small")
+    options.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    options.add_argument("--tokens", type=int, default=2048)
+    options.add_argument("--length", type=int, default=128)
+    options.add_argument("--precision", default="fp32")
+    options.add_argument("--recomputed", action="store_true")
+    options.add_argument("--one", action="store_true", help="one measurement, in this process")
+    c = options.parse_args()
     if c.one:
         print(json.dumps(measure(c)))
         return
-    machine = torch.cuda.get_device_name() if c.device == "cuda" else platform.machine()
-    head = (
-        f"# Activation checkpointing, {date.today()}\n\n"
-        f"    python benchmarks/activation_memory.py --arch {c.arch} --tokens {c.tokens}\n\n"
-        f"Memory of one update of {c.tokens} tokens beyond weights, gradients and optimizer; time\n"
-        f"with recomputed layers by the time without.\n\n"
-        f"{machine}, torch {torch.__version__}, {c.arch}\n\n"
+    text = (
+        f"{machine(c.device)}, {c.arch}, {c.tokens} tokens per update; memory and time with "
+        f"recomputed layers relative to those without\n\n{memory_table(c)}\n"
     )
-    text = head + table(c)
-    print(text)
-    if c.report:
-        (REPORTS / f"{date.today()}-activation-memory.md").write_text(text, encoding="utf-8")
+    publish(text, c.report, "Activation checkpointing", __doc__)
 
 
 if __name__ == "__main__":

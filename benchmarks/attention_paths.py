@@ -1,34 +1,25 @@
-"""Which path computes dropout(softmax(q k^T + bias)) v fastest, by length: the figures behind
-`toolkit/nn/ops/attention.py`.
+"""Time of dropout(softmax(q k^T + bias)) v by products and by torch's SDPA, by length.
 
-    python benchmarks/attention_paths.py [--device cuda] [--tokens 4096]
+    python benchmarks/attention_paths.py [--device cuda] [--tokens 4096] [--report]
 
-Milliseconds of processor time (of device time on a GPU) for one layer of 4 heads of 64, batch x
-length = tokens; medians, the paths taking turns.
+`toolkit/nn/ops/attention.py` chooses by these numbers: milliseconds of processor time (device time
+on a GPU) for one layer of 4 heads of width 64, batch x length = tokens. Medians; the two alternate.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
+from harness import alternate, device_clock, machine, parser, publish, table
 from torch import Tensor
 from torch.nn import functional as F
 
 from toolkit.nn.ops.attention import batched_products
 
 HEADS, HEAD_WIDTH, SCALE = 4, 64, 0.125
-
-
-def timed(run: Callable[[], object], device: str) -> float:
-    start = time.process_time() if device == "cpu" else time.perf_counter()
-    run()
-    if device != "cpu":
-        torch.cuda.synchronize()
-    return 1e3 * ((time.process_time() if device == "cpu" else time.perf_counter()) - start)
 
 
 def paths(bias: Tensor | None, rate: float) -> dict[str, Callable[..., Tensor]]:
@@ -42,7 +33,7 @@ def paths(bias: Tensor | None, rate: float) -> dict[str, Callable[..., Tensor]]:
 
 
 def measure(
-    length: int, tokens: int, dtype: torch.dtype, device: str, kind: str, repeats: int
+    length: int, tokens: int, dtype: torch.dtype, device: str, kind: str, rounds: int
 ) -> dict[str, float]:
     shape = (max(1, tokens // length), HEADS, length, HEAD_WIDTH)
     training = kind != "inference"
@@ -61,27 +52,27 @@ def measure(
         if training:
             context.backward(context.detach())
 
-    times: dict[str, list[float]] = {}
-    for _ in range(repeats + 1):
-        for name, path in paths(bias, rate).items():
-            times.setdefault(name, []).append(timed(lambda path=path: step(path), device))  # type: ignore[misc]
-    return {name: statistics.median(found[1:]) for name, found in times.items()}
+    programs = {name: partial(step, path) for name, path in paths(bias, rate).items()}
+    clock = time.process_time if device == "cpu" else device_clock
+    return {n: 1e3 * found for n, found in alternate(programs, rounds, clock=clock).items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--tokens", type=int, default=4096)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048])
-    parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args()
-    print("| dtype | case | length | products | sdpa |\n|---|---|---|---|---|")
+    options = parser(__doc__, rounds=5)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--tokens", type=int, default=4096)
+    options.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048])
+    given = options.parse_args()
+    rows = []
     for dtype in (torch.bfloat16, torch.float32):
         for kind in ("training", "dropout", "bias, dropout", "inference"):
-            for length in asked.lengths:
-                found = measure(length, asked.tokens, dtype, asked.device, kind, asked.repeats)
-                times = " | ".join(f"{found[name]:.1f}" for name in ("products", "sdpa"))
-                print(f"| {str(dtype)[6:]} | {kind} | {length} | {times} |", flush=True)
+            for length in given.lengths:
+                found = measure(length, given.tokens, dtype, given.device, kind, given.rounds)
+                times = [f"{found[name]:.1f}" for name in ("products", "sdpa")]
+                rows.append([str(dtype)[6:], kind, length, *times])
+    found = table(["dtype", "case", "length", "products, ms", "sdpa, ms"], rows)
+    text = f"{machine(given.device)}\n\n{found}\n"
+    publish(text, given.report, "Attention by products and by SDPA", __doc__)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,19 @@
-"""How fast text becomes a data folder, a folder opens, and batches are made.
+"""Speed of preprocessing, of opening a data folder, and of making batches.
 
-    python benchmarks/data_speed.py [--text FOLDER,FOLDER] [--rounds 5] [--report]
+    python benchmarks/data_speed.py --text FOLDER,FOLDER [--rounds 5] [--report]
 
-Wall seconds unless said otherwise; what is compared takes turns and medians are kept. Preprocessing
-runs as the command does, with a SentencePiece model trained beforehand (16,000 pieces, lower case,
-sentences of running text); "binarizing" is its own figure, without starting Python. On a busy
-machine look at the processor seconds: the bound is the parent's plus half of the workers', what two
-idle cores allow.
-Batches of 4,096 tokens are made in one process, read, masked and collated: tokens per second of
-that process's time. Waiting is what a consumer that computes for 50 ms per micro-batch waits for
-one worker, in wall time.
+Wall seconds unless said otherwise; compared programs alternate and medians are reported.
+Preprocessing runs the command, with a SentencePiece model trained beforehand (16,000 pieces, lower
+case, sentences of running text). "Binarizing" is the command's own report, without starting Python.
+On a busy machine use the processor seconds: the bound is the parent's plus half of the workers',
+the best that two idle cores allow. Batches of 4,096 tokens are read, masked and collated in one
+process; the speed is tokens per second of that process's time. Waiting is the share of wall time
+that a consumer with 50 ms of computation per micro-batch waits for one worker.
 """
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import os
-import platform
 import re
 import resource
 import statistics
@@ -29,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from harness import cores, machine, parser, publish, seconds, table
 
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.loading.loader import BatchLoader
@@ -39,21 +36,15 @@ from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
 
-ROOT = Path(__file__).resolve().parents[1]
-NOVELS = ROOT.parent / "shared" / "data" / "text"
 Row = tuple[str, str]
 
 
-def rows_of(found: list[Row]) -> str:
-    return "\n".join(f"| {what} | {figure} |" for what, figure in found)
-
-
-def preprocess_once(text: str, folder: Path, workers: int, tokenizer: Path) -> dict[str, float]:
+def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[str, float]:
     """Wall, binarizing and processor seconds of one run of the command."""
     command = [
         *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
         *["--destdir", str(folder), "--workers", str(workers), "--segment-by", "sentences"],
-        *["--valid-share", "0.02", "--tokenizer-from", str(tokenizer)],
+        *["--valid-fraction", "0.02", "--tokenizer-from", str(tokenizer)],
     ]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -108,7 +99,7 @@ def preprocessing(text: str, scratch: Path, rounds: int) -> list[Row]:
 
 
 def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
-    """Binarizing with one worker, vocabularies learned beforehand; SentencePiece's is at hand."""
+    """Binarizing with one worker, with tokenizers trained beforehand."""
     options = {"segment_by": "sentences", "lowercase": True, "vocab_size": 16000, "trainpref": text}
     for kind in ("words", "wordpiece"):
         preprocess_files(destdir=str(scratch / kind), tokenizer=kind, **options)
@@ -124,20 +115,15 @@ def tokenizers(text: str, scratch: Path, rounds: int) -> list[Row]:
 
 
 def opening(scratch: Path) -> list[Row]:
-    def seconds(items: int) -> Callable[[], float]:
+    def opener(items: int) -> Callable[[], object]:
         writer = ColumnWriter(scratch / f"opening.{items}", "<u2")
         writer.add(np.zeros(items, np.int64), np.ones(items, np.int64), np.ones(items, bool))
         writer.finish()
 
-        def once() -> float:
-            begin = time.perf_counter()
-            CheckedColumnPart(writer.stem, "train", "tokens")
-            return time.perf_counter() - begin
+        return lambda: CheckedColumnPart(writer.stem, "train", "tokens")
 
-        return once
-
-    few, many = seconds(1_000), seconds(10_000_000)
-    times = [(few(), many()) for _ in range(200)]
+    few, many = opener(1_000), opener(10_000_000)
+    times = [(seconds(few), seconds(many)) for _ in range(200)]
     return [
         (f"opening {name} items", f"{1e6 * statistics.median(column):.0f} us")
         for name, column in zip(("1e3", "1e7"), zip(*times, strict=True), strict=True)
@@ -195,37 +181,19 @@ def planning() -> list[Row]:
     return [(what, f"{built:.2f} s, {epoch:.2f} s")]
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    novels = [str(NOVELS / name) for name in ("english_novels", "english_novels_gz")]
-    parser.add_argument("--text", default=",".join(novels), help="as --trainpref takes it")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
+    options = parser(__doc__, rounds=5)
+    options.add_argument("--text", required=True, help="as for --trainpref; about 70 MB")
+    given = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
-        found = preprocessing(asked.text, scratch, asked.rounds)
-        found += tokenizers(asked.text, scratch, asked.rounds)
+        found = preprocessing(given.text, scratch, given.rounds)
+        found += tokenizers(given.text, scratch, given.rounds)
         folder = DataFolder.open(scratch / "data")
-        found += opening(scratch) + batches(folder, asked.rounds) + planning() + waiting(folder)
-    load = os.getloadavg()[0]
-    text = (
-        f"{platform.processor() or platform.machine()}, {cores()} cores, load {load:.1f} at the "
-        f"end, Python {platform.python_version()}, NumPy {np.__version__}.\n\n"
-        f"| what | figure |\n|---|---|\n{rows_of(found)}\n"
-    )
-    print(text)
-    if asked.report:
-        day = datetime.date.today().isoformat()
-        path = Path(__file__).parent / "reports" / f"{day}-data-speed.md"
-        path.parent.mkdir(exist_ok=True)
-        words = (__doc__ or "").split("\n", 2)[2]
-        path.write_text(f"# Data speed, {day}\n\n{words}\n{text}")
-        print(f"Written to {path}.")
+        found += opening(scratch) + batches(folder, given.rounds) + planning() + waiting(folder)
+    load = f"load {os.getloadavg()[0]:.1f} at the end, NumPy {np.__version__}"
+    text = f"{machine()}, {load}\n\n{table(['measurement', 'result'], found)}\n"
+    publish(text, given.report, "Data speed", __doc__)
 
 
 if __name__ == "__main__":

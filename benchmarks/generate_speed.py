@@ -1,32 +1,29 @@
-"""Writing sentences, by toolkit-generate's search and by Hugging Face's `generate`.
+"""Text generation: beam search of toolkit-generate and `generate` of Hugging Face Transformers.
 
     python benchmarks/generate_speed.py [--shape iwslt] [--beam 1 5] [--batch 1 32]
         [--precision fp32 bf16] [--rounds 3] [--report]
 
-(needs the extra `hf`.) All have the same random weights, in the shape of a Marian model: the
-`iwslt` one is `transformer_iwslt` (6 + 6 layers, 512, 4 heads, 1024), `tiny` is `transformer_tiny`
-(4 + 4, 128, 4, 256), `base` is `transformer`; 10,000 joined symbols. What random weights write has
-no end, so all are told where each sentence ends: sources and targets have the lengths of Multi30k
-(14.6 and 15.0 pieces on average, standard deviation 5.7, correlation 0.85). A text is four batches,
-but 16 sentences at least. Ours are put together by length, as toolkit-generate does; `generate`
-takes batches as it gets them: once of sentences in the text's order, as most call it, and once of
-ours, sorted. Beams stop when as many hypotheses have ended (`early_stopping=True`). Seconds are the
-processor's, medians of so many rounds in which the contestants take turns, more of the narrower
-beams, whose rounds are shorter.
+(needs the extra `hf`.) All models have random weights and the shape of a Marian model: `iwslt` is
+`transformer_iwslt` (6 + 6 layers, width 512, 4 heads, 1024), `tiny` is `transformer_tiny` (4 + 4,
+128, 4, 256), `base` is `transformer`; a joint vocabulary of 10,000. Random models do not end their
+sentences, so the end of each is given: sources and targets have the lengths of Multi30k (14.6 and
+15.0 pieces on average, standard deviation 5.7, correlation 0.85). A text is four batches, at least
+16 sentences. toolkit-generate sorts sentences by length. `generate` takes batches as they come:
+once in the order of the text, as it is mostly called, and once sorted. Beam search stops when
+`beam` hypotheses have ended (`early_stopping=True`). Seconds are processor time, medians of rounds
+in which the programs alternate; smaller beams get more rounds.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import statistics
 import time
 from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
-from race import Record, Update, machine, race, report
+from harness import Record, Update, machine, parser, publish, race, table
 from torch import Tensor
 
 WORDS, PAD, END = 10_000, 0, 1
@@ -40,7 +37,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def lengths(count: int, *, text_order: bool = True) -> tuple[Tensor, Tensor]:
-    """Of sources and targets, ends left out."""
+    """Of sources and targets, without their ends."""
     drawn = torch.randn(2, count, generator=torch.Generator().manual_seed(0))
     source = (14.6 + 5.7 * drawn[0]).round().clamp(4, 40).long()
     related = 0.85 * drawn[0] + (1 - 0.85**2) ** 0.5 * drawn[1]
@@ -52,7 +49,7 @@ def lengths(count: int, *, text_order: bool = True) -> tuple[Tensor, Tensor]:
 
 
 def given(count: int, batch: int, *, text_order: bool) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Batches: sources, their padding, and how long what is written is."""
+    """Batches: sources, their padding, and the lengths of the outputs."""
     source, target = lengths(count, text_order=text_order)
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(2, WORDS, (count, int(source.max()) + 1), generator=generator)
@@ -66,7 +63,7 @@ def given(count: int, batch: int, *, text_order: bool) -> list[tuple[Tensor, Ten
     return found
 
 
-def hugging_faces_model(shape: str) -> Any:
+def transformers_model(shape: str) -> Any:
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -94,11 +91,11 @@ def hugging_faces_model(shape: str) -> Any:
     ).eval()
 
 
-def hugging_faces(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
+def transformers_generate(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
     import transformers
 
     class Ends(transformers.LogitsProcessor):
-        """A sentence ends where it should."""
+        """Ends each sentence at its given length."""
 
         def __init__(self, target: Tensor) -> None:
             self.target = target.repeat_interleave(beam)
@@ -111,7 +108,7 @@ def hugging_faces(shape: str, beam: int, batches: list[Any], precision: str) -> 
             scores[due, END] = kept[due]
             return scores
 
-    model = hugging_faces_model(shape).to(DTYPES[precision])
+    model = transformers_model(shape).to(DTYPES[precision])
 
     def translate() -> None:
         for tokens, padding, target in batches:
@@ -127,7 +124,7 @@ def hugging_faces(shape: str, beam: int, batches: list[Any], precision: str) -> 
     return translate
 
 
-def ours(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
+def toolkit_generate(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
     from toolkit.common.system import keep_freed_memory
 
     keep_freed_memory()
@@ -152,60 +149,61 @@ def ours(shape: str, beam: int, batches: list[Any], precision: str) -> Update:
     return translate
 
 
-WAYS = {"ours": ours, "theirs": hugging_faces, "theirs, sorted": hugging_faces}
+WAYS = {
+    "toolkit": toolkit_generate,
+    "HF": transformers_generate,
+    "HF, sorted": transformers_generate,
+}
 
 
 def sentences(batch: int) -> int:
     return max(4 * batch, 16)
 
 
-def table(records: dict[tuple[Any, ...], Record]) -> str:
-    lines = [
-        "| batch | beam | precision | sentences/s: ours | theirs | theirs, sorted "
-        "| tokens/s, the same | peak MiB, the same | times as fast as theirs | as theirs, sorted |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+HEAD = ["batch", "beam", "precision", *(f"sentences/s, {name}" for name in WAYS)]
+NAMES = " / ".join(WAYS)
+
+
+def speed_table(records: dict[tuple[Any, ...], Record]) -> str:
+    rows = []
     for batch, beam, precision in {key[1:]: None for key in records}:
         three = [records[who, batch, beam, precision] for who in WAYS]
-        seconds = [statistics.median(record.seconds) for record in three]
+        seconds = [record.median for record in three]
         count = sentences(batch)
         symbols = int(lengths(count)[1].sum()) + count
         cells = [
-            " | ".join(f"{count / each:,.1f}" for each in seconds),
+            *(f"{count / each:,.1f}" for each in seconds),
             " / ".join(f"{symbols / each:,.0f}" for each in seconds),
             " / ".join(f"{record.peak_mib:,.0f}" for record in three),
-            " | ".join(f"{each / seconds[0]:.2f}" for each in seconds[1:]),
+            *(f"{each / seconds[0]:.2f}" for each in seconds[1:]),
         ]
-        lines.append(f"| {batch} | {beam} | {precision} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([batch, beam, precision, *cells])
+    ratios = ["toolkit's speed / HF's", "toolkit's speed / HF's, sorted"]
+    return table([*HEAD, f"tokens/s: {NAMES}", f"peak MiB: {NAMES}", *ratios], rows)
 
 
 def contestants(shape: str, batch: int, beam: int, precision: str) -> dict[tuple[Any, ...], Any]:
     ways = {}
     for who, make in WAYS.items():
-        batches = given(sentences(batch), batch, text_order=who == "theirs")
+        batches = given(sentences(batch), batch, text_order=who == "HF")
         ways[who, batch, beam, precision] = partial(make, shape, beam, batches, precision)
     return ways
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="iwslt")
-    parser.add_argument("--beam", type=int, nargs="+", default=[1, 5])
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])
-    parser.add_argument("--precision", nargs="+", choices=DTYPES, default=list(DTYPES))
-    parser.add_argument("--rounds", type=int, default=3, help="timings with the widest beam")
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
+    options = parser(__doc__, rounds=3)
+    options.add_argument("--shape", choices=SHAPES, default="iwslt")
+    options.add_argument("--beam", type=int, nargs="+", default=[1, 5])
+    options.add_argument("--batch", type=int, nargs="+", default=[1, 32])
+    options.add_argument("--precision", nargs="+", choices=DTYPES, default=list(DTYPES))
+    asked = options.parse_args()
     records: dict[tuple[Any, ...], Record] = {}
     for batch, beam, precision in product(asked.batch, asked.beam, asked.precision):
         ways = contestants(asked.shape, batch, beam, precision)
         rounds = asked.rounds * max(asked.beam) // beam
         records |= race(ways, rounds, warm_up=1, clock=time.process_time)
-    text = f"{machine()}; {asked.shape}\n\n{table(records)}\n"
-    print(text)
-    if asked.report:
-        report(f"generate-speed-{asked.shape}", "Speed of writing", __doc__, text)
+    text = f"{machine()}; {asked.shape}\n\n{speed_table(records)}\n"
+    publish(text, asked.report, "Speed of text generation", __doc__, f"-{asked.shape}")
 
 
 if __name__ == "__main__":

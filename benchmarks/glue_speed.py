@@ -1,21 +1,19 @@
-"""Epochs of fine-tuning on GLUE, ours and those of Hugging Face's `Trainer`, on the same rows.
+"""Epochs of fine-tuning on GLUE: toolkit-train and the `Trainer` of Hugging Face Transformers.
 
     python benchmarks/glue_speed.py GLUE_DATA [--tasks MRPC,MNLI] [--rows 1024] [--rounds 3]
 
-(needs the extra `hf`; GLUE_DATA is a folder with the benchmark's own, such as GLUE_DATA/MRPC.)
+(needs the extra `hf`; GLUE_DATA contains folders such as GLUE_DATA/MRPC.)
 
-Every contestant trains a BERT of 12 layers, width 256 and 4 heads on the same rows, as the same
-ids, 32 rows an update, dropout 0.1, clipping at 1, AdamW; one timing is an epoch of the first
-`--rows` rows, its updates and its logging. Theirs is `Trainer.train()` with
-`BertForSequenceClassification`: by its defaults (fp32, each batch padded to its longest row by
-`DataCollatorWithPadding`), and with rows grouped by length under bf16 autocast. Ours is what
-toolkit-train does.
+All programs train a BERT of 12 layers, width 256 and 4 heads on the same rows and token ids: 32
+rows per update, dropout 0.1, clipping at 1, AdamW. One timing is an epoch of the first `--rows`
+rows, with updates and logging. The Transformers program is `Trainer.train()` with
+`BertForSequenceClassification`: with its defaults (fp32, each batch padded to its longest row by
+`DataCollatorWithPadding`), and with rows grouped by length under bf16 autocast.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from collections.abc import Mapping
 from functools import partial
@@ -24,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from race import Record, Update, machine, race, report
+from harness import Record, Update, machine, parser, publish, race, table
 
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.load import compose
@@ -40,7 +38,7 @@ from toolkit.training.data import TrainingData, resolve_task
 from toolkit.training.setup import make_trainer
 
 BATCH, LAYERS, WIDTH, HEADS = 32, 12, 256, 4
-OURS = "ours, bf16"
+REFERENCE = "toolkit, bf16"
 WARM_UP = 1
 
 
@@ -57,8 +55,8 @@ def prepare(table: Path, rows: int, words: int, folder: Path) -> Path:
     return folder / "part"
 
 
-def ours(data: Path, precision: str) -> Update:
-    """One epoch after the other, as toolkit-train takes them."""
+def toolkit_epoch(data: Path, precision: str) -> Update:
+    """Consecutive epochs of toolkit-train's trainer."""
     keep_freed_memory()
     torch.set_flush_denormal(True)
     shape = {"layers": LAYERS, "width": WIDTH, "heads": HEADS, "embedding_width": WIDTH}
@@ -85,7 +83,7 @@ def ours(data: Path, precision: str) -> Update:
 
 
 def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
-    """Each row as Hugging Face's tokenizers give it."""
+    """The rows in the format of Transformers' tokenizers."""
     split = ClassificationSplit(DataFolder.open(str(data)), "train")
     examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), split, training=True)
     found: list[dict[str, list[int] | int]] = []
@@ -105,7 +103,7 @@ def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
 
 
 def tokenizer(data: Path) -> Any:
-    """Only to pad with."""
+    """A tokenizer that is only used for padding."""
     import tokenizers
     import transformers
 
@@ -116,8 +114,8 @@ def tokenizer(data: Path) -> Any:
     )
 
 
-def hugging_faces(data: Path, **options: Any) -> Update:
-    """`Trainer.train()` for an epoch, whatever it needs to begin included."""
+def transformers_epoch(data: Path, **options: Any) -> Update:
+    """`Trainer.train()` for an epoch, its start included."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -158,25 +156,27 @@ def hugging_faces(data: Path, **options: Any) -> Update:
 def contestants(data: Path) -> dict[str, Any]:
     grouped = {"bf16": True, "train_sampling_strategy": "group_by_length"}
     return {
-        OURS: partial(ours, data, "bf16"),
-        "ours, fp32": partial(ours, data, "fp32"),
-        "HF Trainer, its defaults (fp32)": partial(hugging_faces, data),
-        "HF Trainer, grouped by length, bf16": partial(hugging_faces, data, **grouped),
+        REFERENCE: partial(toolkit_epoch, data, "bf16"),
+        "toolkit, fp32": partial(toolkit_epoch, data, "fp32"),
+        "HF Trainer, defaults (fp32)": partial(transformers_epoch, data),
+        "HF Trainer, grouped by length, bf16": partial(transformers_epoch, data, **grouped),
     }
 
 
-def table(records: Mapping[str, Record], task: str, rows: int) -> str:
-    medians = {name: statistics.median(record.seconds) for name, record in records.items()}
+def epoch_table(records: Mapping[str, Record], task: str, rows: int) -> str:
+    head = [f"{task}, {rows:,} rows", "median s", "fastest s", "rows/s"]
     lines = [
-        f"| {task}, {rows:,} rows | median s | fastest s | rows/s | times ours | peak memory MiB |",
-        "|---|---|---|---|---|---|",
+        [
+            name,
+            f"{record.median:.1f}",
+            f"{min(record.seconds):.1f}",
+            f"{rows / record.median:,.0f}",
+            f"{record.median / records[REFERENCE].median:.2f}",
+            f"{record.peak_mib:,.0f}",
+        ]
+        for name, record in records.items()
     ]
-    for name, (seconds, peak) in records.items():
-        lines.append(
-            f"| {name} | {medians[name]:.1f} | {min(seconds):.1f} | {rows / medians[name]:,.0f} "
-            f"| {medians[name] / medians[OURS]:.2f} | {peak:,.0f} |"
-        )
-    return "\n".join(lines)
+    return table([*head, f"times {REFERENCE}", "peak memory MiB"], lines)
 
 
 def measured(task: str, asked: argparse.Namespace) -> str:
@@ -184,26 +184,19 @@ def measured(task: str, asked: argparse.Namespace) -> str:
         training = Path(asked.data) / task / "train.tsv"
         data = prepare(training, asked.rows, asked.vocab_size, Path(folder))
         rows = len(ClassificationSplit(DataFolder.open(str(data)), "train"))
-        return table(race(contestants(data), asked.rounds, WARM_UP), task, rows)
+        return epoch_table(race(contestants(data), asked.rounds, WARM_UP), task, rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", help="folder of GLUE")
-    parser.add_argument("--tasks", default="MRPC,MNLI", help="names with commas")
-    parser.add_argument("--rows", type=int, default=1024, help="rows of an epoch, at most")
-    parser.add_argument("--vocab-size", type=int, default=8000, help="symbols")
-    parser.add_argument("--rounds", type=int, default=3, help="epochs timed for each contestant")
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
-    text = f"{machine()}; {asked.vocab_size:,} symbols\n"
-    print(text, flush=True)
-    for task in asked.tasks.split(","):
-        found = measured(task, asked)
-        print(found, flush=True)
-        text += f"\n{found}\n"
-    if asked.report:
-        report("glue-speed", "Speed of fine-tuning", __doc__, text)
+    options = parser(__doc__, rounds=3)
+    options.add_argument("data", help="folder of GLUE")
+    options.add_argument("--tasks", default="MRPC,MNLI", help="comma-separated names")
+    options.add_argument("--rows", type=int, default=1024, help="maximum number of rows per epoch")
+    options.add_argument("--vocab-size", type=int, default=8000)
+    asked = options.parse_args()
+    found = [measured(task, asked) for task in asked.tasks.split(",")]
+    text = "\n\n".join([f"{machine()}; vocabulary of {asked.vocab_size:,}", *found]) + "\n"
+    publish(text, asked.report, "Speed of fine-tuning", __doc__)
 
 
 if __name__ == "__main__":

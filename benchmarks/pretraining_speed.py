@@ -1,31 +1,30 @@
-"""One pre-training update at the BERT-small shape: this toolkit and Hugging Face Transformers.
+"""One pre-training update at the size of BERT small: this toolkit and Hugging Face Transformers.
 
     python benchmarks/pretraining_speed.py [--rounds 7] [--report] [--kept-memory]
 
 (needs the extra `hf` and about 12 GB.)
 
-Same shape (12 layers x 256, 4 heads, feed-forward 1024, vocabulary 30,004), same batch of 32 x 128
-tokens, 15 % of the places predicted, dropout 0.1, clipping at 1, AdamW fused. Ours is the trainer's
-own `step`; theirs is what `transformers.Trainer` does in one: `BertForMaskedLM` with labels (logits
-of every place), backward, clip, AdamW, fp32 unless told otherwise.
+Both have 12 layers of width 256, 4 heads, feed-forward width 1024 and a vocabulary of 30,004, and
+train on the same batch of 32 x 128 tokens: 15 % of the tokens predicted, dropout 0.1, clipping at
+1, fused AdamW. The toolkit's update is the trainer's `step`. The Transformers update is what
+`transformers.Trainer` does between two batches: `BertForMaskedLM` with labels (logits of all
+positions), backward, clipping, AdamW, in fp32 by default.
 
-Every contestant lives in a process of its own, since the way memory is kept belongs to a process
-and ours sets it (`toolkit/common/system.py`); they take turns, one update at a time, while the
-others sleep. `--kept-memory` gives the same setting to Hugging Face's, to show its share.
+Each program runs in its own process, since memory settings belong to a process and toolkit-train
+changes them (`toolkit/common/system.py`). The programs alternate, one update at a time.
+`--kept-memory` gives the same memory setting to Transformers, to show its share.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
-from race import Record, Update, machine, race, report
-from updates import RATE, hugging_faces, masked_batch, ours, table
+from harness import Record, Update, machine, parser, publish, race, seconds
+from workloads import RATE, masked_batch, toolkit_update, transformers_update, update_table
 
 from toolkit.common.system import keep_freed_memory
 from toolkit.tasks.build import build_model
@@ -35,9 +34,8 @@ NO_KERNELS = {"fixed": False, "dynamic": False}
 
 
 def composite(precision: str, overrides: dict[str, Any]) -> Update:
-    keep_freed_memory()
     learner = build_model("composite_bert_small", vocabulary_size=WORDS, task="mlm", **overrides)
-    return ours(learner, masked_batch(WORDS, LENGTH, BATCH * LENGTH), precision)
+    return toolkit_update(learner, masked_batch(WORDS, LENGTH, BATCH * LENGTH), precision)
 
 
 def bert(precision: str, kept_memory: bool) -> Update:
@@ -54,7 +52,7 @@ def bert(precision: str, kept_memory: bool) -> Update:
         max_position_embeddings=LENGTH,
     )
     model = transformers.BertForMaskedLM(config)
-    return hugging_faces(model, WORDS, LENGTH, BATCH * LENGTH, precision)
+    return transformers_update(model, WORDS, LENGTH, BATCH * LENGTH, precision)
 
 
 USUAL: dict[str, Callable[[], Update]] = {
@@ -70,11 +68,11 @@ KEPT_MEMORY: dict[str, Callable[[], Update]] = {
     "HF, bf16 autocast, kept memory": partial(bert, "bf16", True),
 }
 CONTESTANTS = {**USUAL, **KEPT_MEMORY}
-OURS = ("composite, bf16", "no kernels, bf16")
+TOOLKIT = ("composite, bf16", "no kernels, bf16")
 
 
 def operations() -> int:
-    """Floating-point operations of one of our updates: matrix products, forward and twice back."""
+    """Operations of a toolkit update: matrix products, forward and twice backward."""
     tokens, selected, inner = BATCH * LENGTH, round(RATE * BATCH * LENGTH), WIDTH // 2
     attention = tokens * 4 * WIDTH**2 + 2 * tokens * LENGTH * WIDTH
     feed_forward = (11 * tokens + selected) * 2 * WIDTH * 4 * WIDTH  # the last: selected places
@@ -86,28 +84,21 @@ def matrix_rate(rows: int, inner: int, columns: int) -> float:
     """Operations per second of one bf16 product, the best of a few."""
     a = torch.randn(rows, inner).bfloat16()
     b = torch.randn(inner, columns).bfloat16()
-    best = float("inf")
-    for _ in range(12):
-        start = time.perf_counter()
-        a @ b
-        best = min(best, time.perf_counter() - start)
-    return 2 * rows * inner * columns / best
+    return 2 * rows * inner * columns / min(seconds(lambda: a @ b) for _ in range(12))
 
 
 def summary(records: dict[str, Record]) -> str:
     keep_freed_memory()
-    times = {name: record.seconds for name, record in records.items()}
     shapes = [(BATCH * LENGTH, WIDTH, 4 * WIDTH), (BATCH * LENGTH, 4 * WIDTH, WIDTH), (4096,) * 3]
     rates = [matrix_rate(*shape) for shape in shapes]
-    reached = operations() / statistics.median(times["composite, bf16"])
-    ratio = statistics.median(
-        a / b for a, b in zip(times["composite, bf16"], times["no kernels, bf16"], strict=True)
-    )
+    composite, plain = (records[name] for name in TOOLKIT)
+    reached = operations() / composite.median
+    ratio = statistics.median(a / b for a, b in zip(composite.seconds, plain.seconds, strict=True))
     return (
-        f"{table(records, 'update', OURS[0], BATCH * LENGTH)}\n\n"
+        f"{update_table(records, 'update', TOOLKIT[0], BATCH * LENGTH)}\n\n"
         f"Composite costs {ratio:.2f} times the same network without kernels (median of the "
         f"rounds' ratios).\n"
-        f"{operations() / 1e9:.0f} GFLOP an update at {reached / 1e9:.0f} GFLOP/s: "
+        f"{operations() / 1e9:.0f} GFLOP per update at {reached / 1e9:.0f} GFLOP/s: "
         f"{reached / max(rates):.0%} of this machine's best bf16 product "
         f"({', '.join(f'{rate / 1e9:.0f}' for rate in rates)} GFLOP/s at "
         f"{', '.join(' x '.join(map(str, shape)) for shape in shapes)}).\n"
@@ -115,22 +106,13 @@ def summary(records: dict[str, Record]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7, help="updates timed for each contestant")
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    parser.add_argument("--kept-memory", action="store_true", help="give our setting to HF, too")
-    asked = parser.parse_args()
-    names = [*OURS, *KEPT_MEMORY] if asked.kept_memory else list(USUAL)
+    options = parser(__doc__, rounds=7)
+    options.add_argument("--kept-memory", action="store_true", help="same setting for Transformers")
+    asked = options.parse_args()
+    names = [*TOOLKIT, *KEPT_MEMORY] if asked.kept_memory else list(USUAL)
     records = race({name: CONTESTANTS[name] for name in names}, asked.rounds)
     text = f"{machine()}\n\n{summary(records)}"
-    print(text)
-    if asked.report:
-        report(
-            f"pretraining-speed{'-kept-memory' * asked.kept_memory}",
-            "Pre-training speed",
-            __doc__,
-            text,
-        )
+    publish(text, asked.report, "Pre-training speed", __doc__, "-kept-memory" * asked.kept_memory)
 
 
 if __name__ == "__main__":

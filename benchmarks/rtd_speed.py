@@ -1,32 +1,39 @@
-"""Replaced token detection at the size of ELECTRA small: tokens a second, memory, and how long.
+"""Replaced token detection at the size of ELECTRA small: tokens per second, memory and hours.
 
     python benchmarks/rtd_speed.py [--rounds 3] [--micro-batch 32] [--device cpu] [--report]
 
 (On a CPU about 8 GB and 5 minutes. `--device cuda --micro-batch 128` measures a GPU.)
 
-12 layers of width 256 over embeddings of 128, the generator at a quarter, 30,522 symbols, 512
-positions; 128 sentences of 128 tokens make an update, of which 19 places each are filled in (the
-paper's Table 5). An update is the trainer's own `step`: both nets, clipping at 1, AdamW. Every
-contestant lives in a process of its own, and they take turns.
+12 layers of width 256 over embeddings of width 128, a generator of a quarter of that, a vocabulary
+of 30,522, 512 positions. An update has 128 sentences of 128 tokens, 19 tokens masked in each (the
+paper's Table 5). It is the trainer's `step`: both networks, clipping at 1, AdamW. Each program runs
+in its own process; they alternate.
 
-The hours are seconds of an update x 1,000,000. Those of an H200 are arithmetic where none is
-measured: operations of an update, counted by torch's formulas for the forward pass and three times
-that for both (Kaplan et al. 2020), over 989e12 a second, the data sheet's dense bf16 rate, at the
-shares of it that are named.
+Hours are the seconds of an update x 1,000,000. The hours of an H200 are computed, not measured: the
+operations of an update (torch's formulas for the forward pass, times three for both passes, Kaplan
+et al. 2020) divided by fractions of 989e12 per second, the data sheet's dense bf16 rate.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
-from race import WARM_UP, Record, Update, machine, race, report
-from updates import ours
+from harness import (
+    WARM_UP,
+    Record,
+    Update,
+    device_clock,
+    machine,
+    parser,
+    publish,
+    race,
+    seconds,
+    table,
+)
+from workloads import toolkit_update
 
 from toolkit.tasks.build import build_model
 
@@ -34,7 +41,7 @@ WORDS, LENGTH, SENTENCES, PLACES = 30_522, 128, 128, 19
 UPDATES = 1_000_000
 H200 = 989e12
 SHARES = (0.1, 0.2, 0.4)
-"""Of the peak rate: what small models, what good ones and what large ones reach."""
+"""Of the peak rate: typical of small models, of efficient ones and of large ones."""
 MODELS = {
     "ELECTRA small": ("bert_small", "rtd", {"max_positions": 512}),
     "ConvBERT small": ("convbert_small", "rtd", {}),
@@ -69,68 +76,58 @@ def learner_of(model: str) -> Any:
 
 def update_of(model: str, precision: str, sentences: int, device: str) -> Update:
     batch = batch_of(MODELS[model][1], sentences)
-    update = ours(learner_of(model), batch, precision, copies=SENTENCES // sentences, device=device)
-
-    def waited() -> None:
-        update()
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    return waited
+    copies = SENTENCES // sentences
+    return toolkit_update(learner_of(model), batch, precision, copies=copies, device=device)
 
 
 def on_gpu(contestants: Mapping[str, Callable[[], Update]], rounds: int) -> dict[str, Record]:
-    """One after the other: the GPU's memory is what counts."""
+    """One after the other, as they share the GPU's memory."""
     records = {}
     for name, make in contestants.items():
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        update, seconds = make(), []
-        for _ in range(WARM_UP + rounds):
-            begun = time.perf_counter()
-            update()
-            seconds.append(time.perf_counter() - begun)
+        update = make()
+        times = [seconds(update, device_clock) for _ in range(WARM_UP + rounds)]
         peak = torch.cuda.max_memory_allocated() / 2**20
-        records[name] = Record(seconds[WARM_UP:], peak)
+        records[name] = Record(times[WARM_UP:], peak)
     return records
 
 
-def table(records: Mapping[str, Record]) -> str:
-    lines = [
-        "| an update of 128 x 128 tokens | median s | fastest s | tokens/s | hours for 1M updates "
-        "| peak memory MiB |",
-        "|---|---|---|---|---|---|",
+def hours_table(records: Mapping[str, Record]) -> str:
+    head = ["update of 128 x 128 tokens", "median s", "fastest s", "tokens/s"]
+    rows = [
+        [
+            name,
+            f"{record.median:.3f}",
+            f"{min(record.seconds):.3f}",
+            f"{SENTENCES * LENGTH / record.median:,.0f}",
+            f"{record.median * UPDATES / 3600:,.0f}",
+            f"{record.peak_mib:,.0f}",
+        ]
+        for name, record in records.items()
     ]
-    for name, (seconds, peak) in records.items():
-        median = statistics.median(seconds)
-        lines.append(
-            f"| {name} | {median:.3f} | {min(seconds):.3f} | {SENTENCES * LENGTH / median:,.0f} "
-            f"| {median * UPDATES / 3600:,.0f} | {peak:,.0f} |"
-        )
-    return "\n".join(lines)
+    return table([*head, "hours for 1M updates", "peak memory MiB"], rows)
 
 
 def arithmetic() -> str:
-    """Operations of all updates, and the hours they take an H200."""
+    """Operations of all updates, and the hours that an H200 needs for them."""
     from toolkit.training.callbacks.throughput import update_flops
 
-    heads = " | ".join(f"hours at {share:.0%}" for share in SHARES)
-    lines = [f"| 1M updates | operations | {heads} |", "|---|---|" + "---|" * len(SHARES)]
+    rows = []
     for model, (_, task, _) in MODELS.items():
         batch, copies = batch_of(task, 8), SENTENCES // 8
         total = update_flops(learner_of(model), batch, torch.device("cpu")) * copies * UPDATES
-        hours = " | ".join(f"{total / (H200 * share) / 3600:,.1f}" for share in SHARES)
-        lines.append(f"| {model} | {total:.2e} | {hours} |")
-    return "\n".join(lines)
+        hours = [f"{total / (H200 * share) / 3600:,.1f}" for share in SHARES]
+        rows.append([model, f"{total:.2e}", *hours])
+    heads = [f"hours at {share:.0%}" for share in SHARES]
+    return table(["1M updates", "operations", *heads], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="updates timed for each contestant")
-    parser.add_argument("--micro-batch", type=int, default=32, help="sentences computed at a time")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--report", action="store_true", help="write a dated file in reports/")
-    asked = parser.parse_args()
+    options = parser(__doc__, rounds=3)
+    options.add_argument("--micro-batch", type=int, default=32, help="sentences per micro-batch")
+    options.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    asked = options.parse_args()
     contestants = {
         f"{model}, {precision}": partial(
             update_of, model, precision, asked.micro_batch, asked.device
@@ -138,14 +135,11 @@ def main() -> None:
         for model, precision in [(m, "bf16") for m in MODELS] + [("ELECTRA small", "fp32")]
     }
     found = (race if asked.device == "cpu" else on_gpu)(contestants, asked.rounds)
-    where = torch.cuda.get_device_name() if asked.device == "cuda" else machine()
     text = (
-        f"{where}; micro-batches of {asked.micro_batch} sentences\n\n{table(found)}\n\n"
-        f"By arithmetic, on an H200:\n\n{arithmetic()}\n"
+        f"{machine(asked.device)}; micro-batches of {asked.micro_batch} sentences\n\n"
+        f"{hours_table(found)}\n\nComputed for an H200:\n\n{arithmetic()}\n"
     )
-    print(text)
-    if asked.report:
-        report(f"rtd-speed-{asked.device}", "Replaced token detection", __doc__, text)
+    publish(text, asked.report, "Replaced token detection", __doc__, f"-{asked.device}")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@
 
 (needs the extra `hf` and about 16 GB; at length 512, that much for 2,048 tokens.)
 
-`taco_small` has 12 layers, streams of 216 + 40 = 256 and 4 + 2 heads; DeBERTa (v2, with content to
-position and position to content, the model whose maps TACO mixes) has 12 layers of 256 with 4 heads
-and the same vocabulary of 30,004. Of each batch 15 % of the places are predicted; dropout 0.1,
-clipping at 1, AdamW. Ours is the trainer's own `step` (MLM only, or both objectives, which is two
-passes' worth of sentences); theirs is what `transformers.Trainer` does in one.
+`taco_small` has 12 layers, streams of width 216 + 40 = 256 and 4 + 2 heads. DeBERTa v2, with
+content-to-position and position-to-content attention (the maps that TACO mixes), has 12 layers of
+width 256 with 4 heads and the same vocabulary of 30,004. 15 % of the tokens are predicted; dropout
+0.1, clipping at 1, AdamW. The toolkit's update is the trainer's `step`, with MLM only or with both
+objectives, which encodes each sentence twice. The DeBERTa update is what `transformers.Trainer`
+does between two batches.
 """
 
 from __future__ import annotations
@@ -17,30 +18,28 @@ from functools import partial
 from typing import Any
 
 import torch
-from race import Update
-from updates import compare, hugging_faces, masked_batch, ours
+from harness import Update
+from workloads import compare, masked_batch, toolkit_update, transformers_update
 
 from toolkit.common.positions import HIDDEN_POSITION
-from toolkit.common.system import keep_freed_memory
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
 from toolkit.tasks.build import build_model
 from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
 
 WORDS, WIDTH = 30_004, 256
-OURS = "taco mlm, bf16"
+REFERENCE = "taco mlm, bf16"
 
 
 def taco(task: str, precision: str, length: int, tokens: int) -> Update:
-    keep_freed_memory()
     learner = build_model("taco_small", vocabulary_size=WORDS, task=task)
     batch = masked_batch(WORDS, length, tokens)
-    return ours(learner, both(batch) if task == "mpm" else batch, precision)
+    return toolkit_update(learner, both(batch) if task == "mpm" else batch, precision)
 
 
 def both(words: MaskedBatch) -> MaskedPositionsBatch:
-    """Sentences with hidden tokens, then the same with hidden positions."""
-    tokens, places, count = words.inputs.tokens, words.selected, words.inputs.tokens.numel()
+    """Sentences with masked tokens, then the same sentences with masked positions."""
+    tokens, places, count = words.inputs.tokens, words.places, words.inputs.tokens.numel()
     order = torch.arange(tokens.shape[1]).expand_as(tokens)
     hidden = order.clone()
     hidden.view(-1)[places] = HIDDEN_POSITION
@@ -72,12 +71,12 @@ def deberta(precision: str, length: int, tokens: int) -> Update:
         type_vocab_size=0,
     )
     model = transformers.DebertaV2ForMaskedLM(config)
-    return hugging_faces(model, WORDS, length, tokens, precision)
+    return transformers_update(model, WORDS, length, tokens, precision)
 
 
 def contestants(length: int, tokens: int) -> dict[str, Any]:
     return {
-        OURS: partial(taco, "mlm", "bf16", length, tokens),
+        REFERENCE: partial(taco, "mlm", "bf16", length, tokens),
         "taco mlm + mpm, bf16": partial(taco, "mpm", "bf16", length, tokens),
         "taco mlm, fp32": partial(taco, "mlm", "fp32", length, tokens),
         "HF DeBERTa, fp32": partial(deberta, "fp32", length, tokens),
@@ -86,4 +85,4 @@ def contestants(length: int, tokens: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    compare("taco-speed", "TACO's speed", __doc__, contestants, OURS)
+    compare("taco-speed", "TACO's speed", __doc__, contestants, REFERENCE)

@@ -1,90 +1,77 @@
-"""Words a second of conv_san, learning and tagging, on a folder that toolkit-preprocess made.
+"""Words per second of conv_san, training and tagging, on a data folder of tagged text.
 
     OMP_NUM_THREADS=1 python benchmarks/tagging_speed.py DATA [--rounds 5] [--fp32] [--busy]
-        [--models conv_san_add,conv_san_conv2d] [--report]
+        [--rows add,conv2d] [--report]
 
-Learning is the trainer's own `step`, RMSprop and batches of 32 sentences at 60 places, on the first
-batches of an epoch; tagging is an evaluation of the part `valid`. The models take turns. Words are
-those of the text, without padding. On a busy machine --busy counts the processor's seconds in place
-of the clock's. An update's operations are those of its matrix products. examples/conv_san
-has the cost of whole experiments.
+Training is the trainer's `step` with the recipe of examples/conv_san (RMSprop, batches of 32
+sentences of 60 positions), on the first batches of an epoch; tagging is an evaluation of the split
+`valid`. The models are rows of the paper's Table 2 at the size of conv_san_ud; they alternate.
+Words do not include padding. With --busy, seconds are processor time, for busy machines. An
+update's operations are those of its matrix products.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import time
-from dataclasses import replace
-from datetime import date
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from race import Update, race
+from harness import Update, machine, parser, publish, race, table
+from workloads import make_trainer
 
 from toolkit.analysis.flops import count_batch
-from toolkit.common.registry import ARCHITECTURES, CRITERIA, LR_SCHEDULERS, OPTIMIZERS, TASKS
-from toolkit.common.system import keep_freed_memory
-from toolkit.config.run import ComponentConfig, RunConfig
-from toolkit.config.sections import DataConfig
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.load import load
+from toolkit.config.run import RunConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.optim.precision import Precision
 from toolkit.tasks.build import build_learner
-from toolkit.training.data import LoadedSplit, open_split, to_sizes
+from toolkit.training.data import LoadedSplit, open_split, resolve_task, to_sizes
 from toolkit.training.evaluation import evaluate_model
-from toolkit.training.trainer import Trainer
 
-MODELS = [f"conv_san_ud_{name}" for name in ("add", "pr", "temp", "conv1d", "conv2d")]
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "conv_san"
 BATCHES = 8
-REPORTS = Path(__file__).parent / "reports"
 CPU = World(device=torch.device("cpu"))
 
 
-def task_of(arch: Any) -> ComponentConfig:
-    built = TASKS["pos_tagging"]
-    return ComponentConfig("pos_tagging", built.factory.suited(built.config, arch))
+@cache
+def run_config(data: str, row: str) -> RunConfig:
+    recipes = [f"--config={EXAMPLE / name}" for name in ("recipe.yaml", f"rows/{row}.yaml")]
+    return load([data, *recipes, "--arch", "conv_san_ud"], TRAIN).config
 
 
-def split(data: str, part: str, arch: Any) -> LoadedSplit:
-    c = DataConfig(batch_size=32, num_workers=0)
-    folder = DataFolder.open(data)
-    return open_split(part, folder, task_of(arch), c, world=CPU, seed=1, training=part == "train")
+def split(data: str, part: str, row: str) -> LoadedSplit:
+    c = run_config(data, row)
+    task, folder = resolve_task(c.task, c.arch), DataFolder.open(data)
+    training = part == "train"
+    return open_split(part, folder, task, c.data, world=CPU, seed=1, training=training)
 
 
-def trainer(data: str, arch: ComponentConfig, precision: str) -> Trainer:
-    keep_freed_memory()
+def trainer(data: str, row: str, precision: str) -> Any:
     torch.set_flush_denormal(True)
-    learner = build_learner(arch, task_of(arch.config), to_sizes(DataFolder.open(data)))
-    rmsprop = OPTIMIZERS["rmsprop"]
-    config = replace(rmsprop.config, lr=1e-3, alpha=0.9, eps=1e-7)
-    fixed, criterion = LR_SCHEDULERS["fixed"], CRITERIA["cross_entropy"]
-    return Trainer(
-        learner,
-        criterion.factory(criterion.config),
-        rmsprop.factory(config, list(learner.named_parameters())),
-        fixed.factory(fixed.config, 1000),
-        world=CPU,
-        precision=Precision(precision, CPU.device),
+    c = run_config(data, row)
+    sizes = to_sizes(DataFolder.open(data))
+    learner = build_learner(c.arch, resolve_task(c.task, c.arch), sizes)
+    options = {"lr": 1e-3, "alpha": 0.9, "eps": 1e-7}
+    return make_trainer(
+        learner, precision, optimizer="rmsprop", options=options, lr_scheduler="fixed"
     )
 
 
-def batches(data: str, arch: Any) -> list[Any]:
-    updates = split(data, "train", arch).loader.updates(1)
+def batches(data: str, row: str) -> list[Any]:
+    updates = split(data, "train", row).loader.updates(1)
     return [batch for _, (batch,) in zip(range(BATCHES), updates, strict=False)]
 
 
-def learning(data: str, model: str, precision: str) -> Update:
-    arch = ComponentConfig(model, ARCHITECTURES[model].config)
-    made, given = trainer(data, arch, precision), batches(data, arch.config)
+def training(data: str, row: str, precision: str) -> Update:
+    made, given = trainer(data, row, precision), batches(data, row)
     return lambda: [made.step([batch], 1000) for batch in given]
 
 
-def tagging(data: str, model: str, precision: str) -> Update:
-    arch = ComponentConfig(model, ARCHITECTURES[model].config)
-    made, part = trainer(data, arch, precision), split(data, "valid", arch.config)
+def tagging(data: str, row: str, precision: str) -> Update:
+    made, part = trainer(data, row, precision), split(data, "valid", row)
     return lambda: evaluate_model(
         made.learner,
         made.criterion,
@@ -95,69 +82,48 @@ def tagging(data: str, model: str, precision: str) -> Update:
     )
 
 
-def operations(data: str, model: str) -> float:
-    """Of the products of an update, forwards and backwards, the mean over the batches."""
-    arch = ComponentConfig(model, ARCHITECTURES[model].config)
-    sizes, task = to_sizes(DataFolder.open(data)), task_of(arch.config)
-    run = RunConfig(
-        arch=arch,
-        task=task,
-        criterion=ComponentConfig("cross_entropy", CRITERIA["cross_entropy"].config),
-        optimizer=ComponentConfig("rmsprop", OPTIMIZERS["rmsprop"].config),
-        lr_scheduler=ComponentConfig("fixed", LR_SCHEDULERS["fixed"].config),
-        data=DataConfig(dirs=[data], batch_size=32, num_workers=0),
-    )
-    given = batches(data, arch.config)
-    parts = [both for batch in given for both in count_batch(run, sizes, batch).values()]
+def operations(data: str, row: str) -> float:
+    """Of the products of an update, forward and backward; the mean over the batches."""
+    sizes, given = to_sizes(DataFolder.open(data)), batches(data, row)
+    c = run_config(data, row)
+    parts = [both for batch in given for both in count_batch(c, sizes, batch).values()]
     return sum(map(sum, parts)) / len(given)
 
 
-def table(asked: argparse.Namespace, precision: str) -> str:
-    """What was measured, as Markdown."""
-    data, models = asked.data, asked.models.split(",")
-    arch = ARCHITECTURES[models[0]].config
-    learned = sum(batch.tokens for batch in batches(data, arch))
-    tagged = sum(batch.tokens for batch in split(data, "valid", arch).loader.evaluation())
-    ways = {
-        (model, what): partial(make, data, model, precision)
-        for model in models
-        for what, make in (("learning", learning), ("tagging", tagging))
+def speed_table(data: str, rows: list[str], precision: str, rounds: int, *, busy: bool) -> str:
+    trained = sum(batch.tokens for batch in batches(data, rows[0]))
+    tagged = sum(batch.tokens for batch in split(data, "valid", rows[0]).loader.evaluation())
+    programs = {
+        (row, what): partial(make, data, row, precision)
+        for row in rows
+        for what, make in (("training", training), ("tagging", tagging))
     }
-    clock = time.process_time if asked.busy else time.perf_counter
-    records = race(ways, asked.rounds, warm_up=1, clock=clock)
-    seconds = {key: statistics.median(record.seconds) for key, record in records.items()}
-    lines = [
-        f"{precision}, {torch.get_num_threads()} thread(s), {learned} words in {BATCHES} updates "
-        f"and {tagged} to tag, seconds of the {'processor' if asked.busy else 'clock'}.\n",
-        "| model | ms an update | GFLOP | GFLOP/s | words/s learning | words/s tagging |",
-        "|---|---|---|---|---|---|",
-    ]
-    for model in models:
-        learns, tags = seconds[model, "learning"] / BATCHES, seconds[model, "tagging"]
-        work = operations(data, model) / 1e9
-        lines.append(
-            f"| {model} | {1e3 * learns:.0f} | {work:.1f} | {work / learns:.0f} "
-            f"| {learned / BATCHES / learns:,.0f} | {tagged / tags:,.0f} |"
-        )
-    return "\n".join(lines)
+    clock = time.process_time if busy else time.perf_counter
+    records = race(programs, rounds, warm_up=1, clock=clock)
+    lines = []
+    for row in rows:
+        update, tags = records[row, "training"].median / BATCHES, records[row, "tagging"].median
+        work = operations(data, row) / 1e9
+        speeds = [f"{trained / BATCHES / update:,.0f}", f"{tagged / tags:,.0f}"]
+        costs = [f"{1e3 * update:.0f}", f"{work:.1f}", f"{work / update:.0f}"]
+        lines.append([row, *costs, *speeds])
+    head = ["row", "ms per update", "GFLOP", "GFLOP/s", "words/s training", "words/s tagging"]
+    return (
+        f"{precision}, {trained} words in {BATCHES} updates and {tagged} to tag, "
+        f"{'processor' if busy else 'wall'} seconds\n\n{table(head, lines)}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", help="folder of tagged text")
-    parser.add_argument("--rounds", type=int, default=5, help="timings of each model")
-    parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
-    parser.add_argument("--fp32", action="store_true", help="single precision, in place of bf16")
-    parser.add_argument("--busy", action="store_true", help="count the processor's seconds")
-    parser.add_argument("--report", action="store_true", help="add the table to today's report")
-    asked = parser.parse_args()
-    found = table(asked, "fp32" if asked.fp32 else "bf16")
-    print(found)
-    if asked.report:
-        path = REPORTS / f"{date.today()}-tagging-speed.md"
-        with path.open("a", encoding="utf-8") as report:
-            report.write(f"{found}\n\n")
-        print(f"added to {path}")
+    options = parser(__doc__, rounds=5)
+    options.add_argument("data", help="data folder of tagged text")
+    options.add_argument("--rows", default="add,pr,temp,conv1d,conv2d", help="comma-separated")
+    options.add_argument("--fp32", action="store_true", help="single precision instead of bf16")
+    options.add_argument("--busy", action="store_true", help="measure processor time")
+    given = options.parse_args()
+    precision, rows = "fp32" if given.fp32 else "bf16", given.rows.split(",")
+    found = speed_table(given.data, rows, precision, given.rounds, busy=given.busy)
+    publish(f"{machine()}; {found}\n", given.report, "Speed of tagging", __doc__)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ prepare_text() { # DATA TEXT...: lower-case sentences, 8,000 pieces (VOCABULARY)
   [ ! -f "$data/meta.json" ] || return 0
   [ $# -gt 0 ] || usage "$data does not exist: give files or folders of plain text."
   toolkit-preprocess --trainpref "$(IFS=,; echo "$*")" --segment-by sentences --lowercase \
-    --vocab-size "${VOCABULARY:-8000}" --valid-share 0.01 --destdir "$data"
+    --vocab-size "${VOCABULARY:-8000}" --valid-fraction 0.01 --destdir "$data"
 }
 
 prepare_treebank() { # DATA TREEBANK [OPTION...]: a folder with *-train, *-dev and *-test.conllu; skipped if DATA exists

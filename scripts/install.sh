@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv in the project folder and installs the toolkit into it: scripts/install.sh [EXTRA,EXTRA...]
-# torch comes first and alone, so that no other package's requirement picks a different build of it.
+# Creates .venv in the project folder and installs the toolkit into it: scripts/install.sh [EXTRA,EXTRA...]
+# torch is installed first, so that no other requirement selects a different build of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 extras="${1:-}"

@@ -1,6 +1,6 @@
-"""Writes the English prose that ships inside every Python: one sentence a line, a blank line
+"""Extracts the English prose that ships with Python: one sentence per line, a blank line
 between documents. Sources: the language reference behind `help()` and the standard library's
-docstrings, read with `ast` (nothing is imported or run).
+docstrings, read with `ast` (nothing is imported or executed).
 
     python scripts/python_prose.py FILE
 """
@@ -27,21 +27,21 @@ def reference() -> Iterator[str]:
 
 
 def docstrings() -> Iterator[str]:
-    """One document per module of the standard library that can be read."""
+    """One document per readable module of the standard library."""
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).rglob("*.py")):
         if {"site-packages", "test", "tests", "lib2to3"} & set(path.parts):
             continue
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError):
-            continue  # test files that are broken on purpose
+            continue  # test files that are invalid on purpose
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         found = (ast.get_docstring(n) for n in ast.walk(tree) if isinstance(n, kinds))
         yield "\n\n".join(d for d in found if d)
 
 
 def sentences(document: str) -> Iterator[str]:
-    """Sentences of the paragraphs that are prose rather than code or tables."""
+    """Sentences of paragraphs that are prose, not code or tables."""
     for paragraph in re.split(r"\n\s*\n", document):
         text = " ".join(MARKUP.sub("", paragraph).split())
         words = WORD.findall(text)

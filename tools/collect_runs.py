@@ -7,7 +7,7 @@ FOLDER holds save directories of toolkit-train at any depth. Each finished run b
 runs.jsonl, named EXPERIMENT/PATH, and its validations go to curves.jsonl.xz in the same folder; a
 run of the same name is replaced. --results FILE adds what `toolkit-validate --results-path FILE`
 wrote about these runs. Unpacking writes metrics.jsonl (validations only) and result.json of every
-run, as `toolkit-plot curve` and sweeps of toolkit-train read them.
+run, as `toolkit-plot curve` reads them. Sweeps retrain such runs if options were renamed since.
 """
 
 from __future__ import annotations

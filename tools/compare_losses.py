@@ -1,5 +1,6 @@
-"""Shows that a refactoring changed nothing: trains the same tiny model at two revisions and
-compares every logged figure that is not a time.
+"""Check that a refactoring changes no loss.
+
+Trains the same tiny model at two revisions and compares all logged metrics except times.
 
     python tools/compare_losses.py [OLD [NEW]]     # revisions; defaults: HEAD and the work tree
 

@@ -5,8 +5,7 @@
     python tools/example_tables.py taco --runs FOLDER     # print the tables of your own runs
     python tools/example_tables.py conv_san --runs FOLDER --name ud
 
-`tools/tables/NAME.py` defines the tables. In the README each stands between `<!--
-table: KEY -->`
+`tools/tables/NAME.py` defines the tables. In the README a table is between `<!-- table: KEY -->`
 and `<!-- end -->`. FOLDER holds save directories of toolkit-train, or is a runs.jsonl file.
 """
 

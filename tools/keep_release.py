@@ -1,11 +1,10 @@
-"""Keep a tiny checkpoint of this version, and what it predicts, for the tests of later versions.
+"""Store a tiny checkpoint of this version and its predictions for the tests of later versions.
 
     python tools/keep_release.py
 
-writes tests/fixtures/releases/VERSION: a checkpoint folder, the data folder it learned from
-(without its sentencepiece.model, which the checkpoint has), and
-`predictions.safetensors` with the tokens that went in and the logits that came out. Run it once
-before a release, and never change what it wrote.
+writes tests/fixtures/releases/VERSION: a checkpoint, its data folder (without sentencepiece.model,
+which the checkpoint has) and `predictions.safetensors` with input tokens and logits. Run it once
+before a release; never change what it wrote.
 """
 
 from __future__ import annotations

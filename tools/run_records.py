@@ -20,7 +20,7 @@ NOTED = ("checkpoint.finetune_from",)
 @dataclass(frozen=True)
 class Run:
     name: str
-    """Experiment and path of the save directory: `ud/English-GUM/arch=conv_san_ud_add,seed=0`."""
+    """Experiment and path of the save directory: `ud/English-GUM/add/seed=0`."""
     record: dict[str, Any]
     """The line of runs.jsonl."""
     validations: list[dict[str, Any]] = field(default_factory=list)

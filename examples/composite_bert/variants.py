@@ -1,5 +1,7 @@
-"""The five rows of Chang et al. 2021, Table 1, as architectures of a size that a laptop trains in
-minutes: pass this folder with --user-dir and choose --arch table1_none ... table1_composite."""
+"""The five rows of Chang et al. 2021, Table 1, small enough to train on a laptop in minutes.
+
+Pass this folder as --user-dir; the architectures are table1_none to table1_composite.
+"""
 
 from __future__ import annotations
 

@@ -7,22 +7,20 @@
 # (conv-san-data/penn); JOBS runs at a time (2), one thread each. Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
+. "$here/train_rows.sh"
 runs="${RUNS:-conv-san-runs/penn}" data="${DATA:-conv-san-data/penn}"
 export OMP_NUM_THREADS=1
 [ $# -eq 1 ] || usage "expected one folder of .mrg files, got $# arguments."
 
-rows=none,concat,add,p,r,pr,temp,conv1d,conv2d
-models="conv_san_${rows//,/,conv_san_}"
-vectors=() arch=()
+vectors=() options=()
 if [ -n "${VECTORS:-}" ]; then
-  vectors=(--word-vectors "$VECTORS" --word-vectors-first 100000)
-  arch=(--arch.word-vectors frozen)
+  vectors=(--word-vectors "$VECTORS" --max-word-vectors 100000)
+  options=(--arch.word-vectors frozen)
 fi
 [ -f "$data/meta.json" ] || toolkit-preprocess --format ptb --trainpref "$1" --validpref "$1" --testpref "$1" \
   --train-sections "${TRAIN:-0001-0139}" --valid-sections "${DEV:-0140-0169}" --test-sections "${TEST:-0170-0199}" \
-  --vocabulary-from all ${KNOWN:---type-share 0.4} "${vectors[@]}" --destdir "$data"
+  --vocabulary-from all ${KNOWN:---type-fraction 0.4} "${vectors[@]}" --destdir "$data"
 for seeds in ${SEEDS:-0 0,1 0,1,2}; do
-  toolkit-train "$data" --config "$here/recipe.yaml" "${arch[@]}" --grid "arch=$models" --seeds "$seeds" \
-    --sweep.jobs "${JOBS:-2}" --save-dir "$runs"
+  train_rows "$data" "$runs" "$seeds" conv_san none concat add p r pr temp conv1d conv2d
 done
 print_tables conv_san "$runs" --name penn

@@ -5,6 +5,7 @@
 # in RUNS (conv-san-runs/reduced), data in DATA (conv-san-data/reduced); JOBS runs at a time (2). Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
+. "$here/train_rows.sh"
 runs="${RUNS:-conv-san-runs/reduced}" data="${DATA:-conv-san-data/reduced}"
 export OMP_NUM_THREADS=1
 [ $# -gt 0 ] || usage "no treebank given."
@@ -17,11 +18,10 @@ for seeds in ${SEEDS:-0 0,1 0,1,2}; do
       python "$here/split_dev.py" "$(echo "$folder"/*-dev.conllu*)" "$parts"
       toolkit-preprocess --format conllu --trainpref "$parts/train.conllu" --validpref "$parts/dev.conllu" \
         --testpref "$(echo "$folder"/*-test.conllu*)" --unseen-tags wrong \
-        --vocabulary-from all --type-share 0.5 --destdir "$data/$name"
+        --vocabulary-from all --type-fraction 0.5 --destdir "$data/$name"
       rm -r "$parts"
     fi
-    toolkit-train "$data/$name" --config "$here/recipe.yaml" --seeds "$seeds" \
-      --grid arch=conv_san_ud_add,conv_san_ud_conv2d --sweep.jobs "${JOBS:-2}" --save-dir "$runs/$name"
+    train_rows "$data/$name" "$runs/$name" "$seeds" conv_san_ud add conv2d
   done
 done
 print_tables conv_san "$runs" --name reduced

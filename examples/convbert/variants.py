@@ -1,5 +1,7 @@
-"""ConvBERT at a size that a laptop trains in minutes: pass this folder with --user-dir and choose
---arch convbert_192."""
+"""ConvBERT, small enough to train on a laptop in minutes.
+
+Pass this folder as --user-dir; the architecture is convbert_192.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""GLUE's table from runs over seeds: each task's scores in percent, and the plain means over tasks.
+"""GLUE's table from runs: scores of every task in percent, and their means over tasks.
 
 python examples/glue/glue_table.py [--at best] [--by median] CoLA=RUNS RTE=RUNS MNLI=RUNS ...
 
-RUNS is the save folder of a run or of a set of runs. Of a set of several configurations the best
-one by --by is taken, and named. A mean over tasks is of each column; its deviation and error are
-those of the seeds' own means, where all tasks have equally many.
+RUNS is the save directory of a run or of a sweep. Of several configurations the table shows the
+best by --by, and its name. Means over tasks are taken for each column. Their deviation and error
+are those of the seeds' means, if all tasks have the same number of seeds.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Scores = dict[str, list[float]]
 
 
 def score(run: LoggedRun, subset: str, at: str) -> float | None:
-    """In percent, of the last validation or of that with the best score on `valid`."""
+    """Score in percent of the last validation, or of the one with the best score on `valid`."""
     found = [r for r in run.records if r["event"] == "valid" and r.get("score") is not None]
     first = [r for r in found if r["subset"] == "valid"]
     if not first:
         return None
-    chosen = max(first, key=percent) if at == "best" else first[-1]
-    there = [r for r in found if r["subset"] == subset and r["update"] == chosen["update"]]
-    return percent(there[-1]) if there else None
+    selected = max(first, key=percent) if at == "best" else first[-1]
+    same = [r for r in found if r["subset"] == subset and r["update"] == selected["update"]]
+    return percent(same[-1]) if same else None
 
 
 def percent(record: Record) -> float:
-    """The score; correlations of constant answers, which are no numbers, count as 0."""
+    """Score in percent; the undefined correlation of constant predictions counts as 0."""
     value = float(record["score"])
     return 0.0 if math.isnan(value) else 100 * value
 
 
 def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
-    """Column -> the scores of all seeds (MNLI has two); and which of several configurations."""
+    """Scores of all seeds by column (MNLI has two), and the name of the selected configuration."""
     found: dict[str, Scores] = {}
     for name, runs in group_runs(read_runs([folder])).items():
         for subset, ending in SUBSETS.items():
@@ -53,15 +53,15 @@ def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
                 found.setdefault(name, {})[column] = values
     if not found:
         raise ToolkitError(
-            f"a task must have runs with a validation score, but {task}'s in {folder} have none. "
-            f"Train with --task glue and a validation split."
+            f"the runs of {task} in {folder} have no validation score. Train with --task glue and "
+            f"a validation split."
         )
-    judged = {name: judge(next(iter(it.values())), by) for name, it in found.items()}
-    best = max(judged, key=lambda name: judged[name])
+    ranked = {name: rank(next(iter(it.values())), by) for name, it in found.items()}
+    best = max(ranked, key=lambda name: ranked[name])
     return found[best], best if len(found) > 1 else ""
 
 
-def judge(values: Sequence[float], by: str) -> float:
+def rank(values: Sequence[float], by: str) -> float:
     found = summarize(values)
     return {"mean": found.mean, "median": found.median, "best": found.maximum}[by]
 
@@ -71,7 +71,7 @@ def cells(s: SeedSummary) -> list[Cell]:
 
 
 def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -> list[Cell]:
-    """The plain mean over tasks of means, medians and bests; the seeds' deviation and error."""
+    """Unweighted means over tasks; deviation and error of the seeds' means."""
     found = {name: summarize(columns[name]) for name in names}
     mean, median, best = (
         glue_score({name: getattr(it, what) for name, it in found.items()}, names)
@@ -81,42 +81,47 @@ def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -
     if len(counts) > 1:
         return [None, mean, None, None, median, best]
     seeds = [glue_score({name: columns[name][i] for name in names}, names) for i in range(*counts)]
-    kind = summarize(seeds)
-    return [kind.n, mean, kind.deviation, kind.standard_error, median, best]
+    summary = summarize(seeds)
+    return [summary.n, mean, summary.deviation, summary.standard_error, median, best]
 
 
-def table(given: Sequence[str], at: str = "last", by: str = "mean") -> Table:
+def table(words: Sequence[str], at: str = "last", by: str = "mean") -> Table:
     columns: Scores = {}
     settings: dict[str, str] = {}
-    for word in given:
+    for word in words:
         task, _, folder = word.partition("=")
         if not folder:
-            raise ToolkitError(f"runs must be given as TASK=FOLDER, but are given as {word!r}.")
+            raise ToolkitError(f"expected TASK=FOLDER, got {word!r}.")
         found, setting = scores(task, folder, at, by)
         columns |= found
         settings |= dict.fromkeys(found, setting)
     rows = [[name, *cells(summarize(values)), settings[name]] for name, values in columns.items()]
-    for told, names in (("mean of nine", NINE_TASKS), ("mean of eight", EIGHT_TASKS)):
+    for title, names in (("mean of nine", NINE_TASKS), ("mean of eight", EIGHT_TASKS)):
         if set(names) <= columns.keys():
-            rows.append([told, *over_tasks(columns, names), ""])
-    shown = 1 + len(COLUMNS) + any(settings.values())
+            rows.append([title, *over_tasks(columns, names), ""])
+    width = 1 + len(COLUMNS) + any(settings.values())
     return Table(
-        columns=["task", *COLUMNS, "configuration"][:shown],
-        rows=[row[:shown] for row in rows],
+        columns=["task", *COLUMNS, "configuration"][:width],
+        rows=[row[:width] for row in rows],
         shared_precision=[name for name in COLUMNS if name != "n"],
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runs", nargs="+", help="TASK=FOLDER, of runs or sets of runs")
-    parser.add_argument("--at", default="last", choices=("last", "best"), help="which validation")
+    parser.add_argument("runs", nargs="+", help="TASK=FOLDER: save directory of a run or sweep")
     parser.add_argument(
-        "--by", default="mean", choices=("mean", "median", "best"), help="which configuration"
+        "--at", default="last", choices=("last", "best"), help="validation that counts"
     )
-    asked = parser.parse_args()
+    parser.add_argument(
+        "--by",
+        default="mean",
+        choices=("mean", "median", "best"),
+        help="how to select a configuration",
+    )
+    given = parser.parse_args()
     try:
-        print(table(asked.runs, asked.at, asked.by).markdown(), end="")
+        print(table(given.runs, given.at, given.by).markdown(), end="")
     except ToolkitError as error:
         raise SystemExit(str(error)) from None
 

@@ -1,9 +1,8 @@
-"""Running text for pre-training, out of sets for other purposes: python passages.py OUT FILE...
+"""Extract running text for pre-training from other data sets: python passages.py OUT FILE...
 
-FILE: SQuAD's .json (its passages, not its questions), a folder of RACE (its articles), a .conllu
-(its sentences, gathered to documents), or a .txt whose lines have &apos; and &quot; as translation
-sets write them. Each becomes a .txt in OUT, paragraphs a blank line apart; what stands twice in a
-file is written once."""
+FILE: SQuAD's .json (its passages), a folder of RACE (its articles), a .conllu file (its sentences,
+joined to documents), or a .txt file with escapes such as &apos; and &quot;, as in translation sets.
+Each becomes a .txt file in OUT with a blank line between paragraphs, without duplicates."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from typing import NoReturn
 
 
 def lines(path: Path) -> list[str]:
-    """What stands between line feeds; U+2028 and its like stand within a text."""
+    """Split at line feeds only; U+2028 and similar characters occur within texts."""
     return path.read_text("utf-8").split("\n")
 
 
@@ -50,29 +49,29 @@ def escaped(path: Path) -> Iterator[str]:
 READERS = {".json": squad, ".conllu": conllu, ".txt": escaped}
 
 
-def end(told: str) -> NoReturn:
-    print(told, file=sys.stderr)
+def fail(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
     sys.exit(2)
 
 
 def passages(source: Path) -> list[str]:
-    """Its texts on one line each, once each; a file that is not what its name says ends the run."""
+    """The distinct texts of a source, on one line each."""
     found: dict[str, None] = {}
     for path in sorted(source.rglob("*.txt")) if source.is_dir() else [source]:
         read = race if source.is_dir() else READERS[source.suffix]
         try:
             found.update(dict.fromkeys(" ".join(text.split()) for text in read(path)))
-        except (ValueError, KeyError, TypeError, OSError) as error:  # cut off, or another layout
-            kind = "an article of RACE" if source.is_dir() else f"a whole {source.suffix}"
-            end(f"{path} must be {kind}, but is not: {error!r}. Fetch it anew, or leave it out.")
+        except (ValueError, KeyError, TypeError, OSError) as error:  # truncated, or another layout
+            kind = "an article of RACE" if source.is_dir() else f"a complete {source.suffix} file"
+            fail(f"{path} is not {kind}: {error!r}. Download it again, or leave it out.")
     found.pop("", None)
-    return list(found) or end(f"{source} must have text, but none was found; leave it out.")
+    return list(found) or fail(f"{source} contains no text; leave it out.")
 
 
 def main(out: Path, sources: list[Path]) -> None:
     for source in sources:
         if not source.is_dir() and not (source.is_file() and source.suffix in READERS):
-            end(f"{source} must be a .json, .conllu or .txt that is there, or a folder of RACE.")
+            fail(f"{source}: expected a .json, .conllu or .txt file, or a folder of RACE.")
     out.mkdir(parents=True, exist_ok=True)
     for number, source in enumerate(sources, 1):
         found = passages(source)
@@ -83,5 +82,5 @@ def main(out: Path, sources: list[Path]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        end(__doc__ or "")
+        fail(__doc__ or "")
     main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]])

@@ -20,7 +20,7 @@ find_glue_tasks CoLA MRPC STS-B QNLI MNLI QQP SST-2
 prepare_text "$TOKENIZER" "$@"
 toolkit-train "$TOKENIZER" --user-dir "$plugin" --task mlm --task.pair-mode electra --optimizer muon \
   --grid arch=table1_composite,table1_absolute --seeds 0 --sweep.jobs "${JOBS:-2}" \
-  --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-share 0.1 \
+  --batch-size 32 --max-update "$updates" --lr 2e-3 --warmup-fraction 0.1 \
   --save-interval-updates 500 --keep-last-epochs 1 --validate-interval-updates 1000 --save-dir "$runs/pretrained"
 
 epochs() { # TASK: as in the paper, but fewer for STS-B (ten in the paper) and SST-2 (three)

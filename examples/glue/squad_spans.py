@@ -1,10 +1,10 @@
-"""Whether the places that windows give to SQuAD's answers give the answers back.
+"""Check that the token spans of SQuAD's answers give back the answers' text.
 
 python examples/glue/squad_spans.py FOLDER [--split train] [--tokens 384] [--stride 128] [--show 20]
 
-FOLDER is what toolkit-preprocess --format squad wrote. For the first answer of each question (the
-one that is learned) the text at its places in a window is compared with what the file says. Every
-miss has a reason; those of all answers, not only the first, are in toolkit-preprocess --json.
+FOLDER is a data folder of toolkit-preprocess --format squad. For the first answer of each question
+(the training target), the text of its token span in a window is compared with the answer. Every
+mismatch is listed with its reason; toolkit-preprocess --json has the reasons for all answers.
 """
 
 from __future__ import annotations
@@ -23,33 +23,34 @@ from toolkit.reporting.tables import Table
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import SquadExamples
 
-ALL = "as it is"
-MANY = 64
+EXACT = "exact"
+BATCH = 64
 
 
 def read_back(examples: SquadExamples) -> Iterator[tuple[int, str]]:
-    """Question, and the text at its answer's places, for every window that has the answer."""
+    """Question and the text of its answer's span, for every window that contains the answer."""
     split, windows = examples.split, examples.windows
-    for begin in range(0, len(examples.lengths), MANY):
-        ids = np.arange(begin, min(begin + MANY, len(examples.lengths)))
+    for begin in range(0, len(examples.lengths), BATCH):
+        ids = np.arange(begin, min(begin + BATCH, len(examples.lengths)))
         batch = examples.collate(ids, None)
         for row in (batch.starts > 0).nonzero()[:, 0].tolist():
             window = begin + row
             question = int(windows.question_ids[window])
             skipped = int(windows.starts[window] - batch.passage_starts[row])
-            places = (int(places[row]) + skipped for places in (batch.starts, batch.ends))
-            read = split.read_passage(question)
-            yield question, read.text[slice(*character_span(read.begins, read.ends, *places))]
+            tokens = (int(limits[row]) + skipped for limits in (batch.starts, batch.ends))
+            passage = split.read_passage(question)
+            characters = character_span(passage.begins, passage.ends, *tokens)
+            yield question, passage.text[slice(*characters)]
 
 
 def outcome(texts: list[str], wanted: str, room: bool) -> str:
-    """What became of one answer."""
+    """How well the span of an answer matches it."""
     if not texts:
-        return "in no window as a whole" if room else "no token stands for it"
+        return "split between windows" if room else "no token covers it"
     if texts[0] == wanted.strip():
-        return ALL
-    same = "the same by the official rules" if exact_match(texts[0], wanted) else "other text"
-    return f"begins or ends inside a token, {same}"
+        return EXACT
+    same = "same by the official rules" if exact_match(texts[0], wanted) else "other text"
+    return f"starts or ends inside a token, {same}"
 
 
 def main() -> None:
@@ -70,11 +71,11 @@ def main() -> None:
     for question, record in enumerate(split.records):
         if record["answers"]:
             wanted, texts = record["answers"][0], found.get(question, [])
-            assert len(set(texts)) < 2, "all windows that have an answer have the same"
+            assert len(set(texts)) < 2, "all windows with the answer have the same text"
             why = outcome(texts, wanted, bool(split.spans[question][0] >= 0))
             counts[why] += 1
-            if why != ALL:
-                misses.append(f"{record['id']}: {wanted!r} is read as {texts[:1]}: {why}")
+            if why != EXACT:
+                misses.append(f"{record['id']}: {wanted!r}, span {texts[:1]}: {why}")
     total = counts.total()
     rows = [[why, n, f"{n / total:.2%}"] for why, n in counts.most_common()]
     caption = f"{total:,} answers of {given.split} in {len(examples.lengths):,} windows"

@@ -1,4 +1,4 @@
-"""BERT whose attention falls off with distance, in place of absolute positions."""
+"""BERT with attention that decays with distance, instead of absolute positions."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from toolkit.nn.attention import Attention, Content, Kernel, LinearProjections, 
 @dataclass(frozen=True, kw_only=True)
 class DistanceBertConfig(EncoderConfig):
     radius: int = 32
-    """Furthest offset with a penalty of its own, in tokens; farther ones share the outermost."""
+    """Largest offset with a separate penalty, in tokens; larger offsets share the last one."""
     max_length = None  # without a table of positions sentences may be of any length
 
 

@@ -1,4 +1,4 @@
-"""Cross-entropy that counts hard places more than easy ones (Lin et al. 2017)."""
+"""Focal loss: cross-entropy that weights hard examples more (Lin et al. 2017)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from toolkit.criteria import IGNORED, Classes, Criterion
 @dataclass(frozen=True, kw_only=True)
 class FocalConfig:
     gamma: float = 2.0
-    """How much less an easy place counts; 0 is cross-entropy."""
+    """Exponent of (1 - p): larger values weight easy examples less; 0 is cross-entropy."""
 
     def __post_init__(self) -> None:
         if self.gamma < 0:

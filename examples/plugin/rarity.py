@@ -1,4 +1,4 @@
-"""How common is the hidden word? Its class is the magnitude of its place in the vocabulary."""
+"""Predict how common the masked word is: the binary logarithm of its rank in the vocabulary."""
 
 from torch import nn
 
@@ -9,7 +9,7 @@ from toolkit.tasks.task import Ratio, Task
 
 
 class RarityExamples(MaskedExamples):
-    """Sentences with hidden tokens; the target is floor(log2(id)): vocabularies are sorted."""
+    """Sentences with masked tokens; the target is floor(log2(id)), as vocabularies are sorted."""
 
     def collate(self, ids, epoch):
         batch = super().collate(ids, epoch)
@@ -20,7 +20,7 @@ class RarityExamples(MaskedExamples):
 
 @register_task("rarity", MaskingConfig())
 class Rarity(Task):
-    """-log p(floor(log2(id of x_n)) | the rest), n over the hidden tokens."""
+    """-log p(floor(log2(id of x_n)) | the rest), n over the masked tokens."""
 
     criterion, coefficients = "focal", {"rarity": 1.0}
 

@@ -1,5 +1,7 @@
-"""TACO, its ablation and BERT at a size that a laptop trains in minutes: pass this folder with
---user-dir and choose --arch taco_192, taco_192_summed or bert_192."""
+"""TACO, its ablation and BERT, small enough to train on a laptop in minutes.
+
+Pass this folder as --user-dir; the architectures are taco_192, taco_192_summed and bert_192.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ evaluate() { # DATA NAME
 }
 
 prepare_treebank "$data/words" "$treebank" --unseen-tags wrong
-train "$data/words" "$runs/conv_san" --arch "${ARCH:-conv_san_ud_conv2d}" --optimizer rmsprop --lr 1e-3 \
+train "$data/words" "$runs/conv_san" --arch "${ARCH:-conv_san_ud}" --optimizer rmsprop --lr 1e-3 \
   --lr-scheduler fixed --max-epoch "${CONV_SAN_EPOCHS:-100}" --clip-norm 0
 evaluate "$data/words" conv_san
 for saved in "$@"; do

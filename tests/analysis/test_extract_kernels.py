@@ -105,8 +105,11 @@ def test_kernels_alike_in_one_layer_are_numbered():
 
 
 def test_numbers_of_offsets_counted_from_the_key_are_shown_from_the_query():
-    encoder = build_model("conv_san_ud_pr", vocabulary_size=9, characters=5, layers=2)
+    tables = {"positions": "none", "position_table": True, "relative_table": True}
+    encoder = build_model(
+        "conv_san_ud", vocabulary_size=9, characters=5, layers=2, convolution="none", **tables
+    )
     (kernel,) = extract_kernels(encoder).kernels
-    assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "turned", [-59, -58])
+    assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "reversed", [-59, -58])
     numbers = encoder.layers[0].attention.map.terms[1].kernels[0].numbers
     assert kernel.mean[0][59 + 3] == pytest.approx(numbers[0, 60 - 3].item())  # key 3 to the right

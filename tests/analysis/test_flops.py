@@ -61,8 +61,8 @@ def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micr
 @pytest.mark.parametrize(
     "options",
     [
-        {"task__samples": "blocks"},
-        {"task__pairs": "electra"},
+        {"task__sample_mode": "blocks"},
+        {"task__pair_mode": "electra"},
         {"task__masking": "whole_word"},
         {"task": "rtd"},
         {"task": "mpm", "arch__hidden_position": True},

@@ -31,7 +31,7 @@ def shares(ranks, tmp_path, request):
         learner = tables()
         apply_fsdp(learner, [], world)
         mine = {**learner.state_dict(), "one::step": torch.tensor(3.0)}
-        write_shard(tmp_path / f"{world.rank}.safetensors", mine, is_main=world.first)
+        write_shard(tmp_path / f"{world.rank}.safetensors", mine, is_main=world.is_main)
 
     ranks(write, request.param)
     return sorted(tmp_path.glob("*.safetensors"))

@@ -211,7 +211,7 @@ def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
             output.register_forward_hook(lambda module, inputs, outputs: outputs / 0)
         if world.rank == 1 and at == "backward":
             output.register_forward_hook(lambda module, inputs, outputs: Overflow.apply(outputs))
-        return diagnose_non_finite(trainer.gradient, micro_batches()[:2], {"mlm": 10.0})
+        return diagnose_non_finite(trainer.accumulator, micro_batches()[:2], {"mlm": 10.0})
 
     first, second = ranks(diagnose)
     assert first == second and "encoder.layers.1." in first and "rank 1" in first

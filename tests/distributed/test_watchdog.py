@@ -11,18 +11,18 @@ from toolkit.distributed.watchdog import Watchdog
 
 
 class Left(BaseException):
-    """In place of the end of the process."""
+    """Raised in place of ending the process."""
 
 
 @pytest.fixture
 def dogs(monkeypatch):
-    """The watchdogs of so many ranks around one store, none of which looks by itself."""
+    """The watchdogs of several ranks at one store; none of them polls by itself."""
 
     def make(size=2, timeout=10.0, folder=None):
         store = HashStore()
         monkeypatch.setattr(watchdog, "connect_to_store", lambda: store)
         monkeypatch.setattr(watchdog, "HEARTBEAT_SECONDS", 0.01)
-        store.set("verdict", "")
+        store.set("failure", "")
         made = [
             Watchdog(World(rank=rank, size=size), timeout=timeout, folder=folder)
             for rank in range(size)
@@ -38,75 +38,75 @@ def dogs(monkeypatch):
     return make
 
 
-def test_each_rank_reads_what_the_others_do(dogs):
+def test_watchdog_reads_the_heartbeats_of_all_ranks(dogs):
     first, second = dogs()
     with second.world.collectives.waiting("a sum over the ranks"):
         second.poll()
-    found, said = first.read()
-    assert [beat.entered for beat in found] == [0, 1]
-    assert found[1].exchange == "a sum over the ranks" and said == ""
+    found, said = first.read_heartbeats()
+    assert [heartbeat.entered for heartbeat in found] == [0, 1]
+    assert found[1].collective == "a sum over the ranks" and said == ""
 
 
-def test_a_rank_whose_beats_stop_is_silent_by_the_readers_clock(dogs):
+def test_watchdog_reports_a_rank_whose_heartbeats_stop(dogs):
     first, second = dogs(timeout=0.02)
     first.poll()
     time.sleep(0.05)
-    first.look()
+    first.poll()
     assert first.failure.kind == "silent" and "rank 1" in first.failure.text
-    second.look()
-    assert second.failure == first.failure, "the first verdict is that of all"
+    second.poll()
+    assert second.failure == first.failure, "the first failure found is that of all ranks"
 
 
-def test_the_end_leaves_stacks_and_says_why(dogs, tmp_path, capfd):
+def test_watchdog_abort_reports_the_failure_and_dumps_stacks(dogs, tmp_path, capfd):
     first, _ = dogs(folder=tmp_path)
-    first.failure = watchdog.RankFailure("late", "rank 1 is late: it sleeps.")
+    first.failure = watchdog.RankFailure("stalled", "rank 1 is stalled: it sleeps.")
     with pytest.raises(Left) as code:
         first.abort()
     assert code.value.args == (watchdog.PEER_FAILURE_EXIT_CODE,)
     said = capfd.readouterr().err
-    assert "rank 0 ends: rank 1 is late: it sleeps. Start again" in said
+    assert "rank 0 exits: rank 1 is stalled: it sleeps. Run the same" in said
     assert "thread 0x" in said
     assert "test_watchdog.py" in (tmp_path / "stacks_rank0.txt").read_text()
 
 
-def test_a_rank_that_leaves_well_is_done_and_one_that_fails_says_with_what(dogs):
+def test_watchdog_publishes_how_its_rank_ended(dogs):
     first, second = dogs()
     second.thread.start()
     second.close()
-    assert json.loads(second.store.get("beat 1"))["state"] == DONE
+    assert json.loads(second.store.get("heartbeat 1"))["state"] == DONE
     first.thread.start()
     first.close(KeyError("a name"))
-    assert json.loads(first.store.get("beat 0"))["state"] == "KeyError: 'a name'"
+    assert json.loads(first.store.get("heartbeat 0"))["state"] == "KeyError: 'a name'"
 
 
-def test_the_first_rank_keeps_the_store_until_the_others_have_left(dogs):
+def test_watchdog_of_rank_0_keeps_the_store_until_the_others_end(dogs):
     first, second = dogs()
     second.thread.start()
     first.thread.start()
     leaving = threading.Thread(target=first.close)
     leaving.start()
-    leaving.join(timeout=0.5)  # many beats, after which it would be gone by itself
+    leaving.join(timeout=0.5)  # many heartbeats
     assert leaving.is_alive()
     second.close()
     leaving.join(timeout=5)
     assert not leaving.is_alive()
 
 
-def test_a_second_ctrl_c_waits_for_nobody(dogs, monkeypatch):
+def test_watchdog_does_not_wait_after_a_second_ctrl_c(dogs, monkeypatch):
     first, _ = dogs()
     first.thread.start()
-    monkeypatch.setattr(watchdog.Watchdog, "linger", pytest.fail)
-    monkeypatch.setattr(watchdog.Watchdog, "blame", pytest.fail)
+    monkeypatch.setattr(watchdog.Watchdog, "wait_for_peers", pytest.fail)
+    monkeypatch.setattr(watchdog.Watchdog, "abort_if_peer_failed", pytest.fail)
     with pytest.raises(KeyboardInterrupt), first.world.collectives.waiting("a sum"):
         raise KeyboardInterrupt
     first.close(KeyboardInterrupt())
-    assert json.loads(first.store.get("beat 0"))["state"] == "KeyboardInterrupt: no message"
+    assert json.loads(first.store.get("heartbeat 0"))["state"] == "KeyboardInterrupt: no message"
 
 
-def test_a_broken_exchange_is_another_ranks_fault_if_one_is_found_gone(dogs):
+def test_watchdog_attributes_a_broken_collective_to_a_failed_rank(dogs):
     first, _ = dogs()
     first.thread.start()
-    first.failure = watchdog.RankFailure("gone", "rank 1 is gone.")
+    first.failure = watchdog.RankFailure("died", "rank 1 died.")
     with (
         pytest.raises(Left),
         pytest.raises(RuntimeError),

@@ -3,8 +3,12 @@ import torch
 
 def test_ranks_sum_gather_and_broadcast(ranks):
     def exchange(world):
-        summed = world.sum(torch.tensor([1.0, world.rank])).tolist()
-        world.wait()
-        return summed, world.gather("a" * world.rank + "é"), world.broadcast(f"from {world.rank}")
+        summed = world.all_reduce(torch.tensor([1.0, world.rank])).tolist()
+        world.barrier()
+        return (
+            summed,
+            world.all_gather("a" * world.rank + "é"),
+            world.broadcast(f"from {world.rank}"),
+        )
 
     assert ranks(exchange) == [([2.0, 1.0], ["é", "aé"], "from 0")] * 2

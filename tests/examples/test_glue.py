@@ -40,7 +40,7 @@ def recipe(path):
         ("convbert", "plain", 3e-4, 0.01, 0.8),
     ],
 )
-def test_fine_tuning_is_as_the_papers_tables_say(paper, head, rate, decay, layers):
+def test_fine_tuning_recipes_equal_the_papers_tables(paper, head, rate, decay, layers):
     c = recipe(f"{paper}/glue.yaml")
     assert (c.task.config.head, c.data.batch_size, c.training.max_epoch) == (head, 32, 3)
     adam = c.optimizer.config
@@ -59,13 +59,13 @@ def test_fine_tuning_is_as_the_papers_tables_say(paper, head, rate, decay, layer
         ("swag", "multiple_choice", 32, 2e-5, 4, 0.01),
     ],
 )
-def test_reading_is_fine_tuned_as_tacos_table_says(name, task, batch, rate, epochs, decay):
+def test_recipes_of_reading_equal_tacos_table(name, task, batch, rate, epochs, decay):
     c = recipe(f"taco/{name}.yaml")
     assert (c.task.name, c.data.batch_size, c.training.max_epoch) == (task, batch, epochs)
     assert (c.optimizer.config.lr, c.optimizer.config.weight_decay) == (rate, decay)
 
 
-def test_pre_training_is_as_the_papers_tables_say():
+def test_pre_training_recipes_equal_the_papers_tables():
     small, base = recipe("composite_bert/small.yaml"), recipe("taco/base.yaml")
     assert (small.optimizer.config.lr, small.data.batch_size) == (3e-4, 128)
     assert (small.training.max_update, small.lr_scheduler.config.warmup_updates) == (125000, 10000)
@@ -74,7 +74,7 @@ def test_pre_training_is_as_the_papers_tables_say():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: "/".join(path.parts[-2:]))
-def test_a_script_without_its_folders_says_how_it_is_called(script):
+def test_a_script_without_arguments_prints_its_usage(script):
     found = subprocess.run(["bash", script], capture_output=True, text=True)
     name = "/".join(script.parts[-3:])
     assert found.returncode == 2 and name in found.stderr and "RUNS" in found.stderr
@@ -92,7 +92,7 @@ def commands(tmp_path):
     return {**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)}
 
 
-def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translations(
+def test_passages_extracts_text_from_questions_articles_treebanks_and_translations(
     tmp_path, capsys
 ):
     squad = {"data": [{"paragraphs": [{"context": "One\n passage."}, {"context": "One passage."}]}]}
@@ -111,15 +111,19 @@ def test_running_text_is_taken_out_of_questions_articles_treebanks_and_translati
     assert found == ["One passage.\n", "An article.\n", "A. B.\n\nC.\n", "It 's so .\n\n\" Yes .\n"]
     (tmp_path / "cut.json").write_text('{"data": [')
     (tmp_path / "no.conllu").write_text("1\tA\n")
-    told = {"squad.pdf": "must be a .json", "cut.json": "Fetch it anew", "no.conllu": "have text"}
-    for name, words in told.items():
+    messages = {
+        "squad.pdf": "expected a .json",
+        "cut.json": "Download it again",
+        "no.conllu": "contains no text",
+    }
+    for name, words in messages.items():
         with pytest.raises(SystemExit) as ended:
             main(tmp_path / "out", [tmp_path / name])
         assert ended.value.code == 2 and words in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(commands, tmp_path):
+def test_the_short_script_runs_from_text_to_tables_and_skips_finished_runs(commands, tmp_path):
     rows = [f"s{i}\t{i % 2}\t\tthe {'cat' if i % 2 else 'dog'} sat here" for i in range(40)]
     (tmp_path / "glue" / "CoLA").mkdir(parents=True)
     for name in ("train", "dev"):
@@ -139,7 +143,7 @@ def test_the_short_version_runs_from_text_to_tables_and_does_nothing_twice(comma
 
 
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name in ("glue.sh", "short.sh")])
-def test_a_folder_without_tasks_is_refused_before_anything_is_learned(commands, tmp_path, script):
+def test_scripts_reject_a_folder_without_tasks_before_training(commands, tmp_path, script):
     (tmp_path / "bin" / "toolkit-train").write_text("touch learned\n")
     (tmp_path / "bin" / "toolkit-preprocess").write_text("touch learned\n")
     words = ["bash", script, *(["checkpoint"] if script.name == "glue.sh" else []), "nowhere"]

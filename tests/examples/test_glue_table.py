@@ -32,7 +32,7 @@ def write(folder, seed, scores, lr=1.0, mismatched=()):
     (place / "result.json").write_text(json.dumps({"config": config}))
 
 
-def test_the_last_or_the_best_validation_of_each_seed_counts(tmp_path):
+def test_the_table_uses_the_last_or_the_best_validation_of_each_seed(tmp_path):
     for seed, scores in enumerate(([0.9, 0.5], [0.6, 0.7], [0.5, 0.9])):
         write(tmp_path, seed, scores)
     (row,) = table([f"RTE={tmp_path}"]).rows
@@ -42,7 +42,7 @@ def test_the_last_or_the_best_validation_of_each_seed_counts(tmp_path):
     assert row[2] == pytest.approx(100 * (0.9 + 0.7 + 0.9) / 3) and row[5] == pytest.approx(90)
 
 
-def test_mismatched_scores_are_those_of_the_update_that_the_matched_ones_chose(tmp_path):
+def test_mismatched_scores_come_from_the_update_with_the_best_matched_score(tmp_path):
     write(tmp_path, 0, [0.8, 0.6], mismatched=[0.5, 0.9])
     found = table([f"MNLI={tmp_path}"], "best")
     assert [(row[0], row[2]) for row in found.rows] == [
@@ -50,13 +50,13 @@ def test_mismatched_scores_are_those_of_the_update_that_the_matched_ones_chose(t
     ]  # fmt: skip
 
 
-def test_correlations_of_constant_answers_count_as_nothing(tmp_path):
+def test_correlations_of_constant_predictions_count_as_zero(tmp_path):
     write(tmp_path, 0, [0.2, "NaN"])
     assert table([f"STS-B={tmp_path}"]).rows[0][2] == 0
     assert table([f"STS-B={tmp_path}"], "best").rows[0][2] == pytest.approx(20)
 
 
-def test_of_several_configurations_the_best_is_taken_and_named(tmp_path):
+def test_the_best_of_several_configurations_is_selected_and_named(tmp_path):
     for lr, scores in ((1.0, (0.5, 0.5, 0.9)), (2.0, (0.6, 0.6, 0.6))):
         for seed, score in enumerate(scores):
             write(tmp_path, seed, [score], lr)
@@ -65,7 +65,7 @@ def test_of_several_configurations_the_best_is_taken_and_named(tmp_path):
     assert row[5] == pytest.approx(60) and row[-1] == "lr=2.0"
 
 
-def test_means_over_tasks_are_plain_and_their_deviation_is_that_of_the_seeds_means(tmp_path):
+def test_means_over_tasks_are_unweighted_with_the_deviation_of_the_seeds_means(tmp_path):
     words = []
     for task in (*EIGHT_TASKS[:-1], "MNLI"):
         for seed, score in enumerate((0.5, 0.7)):
@@ -79,7 +79,7 @@ def test_means_over_tasks_are_plain_and_their_deviation_is_that_of_the_seeds_mea
     assert nine[2] == pytest.approx((8 * 60 + 100) / len(NINE_TASKS))
 
 
-def test_tasks_of_unequal_seeds_have_a_mean_alone(tmp_path):
+def test_tasks_with_unequal_numbers_of_seeds_have_only_a_mean(tmp_path):
     for task in (*EIGHT_TASKS[:-1], "MNLI"):
         for seed in range(2 if task == "RTE" else 1):
             write(tmp_path / task, seed, [0.5])
@@ -87,11 +87,11 @@ def test_tasks_of_unequal_seeds_have_a_mean_alone(tmp_path):
     assert found.rows[-1][:5] == ["mean of eight", None, pytest.approx(50), None, None]
 
 
-def test_what_is_no_set_of_scored_runs_is_refused(tmp_path):
-    with pytest.raises(ToolkitError, match="runs must be given as TASK=FOLDER, but are given as"):
+def test_runs_without_scores_are_rejected(tmp_path):
+    with pytest.raises(ToolkitError, match="expected TASK=FOLDER, got"):
         table(["RTE"])
     write(tmp_path, 0, [])
-    with pytest.raises(ToolkitError, match="a task must have runs with a validation score, but RT"):
+    with pytest.raises(ToolkitError, match=r"the runs of RTE in .* have no validation score"):
         table([f"RTE={tmp_path}"])
 
 

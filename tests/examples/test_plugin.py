@@ -30,18 +30,18 @@ def test_no_file_has_more_than_40_lines():
     assert len(lines) == 3 and max(lines.values()) <= 40
 
 
-def test_its_parts_mix_with_the_built_in_ones(plugin):
+def test_plugin_parts_combine_with_built_in_ones(plugin):
     run = compose({"arch": "distance_bert", "task": "mlm", "radius": 3})
     assert run.arch.config.radius == 3 and run.criterion.name == "cross_entropy"
     assert compose({"arch": "bert_tiny", "task": "rarity"}).criterion.name == "focal"
 
 
-def test_a_run_remembers_it(plugin):
+def test_a_checkpoint_names_the_plugin(plugin):
     run = compose({"arch": "distance_bert", "task": "rarity"})
     assert describe_run_plugins(run) == [{"name": "plugin", "sha256": plugin.sha256}]
 
 
-def test_its_architecture_prefers_what_is_near(plugin):
+def test_attention_of_the_plugin_decays_with_distance(plugin):
     torch.manual_seed(0)
     shape = {"width": 8, "heads": 2, "layers": 1, "radius": 4}
     model = toolkit.build_model("distance_bert", vocabulary_size=9, **shape)
@@ -49,7 +49,7 @@ def test_its_architecture_prefers_what_is_near(plugin):
     assert taps.argmax() == 4 and torch.equal(taps, taps.flip(0)) and taps[0] < taps[3]
 
 
-def test_its_criterion_without_gamma_is_cross_entropy(plugin):
+def test_focal_loss_without_gamma_is_cross_entropy(plugin):
     classes = Classes(torch.randn(5, 7), torch.tensor([0, 3, 6, IGNORED, 2]))
     focal, plain = CRITERIA["focal"], CRITERIA["cross_entropy"]
     got = focal.factory(type(focal.config)(gamma=0.0))({"x": classes})["x"]
@@ -68,11 +68,11 @@ def command(name, *words, folder):
 
 
 @pytest.mark.slow
-def test_it_trains_and_its_checkpoint_asks_for_it(tmp_path):
+def test_the_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
     words = ["one fine day", "the sun rose over the hill", "nobody saw it", "but the birds sang"]
     (tmp_path / "a.txt").write_text("\n".join(words * 40))
     made = command(
-        *["preprocess", "--trainpref", "a.txt", "--valid-share", "0.2"],
+        *["preprocess", "--trainpref", "a.txt", "--valid-fraction", "0.2"],
         *["--vocab-size", "40", "--destdir", "data"],
         folder=tmp_path,
     )

@@ -1,4 +1,4 @@
-"""What examples/tagging refuses before it trains for long."""
+"""Arguments that examples/tagging rejects before training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "tagging" / "fine_tu
         (["a/taco", "c/bert"], "c/bert has no checkpoint_best"),
     ],
 )
-def test_save_folders_that_cannot_be_told_apart_are_refused(tmp_path, folders, told):
+def test_save_directories_with_equal_names_or_no_checkpoint_are_rejected(tmp_path, folders, told):
     for name in ("a/taco", "b/taco", "words"):
         (tmp_path / name / "checkpoint_best").mkdir(parents=True)
     words = ["bash", SCRIPT, "treebank", *folders]

@@ -36,7 +36,7 @@ def told(monkeypatch, capsys):
     return tell
 
 
-def test_scores_of_all_seeds_are_told_in_both_countings(tmp_path, told):
+def test_scores_has_every_seed_in_both_cases(tmp_path, told):
     written(tmp_path / "arch=lightconv_tiny,seed=1", "best", TRUE)
     written(tmp_path / "arch=lightconv_tiny,seed=2", "best", [text.lower() for text in TRUE])
     written(tmp_path / "arch=lightconv_tiny,seed=1", "averaged-10", TRUE)
@@ -49,7 +49,7 @@ def test_scores_of_all_seeds_are_told_in_both_countings(tmp_path, told):
     assert line["bleu_by_seed"][0] == pytest.approx(100) and len(line["bleu_by_seed"]) == 2
 
 
-def test_a_folder_without_translations_is_told(tmp_path, told):
+def test_a_folder_without_translations_is_rejected(tmp_path, told):
     with pytest.raises(SystemExit, match=r"has no translations of multi30k.sh"):
         told(tmp_path)
 
@@ -65,6 +65,6 @@ def test_a_folder_without_translations_is_told(tmp_path, told):
         ),
     ],
 )
-def test_recipes_are_understood(recipe, options, parameters):
+def test_recipes_load(recipe, options, parameters):
     found = load(["data", "--config", str(EXAMPLES / recipe), *options], train.COMMAND)
     assert {name: getattr(found.config.arch.config, name) for name in parameters} == parameters

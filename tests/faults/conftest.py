@@ -18,7 +18,7 @@ LIMIT_SECONDS = 60
 class Ended(NamedTuple):
     code: int | None
     """Exit code, or minus the number of a signal; None for one that had to be killed."""
-    said: str
+    stderr: str
     """What it wrote to stderr."""
 
 

@@ -23,7 +23,7 @@ def become(training, number):
     """Every weight and the place say the same number, so that a mixture would show."""
     for p in training.trainer.parameters:
         p.data.fill_(number)
-    training.trainer.place = TrainingProgress(update=number, consumed=1)
+    training.trainer.progress = TrainingProgress(update=number, consumed=1)
 
 
 def save_the_new_one(training, update, die_at):

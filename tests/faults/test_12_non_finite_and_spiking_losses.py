@@ -66,7 +66,7 @@ def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
         with pytest.raises(ToolkitError, match=r"not in 10 updates in a row up to update 10") as e:
             training.fit()
         training.close()
-        return training.trainer.place.update, str(e.value)
+        return training.trainer.progress.update, str(e.value)
 
     first, second = ranks(train)
     assert first == second and first[0] == 10

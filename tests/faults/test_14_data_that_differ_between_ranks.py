@@ -61,7 +61,7 @@ def test_other_text_under_the_same_path_is_refused_on_both_ranks(
         machine = tmp_path / f"machine{world.rank}"
         shutil.copytree(other if world.rank else data, machine / "data")
         os.chdir(machine)
-        return started(config(data__folders=["data"]), world)
+        return started(config(data__dirs=["data"]), world)
 
     assert refused(ranks(start))
 

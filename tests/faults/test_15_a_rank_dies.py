@@ -45,10 +45,10 @@ def test_the_other_rank_ends_and_names_the_one_that_was_killed(
     config, monkeypatch, two_ranks, tmp_path, which
 ):
     ended = two_ranks(train(config, monkeypatch, killed(which)))
-    assert ended[which].encode_line == -signal.SIGKILL
+    assert ended[which].code == -signal.SIGKILL
     other = ended[1 - which]
-    assert other.encode_line == PEER_FAILURE_EXIT_CODE
-    assert f"rank {1 - which} ends: rank {which} is gone" in other.decode
+    assert other.code == PEER_FAILURE_EXIT_CODE
+    assert f"rank {1 - which} exits: rank {which} died" in other.stderr
     assert whole(tmp_path / "run") == 2
 
 
@@ -67,6 +67,6 @@ def test_an_error_on_one_rank_is_told_by_the_other(config, monkeypatch, two_rank
             raise OSError("the disk of this machine is gone")
 
     first, second = two_ranks(train(config, monkeypatch, fails))
-    assert second.encode_line == 1 and "OSError: the disk of this machine is gone" in second.decode
-    assert first.encode_line == PEER_FAILURE_EXIT_CODE
-    assert "rank 1 ended with OSError: the disk of this machine is gone" in first.decode
+    assert second.code == 1 and "OSError: the disk of this machine is gone" in second.stderr
+    assert first.code == PEER_FAILURE_EXIT_CODE
+    assert "rank 1 failed with OSError: the disk of this machine is gone" in first.stderr

@@ -13,7 +13,10 @@ from toolkit.training.run import TrainingRun, run
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(TrainingRun, "advance"), pytest.param(Validation, "judge", marks=pytest.mark.slow)],
+    [
+        (TrainingRun, "advance_progress_bar"),
+        pytest.param(Validation, "update_best", marks=pytest.mark.slow),
+    ],
 )
 def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
     config, monkeypatch, two_ranks, tmp_path, owner, method
@@ -32,9 +35,9 @@ def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
         run(c)
 
     for rank, ended in enumerate(two_ranks(start)):
-        assert ended.encode_line == PEER_FAILURE_EXIT_CODE
-        assert "rank 1 is late: rank 0 has waited" in ended.decode
-        assert "s in a sum over the ranks (" in ended.decode
-        assert "); it is in sleepy (test_16_a_rank_hangs.py:" in ended.decode
-        assert f"rank {rank} is in:" in ended.decode and "Thread 0x" in ended.decode
+        assert ended.code == PEER_FAILURE_EXIT_CODE
+        assert "rank 1 is stalled: rank 0 has waited" in ended.stderr
+        assert "s in a sum over the ranks (" in ended.stderr
+        assert "); it is in sleepy (test_16_a_rank_hangs.py:" in ended.stderr
+        assert f"rank {rank} is in:" in ended.stderr and "Thread 0x" in ended.stderr
         assert "trainer.py" in (tmp_path / "run" / f"stacks_rank{rank}.txt").read_text()

@@ -91,7 +91,7 @@ def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks
         training = starved(config, world, where, lambda update, sentences: update >= 3)
         with pytest.raises(ToolkitError, match=r"Lower --max-tokens or --batch-size") as error:
             train(training)
-        return training.trainer.place.update, str(error.value)
+        return training.trainer.progress.update, str(error.value)
 
     first, second = ranks(learn)
     assert first == second and first[0] == 2
@@ -114,8 +114,8 @@ def test_sharded_ranks_end_with_the_shape_instead_of_a_hang(config, monkeypatch,
         run(c)
 
     first, second = two_ranks(start)
-    assert second.encode_line == 1 and "must fit into the memory of rank 1" in second.decode
+    assert second.code == 1 and "must fit into the memory of rank 1" in second.stderr
     assert (
-        first.encode_line == PEER_FAILURE_EXIT_CODE
-        and "rank 1 ended with ToolkitError: a micro-batch" in first.decode
+        first.code == PEER_FAILURE_EXIT_CODE
+        and "rank 1 failed with ToolkitError: a micro-batch" in first.stderr
     )

@@ -68,7 +68,7 @@ def saved(trained):
 @pytest.mark.parametrize("value", SECRETS)
 def test_nothing_is_interpolated_wherever_it_is_written(yaml, saved, value):
     told = [yaml(f"checkpoint:\n  save_dir: '{value}'\n"), yaml(f"arch: '{value}'\n")]
-    for flag in ("--save-dir", "--arch", "--lr", "--data.folders"):
+    for flag in ("--save-dir", "--arch", "--lr", "--data.dirs"):
         with pytest.raises(ToolkitError) as caught:
             load([*FLAGS, flag, value], COMMAND)
         told.append(str(caught.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.commands.train import TRAIN
+from toolkit.config.load import load
 from toolkit.models.conv_san import ConvSanConfig, ConvSanLayer, build_attention, conv_san
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention import Offsets, SequenceContext
@@ -18,8 +21,19 @@ SIZES = Sizes(tokens=50, characters=20)
 SMALL = {"layers": 2, "word_width": 6, "character_width": 2, "heads": 2, "fixed_length": 5}
 
 
+FOLDER = Path(__file__).parents[2] / "examples" / "conv_san" / "rows"
+ROWS = {file.stem: file for file in FOLDER.iterdir()}
+
+
 def built(name: str = "conv_san", **changes):
     return conv_san(dataclasses.replace(ARCHITECTURES[name].config, **changes), SIZES)
+
+
+def built_row(row: str, name: str = "conv_san", **changes):
+    """A row of the paper's Table 2, from its recipe."""
+    command_line = ["data", "--task", "pos_tagging", "--arch", name, "--config", str(ROWS[row])]
+    config = load(command_line, TRAIN).config.arch.config
+    return conv_san(dataclasses.replace(config, **changes), SIZES)
 
 
 def small(**changes):
@@ -32,38 +46,38 @@ def inputs(places: int = 5) -> Inputs:
     return Inputs(tokens, char_ids=torch.randint(20, (4, 7)), word_index=tokens % 4)
 
 
-def count(name: str) -> int:
-    return sum(p.numel() for p in built(name).parameters())
+def count(row: str) -> int:
+    return sum(p.numel() for p in built_row(row).parameters())
 
 
-def test_each_extension_adds_as_many_parameters_as_the_papers_table_1c_says():
-    plain, added = count("conv_san_none"), count("conv_san_add")
+def test_extensions_add_the_parameters_of_the_papers_table_1c():
+    plain, added = count("none"), count("add")
     assert added - plain == 18_000
-    assert count("conv_san_p") - plain == 14_400
-    assert count("conv_san_r") - plain == 480
-    assert count("conv_san_pr") - plain == 14_880
-    assert count("conv_san_temp") - added == 48
-    assert count("conv_san_conv1d") - added == 173_760
-    assert count("conv_san_conv2d") - added == 160
+    assert count("p") - plain == 14_400
+    assert count("r") - plain == 480
+    assert count("pr") - plain == 14_880
+    assert count("temp") - added == 48
+    assert count("conv1d") - added == 173_760
+    assert count("conv2d") - added == 160
 
 
-@pytest.mark.parametrize(
-    ("name", "width"),
-    [("conv_san", 364), ("conv_san_concat", 428), ("conv_san_ud", 192), ("conv_san_none", 364)],
-)
-def test_states_are_the_embeddings_beside_the_last_layers_vectors(name, width):
-    assert built(name).width == 2 * width
+@pytest.mark.parametrize(("row", "width"), [("conv2d", 364), ("concat", 428), ("none", 364)])
+def test_states_are_the_embeddings_and_the_last_layers_vectors(row, width):
+    assert built_row(row).width == 2 * width
+    assert built_row(row, "conv_san_ud").width == 2 * (width - 172)
 
 
-TABLE_2B = ("none", "concat", "add", "p", "r", "pr", "temp", "conv1d", "conv2d")
-TABLE_2C = ("ud_add", "ud_pr", "ud_temp", "ud_conv1d", "ud_conv2d")
-
-
-@pytest.mark.parametrize("row", TABLE_2B + TABLE_2C)
-def test_every_row_of_the_papers_tables_has_a_name(row):
-    model = built(f"conv_san_{row}", fixed_length=5, layers=1)
-    assert model.token_embedding.embedding_dim == (128 if row.startswith("ud") else 300)
+@pytest.mark.parametrize(("name", "width"), [("conv_san", 300), ("conv_san_ud", 128)])
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_of_the_papers_tables_runs_at_both_sizes(row, name, width):
+    model = built_row(row, name, fixed_length=5, layers=1)
+    assert model.token_embedding.embedding_dim == width
     assert model(inputs()).states.shape == (3, 5, model.width)
+
+
+def test_the_row_with_2d_convolution_is_the_default():
+    assert len(ROWS) == 9
+    assert count("conv2d") == sum(p.numel() for p in built().parameters())
 
 
 @pytest.mark.parametrize("convolution", ["none", "1d", "2d"])
@@ -115,7 +129,7 @@ def test_word_vectors_are_taken_and_learn_only_where_tuned(given):
     model, vectors = small(word_vectors=given), np.ones((50, 6), np.float32)
     model.load_word_vectors(vectors)
     assert model.token_embedding.weight.requires_grad == (given == "tuned")
-    assert torch.equal(model.words.weight, torch.ones(50, 6))
+    assert torch.equal(model.token_embedding.weight, torch.ones(50, 6))
 
 
 def test_learned_words_leave_the_folders_vectors_alone():

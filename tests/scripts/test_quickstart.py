@@ -1,4 +1,4 @@
-"""What becomes of the files that are there before the quickstart."""
+"""The quickstart replaces its own outputs and keeps all other files."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 @pytest.fixture
 def quickstart(tmp_path):
-    """Runs it in a project where installing does nothing and preprocessing fails."""
+    """Run the script in a project where installation does nothing and preprocessing fails."""
     programs = {"scripts/install.sh": "exit 0", "venv/bin/toolkit-preprocess": "exit 3"}
     for name, text in programs.items():
         program = tmp_path / name
@@ -37,17 +37,17 @@ def written(path):
 
 
 @pytest.mark.parametrize("name", ["run/mine.txt", "data/sub/mine.txt", "python.txt"])
-def test_the_quickstart_does_not_remove_the_text_that_it_is_given(quickstart, tmp_path, name):
+def test_quickstart_keeps_the_text_that_it_is_given(quickstart, tmp_path, name):
     text = written(tmp_path / "quickstart" / name)
     found = quickstart(text)
-    assert found.returncode == 2 and "which is removed first, but is. Move it" in found.stderr
+    assert found.returncode == 2 and "which this script replaces. Move it elsewhere" in found.stderr
     assert text.exists()
 
 
-def test_it_removes_what_it_made_before_and_nothing_else(quickstart, tmp_path):
+def test_quickstart_removes_its_outputs_and_nothing_else(quickstart, tmp_path):
     folder = tmp_path / "quickstart"
     old = [written(folder / name) for name in ("run/metrics.jsonl", "data/meta.json", "curve.png")]
     others = [written(folder / name) for name in ("bert/metrics.jsonl", "running.txt")]
     found = quickstart(others[-1])
-    assert found.returncode == 3, "it comes to preprocessing"
+    assert found.returncode == 3, "preprocessing is reached"
     assert not any(path.exists() for path in old) and all(path.exists() for path in others)

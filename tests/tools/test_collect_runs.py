@@ -59,7 +59,7 @@ def test_a_run_becomes_a_line_with_the_options_that_vary(collect, tmp_path):
     assert (first["seed"], first["machine"], first["commit"]) == (0, "2 cores", "abc")
     assert first["valid"] == {"valid": {"loss": 1.25}} and first["best"]["update"] == 9
     [run, _] = load_runs(tmp_path / "runs.jsonl")
-    assert run.validations == [VALID] and run.config["data"]["folders"] == ["data"]
+    assert run.validations == [VALID] and run.config["data"]["dirs"] == ["data"]
 
 
 def test_runs_are_added_and_those_of_the_same_name_replaced(collect, tmp_path):

@@ -97,14 +97,14 @@ class Memory:
     def evaluation(self):
         yield from self.batches[self.rank :: self.ranks]
 
-    def ids(self, epoch, micro_batch):
+    def example_ids(self, epoch, micro_batch):
         return list(range(micro_batch * 10, micro_batch * 10 + self.batches[micro_batch].sentences))
 
-    def parts(self, epoch, micro_batch, count):
+    def split_micro_batch(self, epoch, micro_batch, count):
         tokens = self.batches[micro_batch].inputs.tokens
         return [rows(part) for part in tokens.tensor_split(count) if len(part)]
 
-    def largest(self, epoch):
+    def largest_batches(self, epoch):
         return [max(self.batches, key=lambda batch: batch.inputs.tokens.numel())]
 
 

@@ -40,7 +40,7 @@ def split(config, data, rank=0, ranks=1, **options):
 
 
 def training(config, *arguments, rank=0, ranks=1, **options):
-    c = config(data__folders=list(arguments), **options)
+    c = config(data__dirs=list(arguments), **options)
     world = World(rank=rank, size=ranks)
     return TrainingData(Corpora.open(*arguments), c.task, c.data, world=world, seed=1)
 
@@ -88,7 +88,7 @@ def test_without_a_bound_a_micro_batch_has_32_examples(config, data):
 def test_selected_places_come_in_numbers_that_come_again(config, data):
     for [batch] in split(config, data).loader.updates(1):
         assert len(batch.selected) == len(batch.targets) and len(batch.selected) % 64 == 0
-        assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.places)
+        assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.selected)
 
 
 def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
@@ -135,7 +135,10 @@ def test_sentences_that_are_cut_are_told_to_the_user(config, folders):
 def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_came_before(
     config, folders
 ):
-    two, options = list(folders.values())[:2], {"task__pairs": "electra", "tokens_per_sample": 20}
+    two, options = (
+        list(folders.values())[:2],
+        {"task__pair_mode": "electra", "tokens_per_sample": 20},
+    )
     first = training(config, two[0], **options).description
     both = training(config, *two, **options).examples
     mixed = training(config, *two, data__weights=[2.0, 1.0], **options)
@@ -166,7 +169,7 @@ def test_weights_change_the_order_s_fingerprint_alone(config, folders):
 @pytest.mark.parametrize("cut", [2, 6])
 def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
-    options = {"data__folders": shards, "max_epoch": 3, "arch__dropout": 0.1}
+    options = {"data__dirs": shards, "max_epoch": 3, "arch__dropout": 0.1}
     whole = TrainingRun(config(save_dir=str(tmp_path / "whole"), **options), World())
     assert whole.fit().updates == 11
     first = TrainingRun(config(save_dir=str(tmp_path / "cut"), **options), World())
@@ -179,7 +182,7 @@ def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folde
 
 def test_shards_are_validated_on_the_first_that_has_the_split(config, folders):
     shards = f"{folders['c']}:{folders['b']}:{folders['a']}"
-    result = run(config(data__folders=[shards], max_update=2))
+    result = run(config(data__dirs=[shards], max_update=2))
     assert result.valid["valid"]["examples"] == 4
 
 

@@ -3,7 +3,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
-from toolkit.training.gradient import MicroBatchPart, describe_largest, first_line
+from toolkit.training.gradient import MicroBatchPart, describe_largest
 
 
 def test_the_loss_is_the_weighted_mean_over_the_places(make_trainer, batch):
@@ -37,11 +37,6 @@ def test_the_largest_batch_is_the_one_of_most_tokens(batch):
         MicroBatchPart(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))
     ]
     assert describe_largest(pieces) == "a batch of 3 sentences x 4 tokens"
-
-
-def test_an_error_is_told_in_one_line():
-    assert first_line(RuntimeError("CUDA out of memory.\nSee the docs")) == "CUDA out of memory"
-    assert first_line(MemoryError()) == "MemoryError"
 
 
 def test_sharded_ranks_end_where_one_runs_out_of_memory(make_trainer, batch):

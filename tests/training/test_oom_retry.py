@@ -4,7 +4,6 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.random_hash import derive_seed
 from toolkit.distributed import World
-from toolkit.training.gradient import is_out_of_memory
 from toolkit.training.run import TrainingRun
 from toolkit.training.step import TrainingProgress
 
@@ -54,12 +53,6 @@ def test_what_does_not_fit_in_any_part_ends_training_with_its_shape(make_trainer
     said = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
     with pytest.raises(ToolkitError, match=said + r" not on rank 0 in update 1, nor .* in 16 par"):
         fit(room_for(make_trainer(), 0), memory(batches))
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory():
-    assert is_out_of_memory(torch.OutOfMemoryError()) and is_out_of_memory(MemoryError())
-    assert is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
-    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
 def test_a_micro_batch_has_its_own_seed_wherever_in_the_epoch_the_ranks_begin(

@@ -52,6 +52,6 @@ def test_a_signal_to_one_rank_stops_both_before_the_same_update(
                 max_update=9,
                 observers=[observe],
             )
-        return trainer.place.update, received
+        return trainer.progress.update, received
 
     assert ranks(train) == [(2, []), (2, [signal.SIGUSR1])]

@@ -44,7 +44,7 @@ def test_a_thread_that_cannot_listen_is_left_alone():
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(Validation, "judge"), pytest.param(Checkpointer, "__call__", marks=pytest.mark.slow)],
+    [(Validation, "update_best"), pytest.param(Checkpointer, "__call__", marks=pytest.mark.slow)],
 )
 def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
     config, ranks, tmp_path, monkeypatch, owner, method
@@ -52,7 +52,7 @@ def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
     real = getattr(owner, method)
 
     def interrupted(part, *arguments):
-        if part.trainer.world.rank == 1 and part.trainer.place.update == 3:
+        if part.trainer.world.rank == 1 and part.trainer.progress.update == 3:
             os.kill(os.getpid(), signal.SIGTERM)
         return real(part, *arguments)
 

@@ -59,7 +59,7 @@ def test_a_restored_window_judges_as_the_one_before():
 
 
 def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
-    trainer = make_trainer(spikes=SpikeDetector(torch.device("cpu"), window=8))
+    trainer = make_trainer(spike_detector=SpikeDetector(torch.device("cpu"), window=8))
     data = [batch([[3, 5, 4, 5], [4, 4, 3, 6]])]
     for _ in range(8):
         assert not trainer.step(data, 1).outcome.skipped
@@ -72,7 +72,9 @@ def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
 
 def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
     def train(world):
-        trainer = make_trainer(world=world, spikes=SpikeDetector(torch.device("cpu"), window=4))
+        trainer = make_trainer(
+            world=world, spike_detector=SpikeDetector(torch.device("cpu"), window=4)
+        )
         found = [float(trainer.step([batches[world.rank]], 2).outcome.skipped) for _ in range(6)]
         sums = trainer.criterion.forward
         if world.rank == 1:

@@ -50,40 +50,6 @@ ARCHITECTURES: dict[str, Builtin] = {
         "convolved attention over words and characters (Dufter et al. 2020), PTB size",
     ),
     "conv_san_ud": Builtin("toolkit.models.conv_san", "the same, size for Universal Dependencies"),
-    "conv_san_none": Builtin("toolkit.models.conv_san", "Table 2b: without positions"),
-    "conv_san_concat": Builtin(
-        "toolkit.models.conv_san", "Table 2b: place vectors beside the words' (PE[con])"
-    ),
-    "conv_san_add": Builtin(
-        "toolkit.models.conv_san", "Table 2b: place vectors added to the words' (PE[add])"
-    ),
-    "conv_san_p": Builtin(
-        "toolkit.models.conv_san", "Table 2b: a number for every pair of places (P)"
-    ),
-    "conv_san_r": Builtin("toolkit.models.conv_san", "Table 2b: a number for every offset (R)"),
-    "conv_san_pr": Builtin("toolkit.models.conv_san", "Table 2b: both (P+R)"),
-    "conv_san_temp": Builtin(
-        "toolkit.models.conv_san", "Table 2b: PE[add] and learned temperatures"
-    ),
-    "conv_san_conv1d": Builtin(
-        "toolkit.models.conv_san", "Table 2b: PE[add] and convolution along the queries"
-    ),
-    "conv_san_conv2d": Builtin(
-        "toolkit.models.conv_san", "Table 2b: PE[add] and 3 x 3 convolution, as conv_san"
-    ),
-    "conv_san_ud_add": Builtin(
-        "toolkit.models.conv_san", "Table 2c: place vectors added to the words' (PE[add])"
-    ),
-    "conv_san_ud_pr": Builtin("toolkit.models.conv_san", "Table 2c: both (P+R)"),
-    "conv_san_ud_temp": Builtin(
-        "toolkit.models.conv_san", "Table 2c: PE[add] and learned temperatures"
-    ),
-    "conv_san_ud_conv1d": Builtin(
-        "toolkit.models.conv_san", "Table 2c: PE[add] and convolution along the queries"
-    ),
-    "conv_san_ud_conv2d": Builtin(
-        "toolkit.models.conv_san", "Table 2c: PE[add] and 3 x 3 convolution, as conv_san_ud"
-    ),
     "transformer": Builtin(
         "toolkit.models.transformer", "encoder and decoder, base size (Vaswani et al. 2017)"
     ),

@@ -1,4 +1,4 @@
-"""What a rank is doing, noted so cheaply that it can be noted always; the watchdog reads it."""
+"""Heartbeats: what every rank is doing, and which one keeps the others from continuing."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from toolkit.common.system import is_running
 
 PACKAGE = Path(__file__).parents[1]
 OMITTED_FILES = ("heartbeat.py", "watchdog.py")
+ALIVE, DONE = "", "done"
 
 
 class CollectiveTracker:
-    """How many exchanges with other ranks the main thread has entered, and in which it waits."""
+    """Counts the collectives that the main thread has entered, and names the one it waits in."""
 
     def __init__(self) -> None:
         self.entered = 0
         self.current = ""
-        """The one it is in, or was when an exception left it; empty at work of its own."""
+        """The present collective, or the one an exception left; empty outside of collectives."""
         self.since = monotonic()
 
     @contextmanager
     def waiting(self, name: str) -> Iterator[None]:
-        """Inside, this rank may wait for others. An exception leaves it marked as waiting."""
+        """Mark this rank as waiting for others; an exception leaves it marked."""
         self.entered += 1
         self.current, self.since = name, monotonic()
         yield
@@ -37,13 +38,13 @@ class CollectiveTracker:
 
     @property
     def waited_seconds(self) -> float:
-        """For how long it has been in its present exchange; 0 at work of its own."""
-        since, exchange = self.since, self.current
-        return monotonic() - since if exchange else 0.0
+        """Time in the present collective; 0 outside of collectives."""
+        since, current = self.since, self.current
+        return monotonic() - since if current else 0.0
 
 
 def main_thread_location() -> str:
-    """The innermost lines of the main thread: its own, and the toolkit's that led there."""
+    """The main thread's innermost line of code, and the lines of the toolkit that led there."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     lines: list[str] = []
     while frame:
@@ -54,86 +55,78 @@ def main_thread_location() -> str:
     return " in ".join(lines[:3])
 
 
-ALIVE, DONE = "", "done"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """What a rank tells of itself, once a second."""
+    """The state of a rank, published once a second."""
 
     rank: int
     number: int = 0
-    """Number of this beat."""
     entered: int = 0
-    """Exchanges with other ranks that its main thread has entered."""
+    """Collectives that its main thread has entered."""
     collective: str = ""
-    """The one it waits in; empty where it is at work of its own."""
+    """The collective it waits in; empty outside of collectives."""
     waited_seconds: float = 0.0
     location: str = ""
-    """Line of code."""
+    """Line of code of its main thread."""
     state: str = ALIVE
-    """Empty, done, or what it ended with."""
+    """ALIVE, DONE, or the error it failed with."""
     host: str = ""
     pid: int = 0
     silent_seconds: float = 0.0
-    """Time since its latest beat, by the clock of the rank that reads it."""
+    """Time since its latest heartbeat, by the clock of the rank that reads it."""
 
 
 @dataclass(frozen=True)
 class RankFailure:
-    """Why the ranks cannot go on."""
+    """Why the ranks cannot continue."""
 
     kind: str
-    """gone, ended, silent or late."""
+    """died, failed, silent or stalled."""
     text: str
 
 
 def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> RankFailure | None:
-    """What is wrong, as rank `me` sees it; None while all is well."""
-    mine, others = heartbeats[rank], [beat for beat in heartbeats if beat.rank != rank]
-    alive = [beat for beat in others if beat.state == ALIVE]
-    for beat in alive:
-        if beat.host == mine.host and not is_running(beat.pid):
+    """The failure that `rank` sees; None if all ranks are well."""
+    mine, others = heartbeats[rank], [it for it in heartbeats if it.rank != rank]
+    alive = [it for it in others if it.state == ALIVE]
+    for it in alive:
+        if it.host == mine.host and not is_running(it.pid):
             return RankFailure(
-                "gone",
-                f"rank {beat.rank} is gone: its process {beat.pid} ended without a word, "
-                f"killed for want of memory perhaps. It was last seen in {beat.location}.",
+                "died",
+                f"rank {it.rank} died: its process {it.pid} is gone, possibly killed because "
+                f"memory ran out. It was last in {it.location}.",
             )
-    for beat in others:
-        if beat.state not in (ALIVE, DONE):
-            return RankFailure("ended", f"rank {beat.rank} ended with {beat.state}.")
-    for beat in alive:
-        if beat.silent_seconds > timeout:
+    for it in others:
+        if it.state not in (ALIVE, DONE):
+            return RankFailure("failed", f"rank {it.rank} failed with {it.state}.")
+    for it in alive:
+        if it.silent_seconds > timeout:
             return RankFailure(
                 "silent",
-                f"rank {beat.rank} has given no sign of life for {beat.silent_seconds:.0f} s. "
-                f"It was last seen in {beat.location}.",
+                f"rank {it.rank} has sent no heartbeat for {it.silent_seconds:.0f} s. It was last "
+                f"in {it.location}.",
             )
     return find_stalled_rank(heartbeats, timeout)
 
 
 def find_stalled_rank(heartbeats: Sequence[Heartbeat], timeout: float) -> RankFailure | None:
-    """The rank furthest behind, where another has waited for longer than `timeout` seconds."""
-    longest = max(heartbeats, key=lambda beat: beat.waited_seconds)
+    """The rank with the fewest collectives, if another has waited longer than the timeout."""
+    longest = max(heartbeats, key=lambda it: it.waited_seconds)
     if longest.waited_seconds <= timeout:
         return None
     waited = (
-        f"has waited {longest.waited_seconds:.0f} s in {longest.collective} ({longest.location})"
+        f"rank {longest.rank} has waited {longest.waited_seconds:.0f} s in {longest.collective} "
+        f"({longest.location})"
     )
-    last = min(heartbeats, key=lambda beat: beat.entered)
+    last = min(heartbeats, key=lambda it: it.entered)
     if last.entered == longest.entered:
-        return RankFailure(
-            "late",
-            f"rank {longest.rank} {waited}, where all ranks are: the network may be at fault.",
-        )
-    doing = "has come to its end" if last.state == DONE else f"is in {last.location}"
-    return RankFailure(
-        "late", f"rank {last.rank} is late: rank {longest.rank} {waited}; it {doing}."
-    )
+        return RankFailure("stalled", f"{waited}, as all ranks do: the network may be at fault.")
+    doing = "has finished" if last.state == DONE else f"is in {last.location}"
+    return RankFailure("stalled", f"rank {last.rank} is stalled: {waited}; it {doing}.")
 
 
 def process_namespace() -> str:
-    """Names the table of processes that this one is in: machine, boot and container."""
+    """Names the process table that this process is in: machine, boot and container."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())

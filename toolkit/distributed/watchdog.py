@@ -1,7 +1,7 @@
-"""Notices ranks that are gone or late, names them, and ends the others instead of a hang.
+"""Detects dead and stalled ranks, names them, and exits the others instead of letting them hang.
 
-A thread of every rank tells the others once a second, through the store that the ranks meet in,
-what its main thread does. No update waits for it.
+A thread of every rank publishes a heartbeat once a second in the store through which torchrun's
+ranks found each other, and reads those of the other ranks. No update waits for it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from toolkit.distributed.heartbeat import (
 from toolkit.distributed.world import World
 
 PEER_FAILURE_EXIT_CODE = 3
-"""Exit code of a rank that ends because another one is gone or late."""
+"""Exit code of a rank that ends because another rank died, failed or stalled."""
 HEARTBEAT_SECONDS = 1.0
 GRACE_SECONDS = 6.0
-"""Time for a rank to end by itself, by the same error perhaps, before the watchdog ends it."""
+"""Time for a rank to fail by itself, perhaps of the same error, before the watchdog ends it."""
 
 launch_numbers = itertools.count()
 
 
 def connect_to_store() -> Any:
-    """A connection of its own to the store that torchrun's ranks found each other through."""
+    """A separate connection to the store through which torchrun's ranks found each other."""
     server = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     store = TCPStore(*server, is_master=False, timeout=timedelta(seconds=60))
     again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -51,23 +51,23 @@ def connect_to_store() -> Any:
 
 
 class Watchdog:
-    """Tells what this rank does, reads what the others do, and ends this one if it must."""
+    """Publishes this rank's heartbeats, reads the others', and aborts this rank on a failure."""
 
     def __init__(self, world: World, *, timeout: float, folder: Path | None = None) -> None:
         self.world, self.timeout, self.folder = world, timeout, folder
         self.store, self.host = connect_to_store(), process_namespace()
         self.state, self.heartbeats_sent = ALIVE, 0
         self.last_seen: dict[int, tuple[int, float]] = {}
-        """Rank -> number of its latest beat, and when that was first read."""
+        """Rank -> number of its latest heartbeat, and when that was first read."""
         self.failure: RankFailure | None = None
         self.closing, self.ending = threading.Event(), threading.Lock()
         self.thread = threading.Thread(target=self.run, name="watchdog", daemon=True)
 
     def __enter__(self) -> Watchdog:
         if self.world.is_main:
-            self.store.set("verdict", "")
+            self.store.set("failure", "")
         self.send_heartbeat()
-        self.store.wait([*self.keys, "verdict"])
+        self.store.wait([*self.keys, "failure"])
         self.thread.start()
         return self
 
@@ -78,63 +78,62 @@ class Watchdog:
 
     @property
     def keys(self) -> list[str]:
-        return [f"beat {rank}" for rank in range(self.world.size)]
+        return [f"heartbeat {rank}" for rank in range(self.world.size)]
 
     def run(self) -> None:
-        """The thread: look once a second, and end this rank where it cannot go on."""
+        """The thread: poll once a second, and abort this rank if the ranks cannot continue."""
         while not self.closing.wait(HEARTBEAT_SECONDS):
             try:
                 self.poll()
-            except RuntimeError:  # the store is gone, and with it the process that keeps it
-                self.failure = RankFailure(
-                    "gone", "rank 0 is gone: the store that it keeps is closed."
-                )
+            except RuntimeError:  # the store is closed, since its process has ended
+                self.failure = RankFailure("died", "rank 0 died: the store that it kept is closed.")
             if self.failure:
-                patience = 0.0 if self.failure.kind in ("late", "silent") else GRACE_SECONDS
-                if not self.closing.wait(patience):
+                grace = 0.0 if self.failure.kind in ("stalled", "silent") else GRACE_SECONDS
+                if not self.closing.wait(grace):
                     self.abort()
 
     def poll(self) -> None:
-        """Tell, read and judge; the first verdict of any rank is that of all."""
+        """Exchange heartbeats and look for a failure; the first one found holds for all ranks."""
         self.send_heartbeat()
-        beats, said = self.read_heartbeats()
-        found = None if said else find_failure(beats, self.world.rank, self.timeout)
+        heartbeats, known = self.read_heartbeats()
+        found = None if known else find_failure(heartbeats, self.world.rank, self.timeout)
         if found:
-            said = self.store.compare_set("verdict", "", json.dumps(asdict(found))).decode()
-        self.failure = RankFailure(**json.loads(said)) if said else None
+            known = self.store.compare_set("failure", "", json.dumps(asdict(found))).decode()
+        self.failure = RankFailure(**json.loads(known)) if known else None
 
     def send_heartbeat(self) -> None:
-        pulse, self.heartbeats_sent = self.world.collectives, self.heartbeats_sent + 1
+        self.heartbeats_sent += 1
+        collectives = self.world.collectives
         mine = Heartbeat(
             rank=self.world.rank,
             number=self.heartbeats_sent,
-            entered=pulse.entered,
-            collective=pulse.current,
-            waited_seconds=pulse.waited_seconds,
+            entered=collectives.entered,
+            collective=collectives.current,
+            waited_seconds=collectives.waited_seconds,
             location=main_thread_location(),
             state=self.state,
             host=self.host,
             pid=os.getpid(),
         )
-        self.store.set(f"beat {self.world.rank}", json.dumps(asdict(mine)))
+        self.store.set(f"heartbeat {self.world.rank}", json.dumps(asdict(mine)))
 
     def read_heartbeats(self) -> tuple[list[Heartbeat], str]:
-        """Every rank's latest beat, with how long ago it came by this clock; and the verdict."""
-        *texts, said = self.store.multi_get([*self.keys, "verdict"])
-        now, beats = time.monotonic(), []
+        """Every rank's latest heartbeat with its age by this clock, and the failure as JSON."""
+        *texts, failure = self.store.multi_get([*self.keys, "failure"])
+        now, heartbeats = time.monotonic(), []
         for rank, text in enumerate(texts):
             fields = json.loads(text)
-            count, since = self.last_seen.get(rank, (-1, now))
-            since = since if fields["heartbeats_sent"] == count else now
-            self.last_seen[rank] = fields["heartbeats_sent"], since
-            beats.append(Heartbeat(**{**fields, "silent_seconds": now - since}))
-        return beats, said.decode()
+            number, since = self.last_seen.get(rank, (-1, now))
+            since = since if fields["number"] == number else now
+            self.last_seen[rank] = fields["number"], since
+            heartbeats.append(Heartbeat(**{**fields, "silent_seconds": now - since}))
+        return heartbeats, failure.decode()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Leave the others; with what this rank ended with, unless that was another's fault."""
-        in_exchange = bool(self.world.collectives.current)
-        at_once = error is not None and not isinstance(error, Exception)  # Ctrl-C, twice
-        if error and in_exchange and not at_once and not isinstance(error, ToolkitError):
+        """Publish how this rank ended; abort instead if its error was caused by another rank."""
+        in_collective = bool(self.world.collectives.current)
+        immediately = error is not None and not isinstance(error, Exception)  # Ctrl-C, twice
+        if error and in_collective and not immediately and not isinstance(error, ToolkitError):
             self.abort_if_peer_failed()
         self.closing.set()
         self.thread.join(timeout=2 * HEARTBEAT_SECONDS)
@@ -142,42 +141,42 @@ class Watchdog:
         self.state = f"{type(error).__name__}: {text[:300]}" if error else DONE
         try:
             self.send_heartbeat()
-            if self.world.is_main and not at_once:
+            if self.world.is_main and not immediately:
                 self.wait_for_peers(3 * HEARTBEAT_SECONDS if error else GRACE_SECONDS)
         except RuntimeError as closed:
             if not error:
                 print(f"the ranks' store closed early: {closed}", file=sys.stderr)
 
     def abort_if_peer_failed(self) -> None:
-        """An exchange broke: end as a lost rank if some other one is found gone."""
-        until = time.monotonic() + GRACE_SECONDS
-        while time.monotonic() < until:
+        """A collective failed: abort if the watchdog finds that another rank has failed."""
+        deadline = time.monotonic() + GRACE_SECONDS
+        while time.monotonic() < deadline:
             if self.failure:
                 self.abort()
             time.sleep(0.1)
 
     def wait_for_peers(self, seconds: float) -> None:
-        """Keep the store until the others have left too."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            beats, _ = self.read_heartbeats()
-            if all(beat.state != ALIVE for beat in beats):
+        """Keep the store open until the other ranks have ended."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            heartbeats, _ = self.read_heartbeats()
+            if all(it.state != ALIVE for it in heartbeats):
                 return
             time.sleep(0.02)
 
     def abort(self) -> None:
-        """Say why, leave the stacks of all threads behind, and exit: the main thread may hang."""
-        self.ending.acquire()  # for good: one of two threads says it
-        verdict = self.failure
-        assert verdict, "a rank is ended for a reason"
+        """Report the failure, dump all stacks and exit the process: the main thread may hang."""
+        self.ending.acquire()  # never released: only one thread reports
+        failure = self.failure
+        assert failure, "a rank is aborted because of a failure"
         if self.folder and self.folder.is_dir():
             with (self.folder / f"stacks_rank{self.world.rank}.txt").open("w") as file:
                 faulthandler.dump_traceback(file)
-        if verdict.kind in ("late", "silent"):
+        if failure.kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
-        says = f"rank {self.world.rank} ends: {verdict.text}"
-        print(f"{says} Start again to go on from the last checkpoint.", file=sys.stderr, flush=True)
+        message = f"rank {self.world.rank} exits: {failure.text} Run the same command to resume."
+        print(message, file=sys.stderr, flush=True)
         if self.world.is_main:
-            time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the verdict in the store kept here
+            time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure in the store kept here
         os._exit(PEER_FAILURE_EXIT_CODE)

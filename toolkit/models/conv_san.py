@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -261,30 +261,8 @@ def build_attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
     return SmoothedMap(content, terms, smoothing)
 
 
-PLAIN = ConvSanConfig(positions="none", convolution="none")
-ADDED = replace(PLAIN, positions="add")
-UD_WIDTH = 128
-
-
-@register_arch("conv_san_ud_conv2d", replace(ADDED, word_width=UD_WIDTH, convolution="2d"))
-@register_arch("conv_san_ud_conv1d", replace(ADDED, word_width=UD_WIDTH, convolution="1d"))
-@register_arch("conv_san_ud_temp", replace(ADDED, word_width=UD_WIDTH, temperature=True))
-@register_arch(
-    "conv_san_ud_pr",
-    replace(PLAIN, word_width=UD_WIDTH, position_table=True, relative_table=True),
-)
-@register_arch("conv_san_ud_add", replace(ADDED, word_width=UD_WIDTH))
-@register_arch("conv_san_conv2d", replace(ADDED, convolution="2d"))
-@register_arch("conv_san_conv1d", replace(ADDED, convolution="1d"))
-@register_arch("conv_san_temp", replace(ADDED, temperature=True))
-@register_arch("conv_san_pr", replace(PLAIN, position_table=True, relative_table=True))
-@register_arch("conv_san_r", replace(PLAIN, relative_table=True))
-@register_arch("conv_san_p", replace(PLAIN, position_table=True))
-@register_arch("conv_san_add", ADDED)
-@register_arch("conv_san_concat", replace(PLAIN, positions="concat"))
-@register_arch("conv_san_none", PLAIN)
-@register_arch("conv_san_ud", ConvSanConfig(word_width=UD_WIDTH))
+@register_arch("conv_san_ud", ConvSanConfig(word_width=128))
 @register_arch("conv_san", ConvSanConfig())
 def conv_san(c: ConvSanConfig, sizes: Sizes) -> ConvSan:
-    """Convolved self-attention over words with their characters; rows of Table 2 by name."""
+    """Convolved self-attention over words with their characters."""
     return ConvSan(c, sizes)

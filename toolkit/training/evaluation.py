@@ -1,11 +1,12 @@
-"""An evaluation's batch that does not fit into memory is taken in halves."""
+"""Evaluation: every example of a split exactly once, over all ranks."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,78 +24,42 @@ from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.task import Learner, Perplexity, Ranking
 from toolkit.training.callbacks.meters import loss_metrics
 from toolkit.training.device import to_device
-from toolkit.training.gradient import first_line, is_out_of_memory
+from toolkit.training.out_of_memory import run_in_memory
 from toolkit.training.step import Metrics
 
-Numbers = npt.NDArray[np.int64]
-EvaluateBatch = Callable[[Any], object]
-"""What is done with a batch: wholly, or not at all where memory is refused."""
-
-
-@runtime_checkable
-class SplittableEvaluation(Protocol):
-    """A loader that gives the examples of an evaluation's batch once more."""
-
-    def evaluation_ids(self, number: int) -> Numbers: ...
-    def collate(self, ids: Numbers) -> Any: ...
-
-
-def evaluate_in_halves(loader: object, number: int, batch: Any, evaluate: EvaluateBatch) -> None:
-    """See this rank's batch of that number; where memory refuses, its halves, and so on."""
-    failure = try_evaluate(evaluate, batch)
-    if failure:
-        ids = (
-            loader.evaluation_ids(number)
-            if isinstance(loader, SplittableEvaluation)
-            else np.zeros(1, np.int64)
-        )
-        evaluate_halves(loader, ids, evaluate, failure)
-
-
-def try_evaluate(evaluate: EvaluateBatch, batch: Any) -> str:
-    """What memory said where it refused; behind this the tensors of the attempt are gone."""
-    try:
-        evaluate(batch)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        return first_line(error)
-    return ""
-
-
-def evaluate_halves(loader: Any, ids: Numbers, evaluate: EvaluateBatch, failure: str) -> None:
-    if len(ids) < 2:
-        raise ToolkitError(
-            f"an example must fit into memory to be evaluated, but one did not ({failure}). Lower "
-            f"--tokens-per-sample."
-        )
-    for half in np.array_split(ids, 2):
-        failure = try_evaluate(evaluate, loader.collate(half))
-        if failure:
-            evaluate_halves(loader, half, evaluate, failure)
-
-
 READ_INTERVAL = 64
+"""Batches between two transfers of totals from the device."""
 MAX_LOG_PERPLEXITY = 700.0
-"""Of a perplexity's logarithm: exp of more is no number."""
+"""exp of more overflows."""
+Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 @runtime_checkable
 class EvaluationLoader(Protocol):
-    def evaluation(self) -> Iterator[Any]: ...
+    """A loader of this rank's share of a split."""
+
+    def evaluation(self) -> Iterator[Batch]: ...
+
+
+@runtime_checkable
+class SplittableEvaluation(Protocol):
+    """A loader that can collate the examples of an evaluation batch again."""
+
+    def evaluation_ids(self, number: int) -> Ids: ...
+    def collate(self, ids: Ids) -> Batch: ...
 
 
 class EvaluationTotals:
-    """Numerators, denominators and histograms by name, read from the device now and then."""
+    """Numerators, denominators and histograms by name, read from the device in groups."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, Floats] = {}
         self.pending: list[tuple[str, Tensor | float]] = []
 
-    def add(self, found: Mapping[str, Tensor | float]) -> None:
-        self.pending += found.items()
-        if len(self.pending) >= READ_INTERVAL * len(found):
+    def add(self, statistics: Mapping[str, Tensor | float]) -> None:
+        self.pending += statistics.items()
+        if len(self.pending) >= READ_INTERVAL * len(statistics):
             self.read()
 
     def read(self) -> dict[str, Floats]:
@@ -105,7 +70,7 @@ class EvaluationTotals:
         return self.numbers
 
     def sum_over_ranks(self, world: World) -> dict[str, Floats]:
-        """The sums of all ranks; one that had no batch has no names either."""
+        """The sums over all ranks; a rank without a batch contributes no names."""
         summed: dict[str, Floats] = {}
         mine = {name: numbers.tolist() for name, numbers in self.read().items()}
         for text in world.all_gather(json.dumps(mine)):
@@ -125,14 +90,15 @@ def evaluate_model(
     on_progress: Callable[[int], object] = lambda examples: None,
     collector: PredictionCollector | None = None,
 ) -> Metrics:
-    """Losses, perplexity and the task's figures; `examples` is how many the split holds.
+    """Losses, perplexity and the task's metrics of a split of `examples` examples.
 
-    `told` hears of the examples of each batch of this rank, `answers` of what was predicted.
+    `on_progress` is called with this rank's number of examples after each batch; `collector`
+    receives the predictions.
     """
     learner.eval()
     totals = EvaluationTotals()
 
-    def see(batch: Batch) -> None:
+    def evaluate(batch: Batch) -> None:
         moved = to_device(batch, world.device)
         totals.add(batch_statistics(learner, criterion, moved, precision, collector))
         on_progress(batch.sentences)
@@ -140,18 +106,44 @@ def evaluate_model(
     with torch.no_grad():
         for number, batch in enumerate(loader.evaluation()):
             if is_sharded(learner):  # all ranks must compute equally many batches
-                see(batch)
+                evaluate(batch)
             else:
-                evaluate_in_halves(loader, number, batch, see)
+                evaluate_in_parts(loader, batch, partial(evaluation_ids, loader, number), evaluate)
     sums = totals.sum_over_ranks(world)
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
     task = learner.task
-    found = compute_metrics(sums, task.coefficients, perplexity=task.reports_perplexity)
+    metrics = compute_metrics(sums, task.coefficients, perplexity=task.reports_perplexity)
     if collector:
         collector.sync(world)
-        found |= collector.compute()
-    return {**found, "examples": seen}
+        metrics |= collector.compute()
+    return {**metrics, "examples": seen}
+
+
+def evaluation_ids(loader: object, number: int) -> Ids:
+    """The examples of a batch of this rank; one that cannot be split counts as one example."""
+    if isinstance(loader, SplittableEvaluation):
+        return loader.evaluation_ids(number)
+    return np.zeros(1, np.int64)
+
+
+def evaluate_in_parts(
+    loader: object, batch: Batch, ids: Callable[[], Ids], evaluate: Callable[[Batch], object]
+) -> None:
+    """Evaluate a batch; after running out of memory its halves, their halves, and so on.
+
+    `evaluate` must have no effect if it runs out of memory.
+    """
+    _, failure = run_in_memory(lambda: evaluate(batch))
+    if not failure:
+        return
+    if len(examples := ids()) < 2 or not isinstance(loader, SplittableEvaluation):
+        raise ToolkitError(
+            f"an example must fit into memory to be evaluated, but one did not ({failure}). Lower "
+            f"--tokens-per-sample."
+        )
+    for half in np.array_split(examples, 2):
+        evaluate_in_parts(loader, loader.collate(half), partial(np.asarray, half), evaluate)
 
 
 def batch_statistics(
@@ -161,7 +153,7 @@ def batch_statistics(
     precision: Precision,
     collector: PredictionCollector | None = None,
 ) -> dict[str, Tensor | float]:
-    """One batch's numerators ("over") and denominators ("under"), and its ranked scores."""
+    """One batch's numerators ("over"), denominators ("under") and histograms ("above", "below")."""
     with precision.autocast():
         predictions = learner(batch)
         totals = criterion(predictions)
@@ -170,35 +162,34 @@ def batch_statistics(
             **learner.task.batch_metrics(predictions, batch),
         }
         if collector:
-            collector.update(batch, predictions)
             if not is_sharded(learner):  # ranks would have to take equally many steps
                 collector.update_from_encoder(learner.encoder, batch)
+            collector.update(batch, predictions)  # last: nothing may run out of memory after it
     found: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
         found |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
-    for name, figure in measured.items():
-        if isinstance(figure, Perplexity):
-            found |= {f"power {name}": figure.total, f"under {name}": figure.weight}
-        elif isinstance(figure, Ranking):
-            found |= {f"above {name}": figure.positives, f"below {name}": figure.negatives}
+    for name, metric in measured.items():
+        if isinstance(metric, Perplexity):
+            found |= {f"power {name}": metric.total, f"under {name}": metric.weight}
+        elif isinstance(metric, Ranking):
+            found |= {f"above {name}": metric.positives, f"below {name}": metric.negatives}
         else:
-            found |= {f"over {name}": figure.total, f"under {name}": figure.weight}
+            found |= {f"over {name}": metric.total, f"under {name}": metric.weight}
     return found
 
 
 def compute_metrics(
     sums: Mapping[str, Floats], coefficients: Mapping[str, float], *, perplexity: bool
 ) -> Metrics:
-    """The figures themselves; one without anything to count is left out."""
-    found: dict[str, float] = {}
-    for key, numbers in sums.items():
+    """Ratios, perplexities and areas under ROC curves; those with nothing to count are omitted."""
+    metrics: dict[str, float] = {}
+    for key, total in sums.items():
         kind, _, name = key.partition(" ")
-        if kind == "over" and sums[f"under {name}"]:
-            found[name] = float(numbers / sums[f"under {name}"])
-        if kind == "power" and sums[f"under {name}"]:
-            found[name] = math.exp(min(float(numbers / sums[f"under {name}"]), MAX_LOG_PERPLEXITY))
-        if kind == "above" and (ranked := roc_auc(numbers, sums[f"below {name}"])) is not None:
-            found[name] = ranked
-    means = {o: found.pop(f"loss {o}") for o in coefficients if f"loss {o}" in found}
+        if kind in ("over", "power") and (weight := sums[f"under {name}"]):
+            mean = float(total / weight)
+            metrics[name] = mean if kind == "over" else math.exp(min(mean, MAX_LOG_PERPLEXITY))
+        if kind == "above" and (auc := roc_auc(total, sums[f"below {name}"])) is not None:
+            metrics[name] = auc
+    means = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
     losses = loss_metrics(means, coefficients, perplexity=perplexity) if means else {}
-    return {**losses, **found}
+    return {**losses, **metrics}

@@ -1,4 +1,4 @@
-"""An update whose micro-batches do not fit into some rank's memory is made in smaller parts."""
+"""Retry of an update in smaller parts after running out of memory."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPar
 from toolkit.training.step import TrainingProgress
 
 MAX_HALVINGS = 4
-"""How often micro-batches are halved before training gives up."""
+"""Halvings of the micro-batches before training gives up."""
 
 
 @runtime_checkable
 class SplittableLoader(Protocol):
-    """What gives a micro-batch of an epoch once more, in parts."""
+    """A loader that can collate a micro-batch again, in parts."""
 
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]: ...
 
 
 class OomRetry:
-    """The gradient of micro-batches; in halves, quarters, ... where a rank's memory asks for it.
+    """The gradient of micro-batches, in halves, quarters, ... if some rank runs out of memory.
 
-    The normalizers are known before, so that the parts add up to the gradient of the whole, but
-    for dropout, which is drawn anew for each part. All ranks take equally many parts.
+    The normalizers are known beforehand, so the gradients of the parts add up to that of the whole,
+    except for dropout, which is drawn for each part. All ranks split into equally many parts.
     """
 
     def __init__(self, accumulator: GradientAccumulator, seed: int) -> None:
         self.accumulator, self.world, self.seed = accumulator, accumulator.world, seed
         self.loader: object = None
-        """The epoch's data; micro-batches are halved only where it is Divisible."""
+        """The epoch's data; its micro-batches are split only if it is a SplittableLoader."""
         self.part_count = 1
-        """Into how many the micro-batches of the latest update had to be divided."""
+        """Parts into which each micro-batch of the latest update was split."""
         self.failures: list[str] = []
-        """What did not fit on the way there, rank by rank."""
+        """The attempts of the latest update that did not fit, by rank."""
 
     def __call__(
         self,
@@ -51,8 +51,8 @@ class OomRetry:
         self.failures = []
         for halvings in range(MAX_HALVINGS + 1):
             self.part_count = 2**halvings
-            pieces = self.split_micro_batches(micro_batches, progress)
-            losses, failure = self.accumulator.try_accumulate(pieces, weights)
+            parts = self.split_micro_batches(micro_batches, progress)
+            losses, failure = self.accumulator.try_accumulate(parts, weights)
             failures = gather_failures(failure, self.accumulator)
             if not failures:
                 return losses
@@ -69,25 +69,25 @@ class OomRetry:
     def split_micro_batches(
         self, micro_batches: Sequence[Batch], progress: TrainingProgress
     ) -> list[MicroBatchPart]:
-        """Each micro-batch in as many parts as are asked for, with seeds of their own."""
-        found: list[MicroBatchPart] = []
+        """The parts of this rank's micro-batches, each with its own seed."""
+        parts: list[MicroBatchPart] = []
         rank, ranks = self.world.rank, self.world.size
-        numbers = count(first_index_of_rank(progress.consumed, rank, ranks), ranks)
-        for number, batch in zip(numbers, micro_batches, strict=False):
-            seed = self.seed, progress.epoch, number
+        indices = count(first_index_of_rank(progress.consumed, rank, ranks), ranks)
+        for index, batch in zip(indices, micro_batches, strict=False):
+            seed = self.seed, progress.epoch, index
             if self.part_count == 1 or not isinstance(self.loader, SplittableLoader):
-                found.append(MicroBatchPart(batch, derive_seed(*seed)))
+                parts.append(MicroBatchPart(batch, derive_seed(*seed)))
                 continue
-            parts = self.loader.split_micro_batch(progress.epoch, number, self.part_count)
-            found += [
-                MicroBatchPart(it, derive_seed(*seed, self.part_count, i))
-                for i, it in enumerate(parts)
+            batches = self.loader.split_micro_batch(progress.epoch, index, self.part_count)
+            parts += [
+                MicroBatchPart(part, derive_seed(*seed, self.part_count, number))
+                for number, part in enumerate(batches)
             ]
-        return found
+        return parts
 
 
 def gather_failures(failure: str, accumulator: GradientAccumulator) -> list[str]:
-    """The failures of all ranks; one small sum where there is none."""
+    """The failures of all ranks; costs one small all-reduce if there are none."""
     world = accumulator.world
     if world.size > 1 and not world.all_reduce(torch.tensor(float(bool(failure)))):
         return []

@@ -1,10 +1,10 @@
-"""What one update did: what the trainer tells its observers."""
+"""Training progress, and the record of one update that observers receive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -14,22 +14,22 @@ from toolkit.tasks.batch import Batch
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """How far training has come; with the seed and the data it determines everything ahead."""
+    """How far training has come; with seed and data it determines all updates to come."""
 
     update: int = 0
     """Updates taken."""
     epoch: int = 1
-    """Pass over the data that the next update belongs to."""
+    """Epoch that the next update belongs to, from 1."""
     consumed: int = 0
-    """Micro-batches of that pass that all ranks together have learned from."""
+    """Micro-batches of that epoch that all ranks together have consumed."""
 
     @property
     def latest_epoch(self) -> int:
-        """The pass that the last update belonged to."""
+        """Epoch that the latest update belonged to."""
         return max(1, self.epoch - (self.consumed == 0))
 
     def advance(self, micro_batches: int, epoch_micro_batches: int) -> TrainingProgress:
-        """The place one update further on, in an epoch of so many micro-batches."""
+        """Progress after one more update, in an epoch of `epoch_micro_batches`."""
         consumed = self.consumed + micro_batches
         if consumed < epoch_micro_batches:
             return TrainingProgress(update=self.update + 1, epoch=self.epoch, consumed=consumed)
@@ -41,22 +41,22 @@ class Step:
     """One update. Tensors stay on the device; an observer reads them when it needs numbers."""
 
     progress: TrainingProgress
-    """Where training stands after it."""
+    """Progress after this update."""
     epoch: int
-    """The pass over the data that it belonged to."""
+    """Epoch that it belonged to."""
     start: int = 0
-    """Micro-batches of that pass that lay before it."""
+    """Micro-batches of that epoch before this update."""
     losses: dict[str, Tensor]
     """Objective -> summed loss over this rank's micro-batches."""
     weights: dict[str, float]
-    """Objective -> number of places in those sums over all ranks."""
+    """Objective -> number of predictions in its loss, over all ranks."""
     tokens: int
     """Tokens in this rank's micro-batches."""
     learning_rate: float
     outcome: Update
     micro_batches: Sequence[Batch]
     oom_failures: Sequence[str] = ()
-    """What did not fit into the memory of some rank, so that it was done in parts."""
+    """Attempts that ran out of memory, after which the micro-batches were split."""
 
     @property
     def update(self) -> int:
@@ -69,6 +69,13 @@ class Step:
 
 Observer = Callable[[Step], object]
 Metrics = dict[str, float | int]
-"""Name of a figure -> its value."""
+"""Name of a metric -> its value."""
 State = dict[str, Any]
-"""What an observer or the trainer remembers in a checkpoint: plain numbers, texts, lists, dicts."""
+"""State in a checkpoint: JSON values."""
+
+
+class Stateful(Protocol):
+    """An observer whose state is part of a checkpoint."""
+
+    def state(self) -> State: ...
+    def restore(self, state: State) -> None: ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch.optim import Optimizer
@@ -25,14 +25,16 @@ from toolkit.training.step import Observer, Step, TrainingProgress
 
 @runtime_checkable
 class TrainingLoader(Protocol):
-    """What the trainer asks of an epoch's data."""
+    """This rank's micro-batches of an epoch, grouped by update."""
 
     def micro_batches(self, epoch: int) -> int: ...
-    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Any: ...
+    def updates(
+        self, epoch: int, *, start: int = 0, update_freq: int = 1
+    ) -> Iterator[Sequence[Batch]]: ...
 
 
 class Trainer:
-    """Learns; `finish` ends it after the current step, `ask_to_stop` on all ranks at the next."""
+    """Trains a learner: `fit` calls `step` for each update, and the observers after it."""
 
     def __init__(
         self,
@@ -51,11 +53,8 @@ class Trainer:
         self.learner, self.wrapped = learner, wrap_data_parallel(learner, world)
         self.criterion, self.optimizer, self.schedule = criterion, optimizer, schedule
         self.world, self.precision = world, precision
-        self.clip_norm, self.update_freq, self.spike_detector = (
-            clip_norm,
-            update_freq,
-            spike_detector,
-        )
+        self.clip_norm, self.update_freq = clip_norm, update_freq
+        self.spike_detector = spike_detector
         self.accumulator = GradientAccumulator(
             learner, self.wrapped, criterion, world=world, precision=precision
         )
@@ -66,15 +65,15 @@ class Trainer:
         self.last_step: Step | None = None
         self.finished = self.stop_requested = False
         self.stopped = False
-        """Whether some rank's asking ended training early."""
+        """Whether some rank's request ended training early."""
         self.waited_seconds = self.busy_seconds = 0.0
 
     def finish(self) -> None:
-        """Take no further update; every rank must call it after the same one."""
+        """End training after the current update; all ranks must call it after the same one."""
         self.finished = True
 
     def request_stop(self) -> None:
-        """Stop all ranks before their next update; one rank's asking is enough."""
+        """Stop all ranks before their next update; the request of one rank is enough."""
         self.stop_requested = True
 
     def fit(
@@ -85,27 +84,27 @@ class Trainer:
         max_epoch: int | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """Update until a limit is reached, an observer calls `finish`, or a rank asked to stop."""
+        """Train until a limit, an observer's call of `finish`, or a rank's request to stop."""
         while not self.finished and not self.reached_limit(max_update, max_epoch):
             epoch, loader = self.progress.epoch, get_loader(self.progress.epoch)
-            in_epoch, mark = loader.micro_batches(epoch), perf_counter()
+            epoch_micro_batches, waiting_since = loader.micro_batches(epoch), perf_counter()
             self.accumulate_gradients.loader = loader
             for micro_batches in loader.updates(
                 epoch, start=self.progress.consumed, update_freq=self.update_freq
             ):
-                begun = perf_counter()
-                step = self.step(micro_batches, in_epoch)
+                started = perf_counter()
+                step = self.step(micro_batches, epoch_micro_batches)
                 if step is None:
                     self.stopped = True
                     return
-                self.waited_seconds += begun - mark
-                self.busy_seconds += perf_counter() - begun
+                self.waited_seconds += started - waiting_since
+                self.busy_seconds += perf_counter() - started
                 self.last_step = step
                 for observe in observers:
                     observe(step)
                 if self.finished or self.reached_limit(max_update, max_epoch):
                     break
-                mark = perf_counter()
+                waiting_since = perf_counter()
 
     def reached_limit(self, max_update: int, max_epoch: int | None) -> bool:
         return self.progress.update >= max_update or (
@@ -113,21 +112,18 @@ class Trainer:
         )
 
     def step(self, micro_batches: Sequence[Batch], epoch_micro_batches: int) -> Step | None:
-        """One update, by the gradient of sum_o coefficient_o total_o / W_o over all ranks.
+        """One update with the gradient of sum_o coefficient_o total_o / W_o over all ranks.
 
         W_o, the weight of objective o over all micro-batches of all ranks, is known before the
-        first forward, so nothing is divided afterwards. None where a rank asked to stop.
+        first forward, so nothing is divided afterwards. Returns None if a rank requested a stop.
         """
-        weights, stops = self.sync_weights_and_stop(micro_batches)
-        if stops:
+        weights, stop = self.sync_weights_and_stop(micro_batches)
+        if stop:
             return None
-        rate = self.set_learning_rate(self.schedule(self.progress.update + 1))
-        before = self.progress
-        losses = (
-            self.accumulate_gradients(micro_batches, weights, before)
-            if any(weights.values())
-            else {}
-        )
+        before, losses = self.progress, Losses()
+        learning_rate = self.set_learning_rate(self.schedule(before.update + 1))
+        if any(weights.values()):
+            losses = self.accumulate_gradients(micro_batches, weights, before)
         outcome = self.apply_update(losses, weights)
         self.progress = before.advance(len(micro_batches) * self.world.size, epoch_micro_batches)
         return Step(
@@ -137,7 +133,7 @@ class Trainer:
             losses=losses,
             weights=weights,
             tokens=sum(batch.tokens for batch in micro_batches),
-            learning_rate=rate,
+            learning_rate=learning_rate,
             outcome=outcome,
             micro_batches=micro_batches,
             oom_failures=self.accumulate_gradients.failures if losses else (),
@@ -146,24 +142,26 @@ class Trainer:
     def sync_weights_and_stop(
         self, micro_batches: Sequence[Batch]
     ) -> tuple[dict[str, float], bool]:
-        """Each objective's weight over all ranks, and whether one asked to stop: one exchange."""
+        """Each objective's weight over all ranks, and whether any of them requested a stop."""
         names = list(self.learner.task.coefficients)
         mine = [sum(batch.weights.get(name, 0.0) for batch in micro_batches) for name in names]
         vector = torch.tensor([*mine, float(self.stop_requested)], dtype=torch.float64)
-        *weights, stops = self.world.all_reduce(vector).tolist()
-        return dict(zip(names, weights, strict=True)), stops > 0
+        *weights, stop = self.world.all_reduce(vector).tolist()
+        return dict(zip(names, weights, strict=True)), stop > 0
 
     def apply_update(self, losses: Losses, weights: Mapping[str, float]) -> Update:
-        """Move the parameters by the gradients, and let go of these."""
-        scale, spikes = self.precision.loss_scale, self.spike_detector
+        """Clip, step unless the update must be skipped, and clear the gradients."""
+        scale, should_skip = self.precision.loss_scale, None
+        if self.spike_detector:
+            should_skip = partial(
+                self.spike_detector, self.accumulator.global_loss(losses, weights)
+            )
         outcome = clip_and_step(
             self.optimizer,
             self.parameters,
             clip_norm=self.clip_norm,
             loss_scale=scale.scale if scale else None,
-            should_skip=partial(spikes, self.accumulator.global_loss(losses, weights))
-            if spikes
-            else None,
+            should_skip=should_skip,
         )
         if scale:
             scale.update(outcome.norm.isfinite().logical_not().float())
@@ -171,7 +169,7 @@ class Trainer:
         return outcome
 
     def set_learning_rate(self, factor: float) -> float:
-        """Give every parameter group its peak times the schedule's factor."""
+        """Set every parameter group to its peak rate times the factor; returns the highest."""
         for group, peak in zip(self.optimizer.param_groups, self.peak_lrs, strict=True):
             group["lr"] = peak * factor
         return max(self.peak_lrs) * factor

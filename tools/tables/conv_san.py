@@ -45,8 +45,8 @@ class Cell(NamedTuple):
 
 
 def variant(run: Run) -> str:
-    """add, pr, conv2d ..."""
-    return run.arch.removeprefix("conv_san_").removeprefix("ud_")
+    """add, pr, conv2d ...: the folder of the run's seeds."""
+    return run.name.split("/")[-2]
 
 
 def treebank(run: Run) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from run_records import Run, group, of_experiment
-from table_cells import Rows, mean, spread, standard_error
+from table_cells import Rows, deviation, mean, spread, standard_error
 
 METRICS = {
     "CoLA": "Matthews",
@@ -49,7 +49,7 @@ def positions(runs: list[Run]) -> Rows:
         means.append(statistics.mean(found))
         errors.append(standard_error(found))
         loss = mean([run.last("loss") for run in pretrained], 3)
-        more = (statistics.stdev(found), errors[-1], statistics.median(found), max(found))
+        more = (deviation(found), errors[-1], statistics.median(found), max(found))
         cells = (f"{value:.1f}" for value in (means[-1], *more))
         rows.append([name, loss, str(len(found)), *cells])
     difference, error = f"{means[0] - means[1]:.1f}", f"{math.hypot(*errors):.1f}"

@@ -17,13 +17,14 @@ PARAMETERS = {
     "composite": 3536,
 }
 """More than in the model without positions."""
-OLD_NAMES = {"learned": "learned"}
+OLD_NAMES = {"learnt": "learned"}
+"""Of the option's values."""
 
 
 def positions(run: Run) -> str:
-    options = run.record["config"]
-    name = options.get("arch.positions") or options.get("arch.relative") or "neither"
-    return OLD_NAMES.get(name, name)
+    options = [run.record["config"].get(f"arch.{it}", "none") for it in ("positions", "relative")]
+    names = [OLD_NAMES.get(name, name) for name in options if name != "none"]
+    return ", ".join(names) or "neither"
 
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:

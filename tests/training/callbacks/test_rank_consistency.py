@@ -53,7 +53,7 @@ def trained(make_trainer, memory, batches, world, *, spoil):
         max_update=8,
         observers=[observe, RankConsistencyCheck(trainer, interval=2)],
     )
-    return trainer.place.update
+    return trainer.progress.update
 
 
 def test_ranks_that_agree_train_on(ranks, make_trainer, memory, batches):

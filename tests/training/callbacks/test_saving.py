@@ -153,7 +153,7 @@ def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypa
 def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):
     def end(world):
         def save(update, epoch, reasons):
-            if world.first:
+            if world.is_main:
                 raise CheckpointSaveError("no space left.")
 
         trainer = make_trainer(world=world)
@@ -172,8 +172,8 @@ def test_a_save_that_failed_on_one_rank_is_made_again_by_all(make_trainer, ranks
     def go_on(world):
         def save(update, epoch, reasons):
             tries.append(update)
-            world.gather("figures")  # observers are summed over the ranks
-            if world.first and len(tries) == 1:
+            world.all_gather("figures")  # observers are summed over the ranks
+            if world.is_main and len(tries) == 1:
                 raise CheckpointSaveError("no space left.")
 
         tries = []

@@ -75,7 +75,9 @@ def test_overflows_of_fp16_are_its_daily_work(make_trainer, told):
 
 def test_a_spike_is_told_with_its_norm(make_trainer, told):
     trainer = at(
-        make_trainer(spikes=SpikeDetector(torch.device("cpu"), window=4)), 6, lambda v: 1e9 * v
+        make_trainer(spike_detector=SpikeDetector(torch.device("cpu"), window=4)),
+        6,
+        lambda v: 1e9 * v,
     )
     (values,) = told(trainer, 7)
     assert (values["update"], values["reason"]) == (6, "spike")

@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
+from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.optim.precision import Precision
-from toolkit.training.evaluation import evaluate_model
+from toolkit.training.evaluation import evaluate_in_parts, evaluate_model
 
 FP32 = Precision("fp32", torch.device("cpu"))
 
@@ -56,3 +58,54 @@ def test_a_rank_without_any_batch_takes_part(ranks, make_trainer, batches, memor
 
     first, second = ranks(measure)
     assert first == second and first["examples"] == 3
+
+
+class Splittable:
+    """A loader of 20 examples that can collate any of them again."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def evaluation_ids(self, number):
+        return np.arange(8) + 8 * number
+
+    def collate(self, ids):
+        return self.batch([[1 + int(i) % 10, int(i)] for i in ids])
+
+
+@pytest.fixture
+def evaluated_parts(batch):
+    """The parts in which a batch of eight is evaluated if only `capacity` examples fit."""
+
+    def evaluate_with(capacity, number=0, loader=None):
+        parts, splittable = [], Splittable(batch)
+
+        def evaluate(part):
+            if part.sentences > capacity:
+                raise torch.OutOfMemoryError("Tried to allocate 2 GiB.")
+            parts.append(part.inputs.tokens[:, 1].tolist())
+
+        ids = splittable.evaluation_ids(number)
+        whole = splittable.collate(ids)
+        evaluate_in_parts(loader or splittable, whole, lambda: ids, evaluate)
+        return parts
+
+    return evaluate_with
+
+
+def test_a_batch_that_fits_is_evaluated_whole(evaluated_parts):
+    assert evaluated_parts(8) == [list(range(8))]
+
+
+def test_a_batch_that_does_not_fit_is_evaluated_in_parts_each_example_once(
+    evaluated_parts,
+):
+    assert evaluated_parts(4, number=1) == [[8, 9, 10, 11], [12, 13, 14, 15]]
+    assert evaluated_parts(3) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_an_example_that_does_not_fit_ends_the_evaluation(evaluated_parts):
+    with pytest.raises(ToolkitError, match=r"one did not \(Tried to allocate 2 GiB\). Lower"):
+        evaluated_parts(0)
+    with pytest.raises(ToolkitError, match="an example must fit into memory to be evaluated"):
+        evaluated_parts(4, loader=object())

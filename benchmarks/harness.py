@@ -1,0 +1,143 @@
+"""Timing in alternation, the machine's description, and dated reports."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import importlib.util
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+REPORTS = Path(__file__).parent / "reports"
+WARM_UP = 6
+"""Rounds before the timed ones, after which memory no longer grows."""
+Update = Callable[[], object]
+Clock = Callable[[], float]
+
+
+class Record(NamedTuple):
+    seconds: list[float]
+    """Of each timed update, in the order of the rounds."""
+    peak_mib: float
+    """Peak memory of the process, Python and torch included."""
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def race(
+    contestants: Mapping[str, Callable[[], Update]],
+    rounds: int,
+    warm_up: int = WARM_UP,
+    clock: Clock = time.perf_counter,
+) -> dict[str, Record]:
+    """Time programs in alternation, each in its own process, one update at a time.
+
+    Memory settings belong to a process. With `time.process_time` as the clock, single-threaded
+    programs take nearly the same time on a busy machine as on an idle one.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Any] = {}
+    for name, make in contestants.items():
+        pipes[name], child = context.Pipe()
+        context.Process(target=_serve, args=(make, child, clock), daemon=True).start()
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(warm_up + rounds):
+        for name, pipe in pipes.items():
+            pipe.send(True)
+            times[name].append(pipe.recv())
+    records = {}
+    for name, pipe in pipes.items():
+        pipe.send(False)
+        records[name] = Record(times[name][warm_up:], pipe.recv())
+    return records
+
+
+def _serve(make: Callable[[], Update], pipe: Any, clock: Clock) -> None:
+    """Build the program, then run one update per message and answer with its seconds."""
+    update = make()
+    while pipe.recv():
+        pipe.send(seconds(update, clock))
+    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def alternate(
+    programs: Mapping[str, Update], rounds: int, warm_up: int = 1, clock: Clock = time.perf_counter
+) -> dict[str, float]:
+    """Median seconds of programs that alternate in this process."""
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(warm_up + rounds):
+        for name, program in programs.items():
+            times[name].append(seconds(program, clock))
+    return {name: statistics.median(found[warm_up:]) for name, found in times.items()}
+
+
+def seconds(program: Update, clock: Clock = time.perf_counter) -> float:
+    start = clock()
+    program()
+    return clock() - start
+
+
+def device_clock() -> float:
+    """The clock's seconds after the GPU has finished."""
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def machine(device: str = "cpu") -> str:
+    """Processor or GPU, threads and versions."""
+    processor = platform.processor() or platform.machine()
+    parts = [processor, f"{cores()} cores", f"{torch.get_num_threads()} threads"]
+    if device == "cuda":
+        parts = [torch.cuda.get_device_name()]
+    parts.append(f"torch {torch.__version__}")
+    if importlib.util.find_spec("transformers"):
+        parts.append(f"transformers {importlib.metadata.version('transformers')}")
+    return ", ".join([*parts, f"Python {platform.python_version()}"])
+
+
+def table(
+    head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Sequence[object]]
+) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def parser(description: str, *, rounds: int | None = None) -> argparse.ArgumentParser:
+    """With the options that all benchmarks have."""
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if rounds is not None:
+        made.add_argument("--rounds", type=int, default=rounds, help="timed rounds")
+    made.add_argument("--report", action="store_true", help="write a dated file in reports/")
+    return made
+
+
+def publish(text: str, report: bool, title: str, description: str, suffix: str = "") -> None:
+    """Print; with `report`, write reports/DAY-SCRIPT.md with the script's description as well."""
+    print(text)
+    if report:
+        day = datetime.date.today().isoformat()
+        script = Path(sys.argv[0]).stem.replace("_", "-")
+        path = REPORTS / f"{day}-{script}{suffix}.md"
+        body = description.split("\n", 2)[2]
+        path.write_text(f"# {title}, {day}\n\n{body}\n{text.rstrip()}\n", "utf-8")
+        print(f"Written to {path}.")

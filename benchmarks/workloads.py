@@ -1,0 +1,130 @@
+"""Batches and updates of pre-training that several benchmarks time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from harness import Record, Update, machine, parser, publish, race, table
+
+RATE = 0.15
+"""Fraction of the tokens that are predicted."""
+
+
+def masked_batch(words: int, length: int, tokens: int, device: str = "cpu") -> Any:
+    """A batch of random tokens for the task mlm."""
+    from toolkit.models.interface import Inputs
+    from toolkit.tasks.batch import MaskedBatch
+
+    ids, places = random_tokens(words, length, tokens)
+    ids, places = ids.to(device), places.to(device)
+    weights = {"mlm": float(len(places))}
+    targets = ids.flatten()[places]
+    return MaskedBatch(Inputs(ids), places, targets, weights, len(ids), ids.numel())
+
+
+def random_tokens(words: int, length: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids, and the selected positions as flat indices."""
+    torch.manual_seed(0)
+    ids = torch.randint(5, words - 4, (max(1, tokens // length), length))
+    return ids, (torch.rand(ids.numel()) < RATE).nonzero().flatten()
+
+
+def make_trainer(
+    learner: Any,
+    precision: str,
+    *,
+    optimizer: str = "adamw",
+    options: Mapping[str, float] | None = None,
+    lr_scheduler: str = "linear",
+    clip_norm: float = 0.0,
+    device: str = "cpu",
+) -> Any:
+    """The trainer of toolkit-train, in a process with toolkit-train's memory settings."""
+    from dataclasses import replace
+
+    from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
+    from toolkit.common.system import keep_freed_memory
+    from toolkit.distributed import World
+    from toolkit.optim.precision import Precision
+    from toolkit.training.trainer import Trainer
+
+    keep_freed_memory()
+    place = torch.device(device)
+    learner.to(place)
+    criterion, entry = CRITERIA["cross_entropy"], OPTIMIZERS[optimizer]
+    schedule = LR_SCHEDULERS[lr_scheduler]
+    return Trainer(
+        learner,
+        criterion.factory(criterion.config),
+        entry.factory(replace(entry.config, **(options or {})), list(learner.named_parameters())),
+        schedule.factory(schedule.config, 1000),
+        world=World(device=place),
+        precision=Precision(precision, place),
+        clip_norm=clip_norm,
+    )
+
+
+def toolkit_update(
+    learner: Any, batch: Any, precision: str, *, copies: int = 1, device: str = "cpu"
+) -> Update:
+    """The trainer's `step` on copies of a micro-batch: AdamW, clipping at 1."""
+    trainer = make_trainer(learner, precision, clip_norm=1.0, device=device)
+    return lambda: trainer.step([batch] * copies, 1000)
+
+
+def transformers_update(model: Any, words: int, length: int, tokens: int, precision: str) -> Update:
+    """What `transformers.Trainer.train` does between two batches, with logits of all positions."""
+    optimizer = torch.optim.AdamW(model.train().parameters(), lr=5e-5, fused=True)
+    ids, places = random_tokens(words, length, tokens)
+    labels = torch.full_like(ids, -100)
+    labels.view(-1)[places] = ids.view(-1)[places]
+    mask = torch.ones_like(ids)
+
+    def update() -> None:
+        half = precision == "bf16"
+        with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
+            loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return update
+
+
+def update_table(records: Mapping[str, Record], title: str, reference: str, tokens: int) -> str:
+    """Milliseconds of an update, and their ratio to those of the reference."""
+    head = [title, "median ms", "fastest ms", "tokens/s", f"times {reference}", "peak memory MiB"]
+    rows = [
+        [
+            name,
+            f"{1e3 * record.median:.0f}",
+            f"{1e3 * min(record.seconds):.0f}",
+            f"{tokens / record.median:,.0f}",
+            f"{record.median / records[reference].median:.2f}",
+            f"{record.peak_mib:,.0f}",
+        ]
+        for name, record in records.items()
+    ]
+    return table(head, rows)
+
+
+def compare(
+    name: str,
+    title: str,
+    description: str,
+    contestants: Callable[[int, int], Mapping[str, Any]],
+    reference: str,
+) -> None:
+    """The command of a benchmark that times one update of each contestant."""
+    options = parser(description, rounds=5)
+    options.add_argument("--length", type=int, default=128, help="tokens per sentence")
+    options.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
+    given = options.parse_args()
+    records = race(contestants(given.length, given.tokens), given.rounds)
+    found = update_table(records, f"update at T={given.length}", reference, given.tokens)
+    text = f"{machine()}; {given.tokens:,} tokens per batch\n\n{found}\n"
+    publish(text, given.report, title, description, f"-{given.length}")
