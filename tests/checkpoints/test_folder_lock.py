@@ -9,141 +9,130 @@ import socket
 
 import pytest
 
-from toolkit.checkpoints.folder_lock import NAME, FolderLock
+from toolkit.checkpoints.folder_lock import HOLDER, LOCK, FolderLock
 from toolkit.common.errors import ToolkitError
 
 CONTEXT = multiprocessing.get_context("fork")
 
 
-def asked(folder, answers):
+def acquire(folder, errors):
     try:
         FolderLock(folder).acquire()
     except ToolkitError as error:
-        answers.put(str(error))
+        errors.put(str(error))
     else:
-        answers.put("")
+        errors.put("")
 
 
-def refused(folder):
-    """What another process is told that wants the lock; empty where it gets it."""
-    answers = CONTEXT.Queue()
-    process = CONTEXT.Process(target=asked, args=(folder, answers))
+def error_of_another_process(folder):
+    """The error of another process that acquires the lock; empty if it succeeds."""
+    errors = CONTEXT.Queue()
+    process = CONTEXT.Process(target=acquire, args=(folder, errors))
     process.start()
-    told = answers.get(timeout=30)
+    error = errors.get(timeout=30)
     process.join()
-    return told
+    return error
 
 
-def leave(folder, **facts):
-    ours = {"host": socket.gethostname(), "pid": os.getpid(), "since": "noon"}
-    (folder / NAME).write_text(json.dumps({**ours, **facts}))
-
-
-@pytest.fixture
-def gone():
-    """The number of a process that has ended."""
-    process = CONTEXT.Process(target=lambda: None)
-    process.start()
-    process.join()
-    return process.pid
-
-
-@pytest.fixture
-def without_flock(monkeypatch):
-    def flock(descriptor, how):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-
-
-def test_a_second_process_is_refused_with_the_host_and_number_of_the_first(tmp_path):
-    lock = FolderLock(tmp_path)
-    lock.acquire()
-    told = refused(tmp_path)
-    assert "checkpoint.save_dir must belong to one run at a time, but in" in told
-    assert f"trains process {os.getpid()} on {socket.gethostname()} (since " in told
-    assert "end it, or choose another --save-dir." in told
-    lock.release()
-    assert refused(tmp_path) == ""
-
-
-def test_a_released_lock_leaves_no_file(tmp_path):
-    lock = FolderLock(tmp_path)
-    lock.acquire()
-    assert (tmp_path / NAME).exists()
-    lock.release()
-    assert not (tmp_path / NAME).exists()
-
-
-def test_a_lock_goes_with_what_holds_it(tmp_path):
-    FolderLock(tmp_path).acquire()
-    gc.collect()
-    assert refused(tmp_path) == ""
-
-
-def test_one_process_may_hold_it_twice_until_both_let_go(tmp_path):
-    first, second = FolderLock(tmp_path), FolderLock(tmp_path)
-    first.acquire()
-    second.acquire()
-    first.release()
-    assert refused(tmp_path)
-    second.release()
-    assert refused(tmp_path) == ""
-
-
-def hold(folder, ready):
+def hold(folder, child_id):
     lock = FolderLock(folder)
     lock.acquire()
     child = os.fork()
     if child == 0:
         signal.pause()  # a data worker that outlives its killed trainer
-    ready.put(child)
+    child_id.put(child)
     signal.pause()
 
 
-def test_a_killed_process_leaves_the_lock_to_the_next_even_where_its_child_lives(tmp_path, caplog):
-    ready = CONTEXT.Queue()
-    process = CONTEXT.Process(target=hold, args=(tmp_path, ready))
+@pytest.fixture
+def killed_holder(tmp_path):
+    """The id of a process that was killed while it held the lock; its child lives on."""
+    child_id = CONTEXT.Queue()
+    process = CONTEXT.Process(target=hold, args=(tmp_path, child_id))
     process.start()
-    child = ready.get(timeout=30)
+    child = child_id.get(timeout=30)
     try:
-        assert f"process {process.pid} on" in refused(tmp_path)
+        assert f"process {process.pid} on" in error_of_another_process(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        FolderLock(tmp_path).acquire()
+        yield process.pid
     finally:
         os.kill(child, signal.SIGKILL)
-    assert f"took the save folder over from process {process.pid}" in caplog.text
 
 
-def test_without_locks_of_the_file_system_a_living_process_is_respected(tmp_path, without_flock):
-    leave(tmp_path, pid=os.getppid())
-    with pytest.raises(ToolkitError, match=rf"process {os.getppid()} on .* If it is gone, remove"):
-        FolderLock(tmp_path).acquire()
-
-
-def test_without_locks_of_the_file_system_a_dead_process_is_not(tmp_path, without_flock, gone):
-    leave(tmp_path, pid=gone)
-    lock = FolderLock(tmp_path)
-    lock.acquire()
-    assert json.loads((tmp_path / NAME).read_text())["pid"] == os.getpid()
-
-
-def test_without_locks_of_the_file_system_another_host_is_believed(tmp_path, without_flock, gone):
-    leave(tmp_path, host="elsewhere", pid=gone)
-    with pytest.raises(ToolkitError, match=rf"process {gone} on elsewhere \(since noon\)\. Wait"):
-        FolderLock(tmp_path).acquire()
-
-
-def test_a_lock_file_that_its_holder_removed_meanwhile_is_made_anew(tmp_path, monkeypatch):
-    real, removed = fcntl.flock, []
-
+@pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS], ids=["no locks left", "no flock"])
+def without_flock(monkeypatch, request):
     def flock(descriptor, how):
-        real(descriptor, how)
-        if not removed:
-            removed.append((tmp_path / NAME).unlink())
+        raise OSError(request.param, os.strerror(request.param))
 
     monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_folder_lock_refuses_a_second_process_and_names_the_first(tmp_path):
     lock = FolderLock(tmp_path)
     lock.acquire()
-    assert removed and refused(tmp_path)
+    error = error_of_another_process(tmp_path)
+    assert error.startswith(f"Another run is using {tmp_path}: process {os.getpid()} on ")
+    assert f" on {socket.gethostname()} (since " in error
+    assert error.endswith("stop it, or choose another --save-dir.")
+    lock.release()
+    assert error_of_another_process(tmp_path) == ""
+
+
+def test_a_released_folder_lock_leaves_no_files(tmp_path):
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    assert (tmp_path / LOCK).exists()
+    lock.release()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_lock_ends_with_its_object(tmp_path):
+    FolderLock(tmp_path).acquire()
+    gc.collect()
+    assert error_of_another_process(tmp_path) == ""
+
+
+def test_a_process_may_hold_a_folder_lock_twice(tmp_path):
+    first, second = FolderLock(tmp_path), FolderLock(tmp_path)
+    first.acquire()
+    second.acquire()
+    first.release()
+    assert error_of_another_process(tmp_path)
+    second.release()
+    assert error_of_another_process(tmp_path) == ""
+
+
+def test_the_folder_of_a_killed_process_is_taken_over_even_if_its_child_lives(
+    tmp_path, killed_holder, caplog
+):
+    FolderLock(tmp_path).acquire()
+    assert f"taken over from process {killed_holder} on" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+def test_without_flock_a_living_process_is_respected(tmp_path, without_flock):
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    assert f"process {os.getpid()} on" in error_of_another_process(tmp_path)
+    lock.release()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+def test_without_flock_the_folder_of_a_dead_process_is_taken_over(
+    tmp_path, without_flock, killed_holder
+):
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    assert json.loads((tmp_path / HOLDER).read_text())["pid"] == os.getpid()
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+def test_without_flock_a_process_of_another_host_is_respected(tmp_path, without_flock):
+    holder = {"host": "elsewhere", "pid": 77, "since": "noon"}
+    (tmp_path / HOLDER).write_text(json.dumps(holder))
+    for name in (LOCK, f"{LOCK}.exists"):
+        (tmp_path / name).write_text("77\nelsewhere\n")
+    with pytest.raises(ToolkitError, match=r"process 77 on elsewhere \(since noon\).* ended, del"):
+        FolderLock(tmp_path).acquire()

@@ -46,7 +46,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_its_name(trained, tmp_path):
 
 
 def test_a_path_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(ToolkitError, match=r"must be a folder that is there, but .*nowhere is not"):
+    with pytest.raises(ToolkitError, match=r"No such checkpoint: .*nowhere"):
         load_checkpoint(tmp_path / "nowhere")
 
 

@@ -44,7 +44,7 @@ def test_a_file_that_the_disk_does_not_give_is_named(sealed, monkeypatch):
     def broken(path):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(manifest, "sha256", broken)
+    monkeypatch.setattr(manifest, "sha256_file", broken)
     with pytest.raises(ToolkitError, match=r"weights must be readable, but is not: .*Input/output"):
         manifest.verify(sealed)
 

@@ -92,7 +92,7 @@ def test_a_damaged_share_is_passed_over(config, ranks, tmp_path):
 
 
 def test_a_rank_that_cannot_write_keeps_all_from_saving(ranks, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharded, "RETRY_DELAYS_SECONDS", (0.0,))
+    monkeypatch.setattr(save_folder, "RETRY_DELAYS_SECONDS", (0.0,))
 
     def save(world):
         if world.rank == 1:

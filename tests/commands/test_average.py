@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import (
-    MODEL,
-    load_checkpoint,
-    read_config,
-    read_tensors,
-    write_tensors,
-)
+from toolkit.checkpoints.load import MODEL, load_checkpoint, read_config
+from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.commands.average import average, average_tensors
 from toolkit.commands.describe_checkpoint import describe_checkpoint
 from toolkit.commands.validate import evaluate_checkpoints
@@ -131,7 +126,7 @@ def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
         ([trained], {"last": 9}, r"must hold 9 checkpoints, but holds 6. Lower --last"),
         ([last], {}, r"must be of two checkpoints or more, but is of"),
         ([last, trained / "checkpoint_e2_u10"], {}, r"must be named once, but .* is the same as"),
-        ([tmp_path / "none", last], {}, r"a folder that is there, but .*none is not"),
+        ([tmp_path / "none", last], {}, r"No such checkpoint: .*none"),
     ):
         with pytest.raises(ToolkitError, match=message):
             averaged(tmp_path / "mean", *paths, **options)

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config, read_tensors
+from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config
+from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.write_checkpoint import (
     ConvertedModel,

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import MODEL, STATE, read_json, read_tensors
+from toolkit.checkpoints.load import MODEL, STATE, read_json
+from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.distributed import World
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun

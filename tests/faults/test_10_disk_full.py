@@ -69,7 +69,7 @@ def test_a_disk_that_stays_full_ends_the_run_cleanly_and_older_checkpoints_are_w
 ):
     tries = fill_the_disk(share)
     with pytest.raises(
-        CheckpointSaveError, match=r"older checkpoints are whole\. That was failure 3 in a ro"
+        CheckpointSaveError, match=r"older checkpoints are complete\. That was failure 3 in a ro"
     ):
         run(config(save_interval_updates=2, keep_interval_updates=0))
     left = sorted(p.name for p in (tmp_path / "run").iterdir())
@@ -94,7 +94,7 @@ def write_to_dev_full(folder):
 
 def test_a_device_without_room_is_told_by_its_own_words(tmp_path, no_pauses):
     saves = SaveFolder(tmp_path)
-    with pytest.raises(ToolkitError, match=r"could not be: .*[Nn]o space left.* Make room or rep"):
+    with pytest.raises(ToolkitError, match=r"could not be: .*[Nn]o space left.* Free some space"):
         saves.write("checkpoint_e1_u1", write_to_dev_full, {})
     assert list(tmp_path.iterdir()) == []
 

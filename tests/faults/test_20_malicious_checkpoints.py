@@ -23,6 +23,7 @@ from toolkit.cli.generate import main as generate
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.train import main as train
 from toolkit.cli.validate import main as validate
+from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 
 
@@ -129,7 +130,7 @@ def test_inside_a_checkpoint_with_forged_digests_it_is_refused_or_unread(
     for number, file in enumerate(facts["files"]):
         kept, form = (folder / file).read_bytes(), list(FORMS.values())[number % len(FORMS)]
         (folder / file).write_bytes(form(payload(name, marker)))
-        digests = {**facts["files"], file: manifest.sha256(folder / file)}
+        digests = {**facts["files"], file: sha256_file(folder / file)}
         (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": digests}))
         use, *_, go_on, _ = commands(data, folder, tmp_path)
         assert use[0](use[1]) in (0, 2) and go_on[0](go_on[1]) == 2

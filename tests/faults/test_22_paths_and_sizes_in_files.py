@@ -14,6 +14,7 @@ import pytest
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import load_checkpoint
+from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.meta import digest_of_meta
@@ -42,7 +43,7 @@ def refused(folder, message):
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_name_that_leads_out_of_a_checkpoint_is_refused(folder, name):
     files = manifest.read(folder)["files"]
-    outside = {name: manifest.sha256(folder.parent / "secret")}
+    outside = {name: sha256_file(folder.parent / "secret")}
     forge(folder, files={**files, **outside})
     told = refused(folder, r"must name files of its own folder, but names|but it is missing")
     assert "out of reach" not in told
@@ -51,7 +52,7 @@ def test_a_name_that_leads_out_of_a_checkpoint_is_refused(folder, name):
 def test_a_link_that_leads_out_of_a_checkpoint_is_refused(folder):
     os.symlink(folder.parent / "secret", folder / "notes")
     files = manifest.read(folder)["files"]
-    forge(folder, files={**files, "notes": manifest.sha256(folder / "notes")})
+    forge(folder, files={**files, "notes": sha256_file(folder / "notes")})
     refused(folder, r"must name files of its own folder, but names 'notes'")
 
 
@@ -67,7 +68,7 @@ def test_devices_pipes_and_loops_are_not_read(folder, name, device):
 
 
 def test_a_hundred_thousand_files_are_refused_before_the_first_is_read(folder, monkeypatch):
-    monkeypatch.setattr(manifest, "sha256", pytest.fail)
+    monkeypatch.setattr(manifest, "sha256_file", pytest.fail)
     forge(folder, files={f"{number}": "0" * 64 for number in range(100_000)})
     refused(folder, r"the manifest of checkpoint .* is damaged")
 
@@ -82,7 +83,7 @@ def test_json_without_end_is_refused_before_it_is_read(folder, name):
     text = (folder / "manifest.json").read_text()
     os.truncate(folder / name, (16 << 20) + 1)
     (folder / "manifest.json").write_text(text)
-    files = {**manifest.read(folder)["files"], name: manifest.sha256(folder / name)}
+    files = {**manifest.read(folder)["files"], name: sha256_file(folder / name)}
     forge(folder, files=files)
     refused(folder, name)
 
@@ -100,7 +101,7 @@ def test_headers_of_tensors_are_bounded(folder, header, message):
         file.write(header)
         file.truncate(100 << 20)
     name = "model.safetensors"
-    forge(folder, files={**manifest.read(folder)["files"], name: manifest.sha256(folder / name)})
+    forge(folder, files={**manifest.read(folder)["files"], name: sha256_file(folder / name)})
     refused(folder, message)
 
 
@@ -109,7 +110,7 @@ def test_a_hundred_thousand_tensors_that_hold_nothing_are_refused(folder):
     header = json.dumps({f"t{n}": nothing for n in range(100_000)}).encode()
     name = "model.safetensors"
     (folder / name).write_bytes(len(header).to_bytes(8, "little") + header)
-    forge(folder, files={**manifest.read(folder)["files"], name: manifest.sha256(folder / name)})
+    forge(folder, files={**manifest.read(folder)["files"], name: sha256_file(folder / name)})
     refused(folder, r"the header of .*model\.safetensors must have at most 4,194,304 bytes")
 
 

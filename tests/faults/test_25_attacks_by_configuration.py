@@ -15,6 +15,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.cli.train import COMMAND, main
 from toolkit.common import json_files
+from toolkit.common.digest import sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import load
 from toolkit.data.storage.data_folder import DataFolder
@@ -56,7 +57,7 @@ def saved(trained):
         change(found)
         (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
-        files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
+        files = {**facts["files"], "config.json": sha256_file(folder / "config.json")}
         (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
         with pytest.raises(ToolkitError) as caught:
             load_checkpoint(folder)
@@ -143,7 +144,7 @@ def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part
         places[part][part] = value
         (folder / "config.json").write_text(json_files.dumps(found))
         facts = manifest.read(folder)
-        files = {**facts["files"], "config.json": manifest.sha256(folder / "config.json")}
+        files = {**facts["files"], "config.json": sha256_file(folder / "config.json")}
         (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
         try:
             load_checkpoint(folder)
@@ -173,7 +174,7 @@ def test_a_tokenizer_of_an_unknown_kind_is_refused(trained, kind):
     facts = manifest.read(folder)
     files = {
         **facts["files"],
-        "tokenizer_config.json": manifest.sha256(folder / "tokenizer_config.json"),
+        "tokenizer_config.json": sha256_file(folder / "tokenizer_config.json"),
     }
     (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
     with pytest.raises(ToolkitError, match=r"kind in .*tokenizer\.json must be one of") as caught:

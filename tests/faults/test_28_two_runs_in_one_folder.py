@@ -52,7 +52,7 @@ def test_the_second_is_refused_by_name_and_touches_nothing(config, tmp_path, fir
     before = content_of(tmp_path / "run")
     who = rf"process {process.pid} on {socket.gethostname()} \(since .*\)"
     for options in ({}, {"no_save": True}, {"max_update": 1}):
-        with pytest.raises(ToolkitError, match=rf"one run at a time, but in .*/run trains {who}"):
+        with pytest.raises(ToolkitError, match=rf"Another run is using .*/run: {who}"):
             run(config(**options))
     assert content_of(tmp_path / "run") == before
     pipe.send("go on")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from toolkit.checkpoints import optimizer_state
-from toolkit.checkpoints.load import read_tensors, write_tensors
+from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import LR_SCHEDULERS, OPTIMIZERS
 from toolkit.distributed import World

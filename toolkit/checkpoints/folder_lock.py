@@ -1,145 +1,105 @@
-"""One run at a time in a save folder; the second one is told the first one's host and process.
+"""One run at a time per save folder; a second run is refused and told who holds the folder.
 
-The kernel's lock (flock) on a file decides. It goes with its process, however that ends, and holds
-between hosts where the file system forwards it (NFS, Lustre with its flock option). Where the file
-system has none, the file itself decides: the process it names is looked for on its own host, and
-believed to be there on another one.
+The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
+if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of the
+file is the lock; one that a dead process of this host left behind is taken over.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 import socket
 import weakref
-from collections import Counter
-from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from errno import ENOLCK, EOPNOTSUPP
 from pathlib import Path
-from typing import Any
+
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from toolkit.common.errors import ToolkitError
 
-NAME = ".lock"
+LOCK, HOLDER = ".lock", ".lock.json"
 
 log = logging.getLogger(__name__)
-_held: dict[Path, int] = {}
-"""Locked file -> its descriptor in this process."""
-_holders: Counter[Path] = Counter()
-"""Locked file -> how often this process holds it."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a folder, as it says in the file beside the lock."""
+
+    host: str
+    pid: int
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} (since {self.since})"
 
 
 class FolderLock:
-    """Held from `acquire` to `release`, or as long as this object; a process may hold it twice."""
+    """Held from `acquire` to `release`, or while this object exists; reentrant in a process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._end: Any = None
+        self._finalizer: weakref.finalize[[BaseFileLock], FolderLock] | None = None
 
     def acquire(self) -> None:
-        """Raise ToolkitError where another process holds it."""
-        path = self.folder.resolve() / NAME
-        if path not in _held:
-            _held[path] = descriptor = open_locked(path)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(describe_own_process()).encode(), 0)
-        _holders[path] += 1
-        self._end = weakref.finalize(self, release, path)
+        """Raises ToolkitError if another process holds the folder."""
+        folder = self.folder.resolve()
+        try:
+            lock = lock_file(folder / LOCK)
+        except Timeout as error:
+            holder = read_holder(folder)
+            elsewhere = holder and holder.host != socket.gethostname()
+            hint = f" If that process has ended, delete {error.lock_file}." if elsewhere else ""
+            raise ToolkitError(
+                f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
+                f"stop it, or choose another --save-dir.{hint}"
+            ) from None
+        if lock.lock_counter == 1:
+            if previous := read_holder(folder):
+                log.warning("%s: taken over from %s, which has ended.", folder, previous)
+            since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+            holder = Holder(socket.gethostname(), os.getpid(), since)
+            (folder / HOLDER).write_text(json.dumps(asdict(holder)), "utf-8")
+        self._finalizer = weakref.finalize(self, release, lock)
 
     def release(self) -> None:
-        if self._end is not None:
-            self._end()
+        if self._finalizer:
+            self._finalizer()
 
 
-def release(path: Path) -> None:
-    """Remove the file while it is still locked, so that nobody locks one without a name."""
-    _holders[path] -= 1
-    if path in _held and _holders[path] < 1:
-        with suppress(OSError):
-            path.unlink()
-        os.close(_held.pop(path))
-
-
-def open_locked(path: Path) -> int:
-    """The file's descriptor, locked; opened again where its last holder has just removed it."""
-    while True:
-        before = read_holder(path)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            kernel_decides = try_flock(descriptor)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise locked_error(path, read_holder(path) or {}) from None
-        if not kernel_decides and before and is_alive(before):
-            os.close(descriptor)
-            raise locked_error(path, before, f" If it is gone, remove {path}.")
-        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
-            if before:
-                log.warning(
-                    "%s: took the save folder over from %s, gone.", path, format_holder(before)
-                )
-            return descriptor
-        os.close(descriptor)
-
-
-def try_flock(descriptor: int) -> bool:
-    """Take the kernel's lock; False where the file system has none."""
+def lock_file(path: Path) -> BaseFileLock:
+    """Lock a file with flock, or by its existence if the file system has no flock."""
+    lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:
-        return False
-    return True
+        lock.acquire(blocking=False)
+    except OSError as error:
+        if error.errno not in (ENOLCK, EOPNOTSUPP):
+            raise
+        path.unlink(missing_ok=True)  # the file in which flock failed
+        lock = SoftFileLock(path.with_suffix(".exists"), is_singleton=True, thread_local=False)
+        lock.acquire(blocking=False)
+    return lock
 
 
-def describe_own_process() -> dict[str, Any]:
-    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-    return {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
+def release(lock: BaseFileLock) -> None:
+    """Release once; the last release removes the files while they are still locked."""
+    if not lock.is_locked:
+        return  # a forked child never holds its parent's lock
+    path = Path(lock.lock_file)
+    if lock.lock_counter == 1:
+        path.with_name(HOLDER).unlink(missing_ok=True)
+        if not isinstance(lock, SoftFileLock):
+            path.unlink(missing_ok=True)
+    lock.release()
 
 
-def read_holder(path: Path) -> dict[str, Any] | None:
-    """What the file says about its process; None where it says nothing, or is not there."""
+def read_holder(folder: Path) -> Holder | None:
+    """The holder named in the folder; None if there is none or its file is unreadable."""
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        return Holder(**json.loads((folder / HOLDER).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("pid"), int) else None
-
-
-def is_alive(found: dict[str, Any]) -> bool:
-    """Whether a process is there; one on another host cannot be seen and counts as there."""
-    if found.get("host") != socket.gethostname():
-        return True
-    try:
-        os.kill(found["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return found["pid"] != os.getpid()
-
-
-def format_holder(found: dict[str, Any]) -> str:
-    if not found:
-        return "another process"
-    return f"process {found['pid']} on {found.get('host')} (since {found.get('since')})"
-
-
-def locked_error(path: Path, found: dict[str, Any], remedy: str = "") -> ToolkitError:
-    return ToolkitError(
-        f"checkpoint.save_dir must belong to one run at a time, but in {path.parent} trains "
-        f"{format_holder(found)}. Wait for it, end it, or choose another --save-dir.{remedy}"
-    )
-
-
-def close_inherited() -> None:
-    """A forked process, such as a data worker, is not the holder and must not outlive it as one."""
-    for descriptor in _held.values():
-        os.close(descriptor)
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=close_inherited)

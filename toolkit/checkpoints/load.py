@@ -1,4 +1,4 @@
-"""Reading a checkpoint: every file is compared with its digest first, and none is unpickled."""
+"""Load checkpoints: every file is verified by its digest first, and none is unpickled."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from toolkit.checkpoints import manifest, tensor_files
+from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
+from toolkit.checkpoints.tensor_files import LazyTensor, open_tensors
 from toolkit.common import json_files, plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
@@ -27,18 +26,17 @@ from toolkit.tasks.task import Learner
 
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 AVERAGE = "average.safetensors"
-"""The moving average of the weights, where a run keeps one: what it validates and others use."""
+"""Moving average of the weights, if the run keeps one: the weights that are validated and used."""
 EXTRA_FILE = "extra.safetensors"
-"""What a converted model has beside its learner's weights; --finetune-from looks here too."""
+"""Tensors of a converted model that its task has no place for; --finetune-from reads them too."""
 STATE, CONFIG = "state.json", "config.json"
 
 
 def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
-    """The learner of a checkpoint, or of the best one in a save folder, ready to call.
+    """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
 
-    It is in evaluation mode and brings its tokenizer; no data folder is needed. `weights` is auto,
-    trained or average: auto is the moving average where the run kept one, which is also what it
-    validated.
+    It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
+    the moving average if the run kept one, which is also what it validated.
     """
     folder = find_checkpoint(Path(path))
     config, sizes = read_config(folder)
@@ -49,16 +47,14 @@ def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The checkpoint folder that a path means, verified."""
+    """The verified checkpoint at a path, or the best or last one of the save folder there."""
     if path.is_file():
         raise ToolkitError(
             f"a checkpoint must be a folder that toolkit-train wrote, but {path} is a file. "
             f"It was not opened: files of other programs may run code when they are loaded."
         )
     if not path.is_dir():
-        raise ToolkitError(
-            f"a checkpoint must be a folder that is there, but {path} is not. Check its name."
-        )
+        raise ToolkitError(f"No such checkpoint: {path}.")
     if not (path / manifest.NAME).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
@@ -72,7 +68,7 @@ def find_checkpoint(path: Path) -> Path:
 
 
 def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
-    """The run that a verified checkpoint is of, and the sizes of its data."""
+    """The config of a verified checkpoint's run, and the sizes of its data."""
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
     if not (
         isinstance(saved["run"], dict)
@@ -81,14 +77,14 @@ def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     ):
         raise ToolkitError(
             f"{folder / CONFIG} must hold a run, sizes and plugins that toolkit-train wrote, but "
-            f"holds other things. Use another checkpoint."
+            f"does not. Use another checkpoint."
         )
     plugins.check_loaded(saved["plugins"], f"checkpoint {folder}")
     return from_dict(saved["run"]), Sizes(**saved["sizes"])
 
 
 def are_sizes(sizes: Any) -> bool:
-    """Whether it is a table of Sizes: its fields, and natural numbers."""
+    """Whether these are the fields of Sizes with non-negative integers."""
     known = {field.name for field in fields(Sizes)}
     return (
         isinstance(sizes, dict)
@@ -98,18 +94,18 @@ def are_sizes(sizes: Any) -> bool:
     )
 
 
-def are_plugins(found: Any) -> bool:
-    """Whether it is a list of plugins, each with a name and a digest."""
-    return isinstance(found, list) and all(
+def are_plugins(plugins: Any) -> bool:
+    """Whether this is a list of plugins, each with a name and a digest."""
+    return isinstance(plugins, list) and all(
         isinstance(it, dict)
         and isinstance(it.get("name"), str)
         and isinstance(it.get("sha256"), str)
-        for it in found
+        for it in plugins
     )
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
-    """A JSON file of a checkpoint, with the keys that it must have."""
+    """A JSON object of a checkpoint, which must have these keys."""
     try:
         found = json_files.loads(read_text(path))
     except (OSError, ValueError, RecursionError):
@@ -128,34 +124,21 @@ def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
     (folder / CONFIG).write_text(json_files.dumps(saved, indent=1), "utf-8")
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        tensor_files.check_header(path)
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    tensor_files.check_header(path)
-
-
 def weights_file(folder: Path, weights: str = "auto") -> str:
-    """Which tensors of a checkpoint `auto`, `trained` or `average` weights are."""
-    there = (folder / AVERAGE).exists()
-    if weights == "average" and not there:
+    """The file of the `auto`, `trained` or `average` weights of a checkpoint."""
+    has_average = (folder / AVERAGE).exists()
+    if weights == "average" and not has_average:
         raise ToolkitError(
-            f"weights must be auto or trained for {folder}, but is average, and its run kept no "
-            f"moving average. Leave it out."
+            f"weights must be auto or trained for {folder}, but is average: its run kept no moving "
+            f"average."
         )
-    return AVERAGE if there and weights != "trained" else MODEL
+    return AVERAGE if has_average and weights != "trained" else MODEL
 
 
 @torch.no_grad()
 def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
-    """Give the learner exactly the weights of a verified checkpoint."""
-    saved, own = tensor_files.open_tensors([folder / file]), learner.state_dict()
+    """Load a verified checkpoint's weights into a learner, which must match exactly."""
+    saved, own = open_tensors([folder / file]), learner.state_dict()
     problems = describe_mismatches(saved, own)
     if problems:
         raise ToolkitError(
@@ -167,16 +150,16 @@ def load_weights(folder: Path, learner: Learner, *, file: str = MODEL) -> None:
 
 
 def describe_mismatches(
-    saved: Mapping[str, Tensor | tensor_files.LazyTensor], own: Mapping[str, Tensor]
+    saved: Mapping[str, Tensor | LazyTensor], own: Mapping[str, Tensor]
 ) -> list[str]:
-    """What keeps saved weights from being this learner's, in words."""
+    """Why saved weights do not match this learner's; empty if they do."""
     return [f"{kind}: {names}" for kind, names in compare_tensors(saved, own).items()]
 
 
 def compare_tensors(
-    saved: Mapping[str, Tensor | tensor_files.LazyTensor], own: Mapping[str, Tensor]
+    saved: Mapping[str, Tensor | LazyTensor], own: Mapping[str, Tensor]
 ) -> dict[str, str]:
-    """The tensors that are missing, unknown and of another shape."""
+    """Names of tensors that are missing, unknown or of another shape, by kind."""
     other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
     shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
     found = {
@@ -188,6 +171,6 @@ def compare_tensors(
 
 
 def join_first(names: Sequence[str], max_names: int = 5) -> str:
-    """The first few, and how many more there are."""
+    """The first names, and how many more there are."""
     rest = len(names) - max_names
     return ", ".join(names[:max_names]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,13 +1,13 @@
-"""The last file of a checkpoint: what the others are, with the SHA-256 of each and of itself."""
+"""The manifest of a checkpoint: its files with the SHA-256 of each, and of the manifest itself."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 
@@ -16,30 +16,22 @@ FORMAT = 1
 MAX_FILES = 10_000
 
 
-def sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def to_text(facts: Mapping[str, Any]) -> str:
-    """The facts as JSON with a digest of themselves, so that no character can change unseen."""
+    """The facts as JSON with their own digest, so that every change is detected."""
     plain = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
-    sealed = {**facts, "digest": hashlib.sha256(plain.encode()).hexdigest()}
+    sealed = {**facts, "digest": sha256(plain)}
     return json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
 def write(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the manifest of a folder whose other files are complete."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+    files = {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
     (folder / NAME).write_text(to_text({**facts, "format": FORMAT, "files": files}), "utf-8")
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The manifest, checked against its own digest; a ToolkitError says what is wrong with it."""
+    """The manifest, verified by its own digest."""
     damaged = ToolkitError(
         f"the manifest of checkpoint {folder} must be as it was written, but is damaged. "
         f"Use another checkpoint."
@@ -74,14 +66,14 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def is_file_table(files: Any) -> bool:
-    """Whether it is a table of so many names and digests as a checkpoint may have."""
+    """Whether this maps file names to digests, at most MAX_FILES of them."""
     if not isinstance(files, dict) or len(files) > MAX_FILES:
         return False
     return all(isinstance(digest, str) for digest in files.values())
 
 
 def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
-    """The manifest, after comparing every file, or only some, with its digest."""
+    """The manifest, after comparing all files, or only some, with their digests."""
     facts = read(folder)
     files = {name: facts["files"].get(name) for name in only} if only else facts["files"]
     for name, digest in files.items():
@@ -91,10 +83,10 @@ def verify(folder: Path, only: Sequence[str] | None = None) -> dict[str, Any]:
                 f"checkpoint {folder} must hold {name}, but it is missing. Use another checkpoint."
             )
         try:
-            found = sha256(path)
+            actual = sha256_file(path)
         except OSError as error:
             raise unreadable_error(path, error) from None
-        if found != digest:
+        if actual != digest:
             raise ToolkitError(
                 f"{path} must have the digest in its {NAME}, but is damaged. "
                 f"Use another checkpoint."
@@ -107,7 +99,7 @@ def unreadable_error(path: Path, error: OSError) -> ToolkitError:
 
 
 def resolve_inside(folder: Path, name: str) -> Path:
-    """A file of a checkpoint by its name, which leads nowhere else, not even by a link."""
+    """The path of a checkpoint's file; names and links that lead outside are rejected."""
     path = folder / name
     try:
         own = path.resolve().is_relative_to(folder.resolve())

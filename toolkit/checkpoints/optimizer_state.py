@@ -18,29 +18,29 @@ SEPARATOR = "::"
 
 
 def collect_state(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
-    """`parameter::quantity` -> its value; a plain number becomes a tensor of one float64."""
-    found: dict[str, Tensor] = {}
+    """`parameter::quantity` -> its value; a Python number becomes a float64 scalar."""
+    state: dict[str, Tensor] = {}
     for name, p in learner.named_parameters():
         for quantity, value in optimizer.state.get(p, {}).items():
             tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.double)
-            found[f"{name}{SEPARATOR}{quantity}"] = tensor.detach().contiguous()
-    return found
+            state[f"{name}{SEPARATOR}{quantity}"] = tensor.detach().contiguous()
+    return state
 
 
 def restore(
     optimizer: Optimizer, learner: nn.Module, saved: Mapping[str, Tensor | LazyTensor]
 ) -> None:
-    """Give every parameter the state that was saved under its name, or its share of that."""
+    """Restore each parameter's state by its name; of sharded parameters, this rank's rows."""
     parameters = dict(learner.named_parameters())
     states: dict[str, dict[str, Any]] = {}
     for key, value in saved.items():
-        name, found, quantity = key.rpartition(SEPARATOR)
-        if not found:
-            continue  # the parameter itself, which shares hold too
+        name, separator, quantity = key.rpartition(SEPARATOR)
+        if not separator:
+            continue  # a parameter, which shards hold too
         if name not in parameters:
             raise ToolkitError(
-                f"the optimizer's state must belong to this learner, but {name!r} is none of its "
-                f"parameters. Take only the weights with --finetune-from."
+                f"the optimizer's state must belong to this learner, but {name!r} is not a "
+                f"parameter of it. Load only the weights with --finetune-from."
             )
         states.setdefault(name, {})[quantity] = match_parameter(parameters[name], value)
     for name, state in states.items():
@@ -48,9 +48,9 @@ def restore(
 
 
 def match_parameter(p: Tensor, value: Tensor | LazyTensor) -> Tensor | float:
-    """A saved quantity as it belongs to a parameter: sharded like it where it has its shape."""
+    """A saved quantity as the optimizer keeps it: sharded like a parameter of the same shape."""
     if value.shape and value.shape == p.shape:
         return shard_like(p, value[local_rows(p)])
-    found = value[...]
-    plain = found.dtype == torch.double and not found.dim()
-    return float(found) if plain else found.to(p.device)
+    tensor = value[...]
+    is_number = tensor.dtype == torch.double and not tensor.dim()
+    return float(tensor) if is_number else tensor.to(p.device)

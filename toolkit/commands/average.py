@@ -17,11 +17,10 @@ from toolkit.checkpoints.load import (
     describe_mismatches,
     find_checkpoint,
     read_config,
-    read_tensors,
     write_config,
-    write_tensors,
 )
 from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST, SaveFolder, parse_update
+from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig

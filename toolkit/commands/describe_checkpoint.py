@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
-from toolkit.checkpoints import manifest, tensor_files
+from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json
 from toolkit.checkpoints.save_folder import BEST, LAST
+from toolkit.checkpoints.tensor_files import read_shapes
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -53,7 +52,7 @@ def checkpoint_record(folder: Path) -> dict[str, Any]:
     listed = manifest.read(folder)
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
     state = read_json(folder / STATE) if STATE in listed["files"] else {}
-    shapes = _shapes(folder / MODEL) if (folder / MODEL).exists() else None
+    shapes = read_shapes(folder / MODEL).values() if (folder / MODEL).exists() else None
     return {
         "checkpoint": str(folder),
         "architecture": saved["run"]["arch"]["name"],
@@ -106,20 +105,9 @@ def _component(run: Mapping[str, Any], section: str) -> str:
 def _parameters(path: Path) -> str:
     if not path.exists():
         return "not in one file"
-    shapes = _shapes(path)
+    shapes = read_shapes(path).values()
     count, kinds = sum(math.prod(shape) for shape, _ in shapes), Counter(k for _, k in shapes)
     return f"{count:,} in {len(shapes)} tensors of {', '.join(kinds)}"
-
-
-def _shapes(path: Path) -> list[tuple[list[int], str]]:
-    """Shape and kind of each tensor, from the header of the weights; they are not read."""
-    try:
-        tensor_files.check_header(path)
-        with safe_open(path, "numpy") as file:
-            slices = [file.get_slice(name) for name in file.keys()]  # noqa: SIM118
-            return [(list(found.get_shape()), found.get_dtype()) for found in slices]
-    except (SafetensorError, OSError) as error:
-        raise ToolkitError(f"{path} must hold safetensors, but does not: {error}.") from None
 
 
 def _place(listed: Mapping[str, Any]) -> str:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from toolkit import __version__
-from toolkit.checkpoints.load import EXTRA_FILE, MODEL, write_config, write_tensors
+from toolkit.checkpoints.load import EXTRA_FILE, MODEL, write_config
 from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST, SaveFolder
+from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig

@@ -19,10 +19,10 @@ from toolkit.checkpoints.load import (
     load_weights,
     read_config,
     read_json,
-    read_tensors,
     weights_file,
 )
 from toolkit.checkpoints.save_folder import LAST, SaveFolder
+from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig

@@ -82,7 +82,7 @@ def test_epoch_ends_intervals_and_improvements_are_saved(make_saving, disk):
     saving = make_saving(improved_at=4, save_interval_updates=3)
     for update in range(1, 8):
         saving(step(update, ends_epoch=update == 6))
-    assert disk.translations == [(3, ("interval",)), (4, ("best",)), (6, ("epoch", "interval"))]
+    assert disk.written == [(3, ("interval",)), (4, ("best",)), (6, ("epoch", "interval"))]
     assert link(disk, "checkpoint_best") == "checkpoint_e1_u4"
 
 
@@ -91,7 +91,7 @@ def test_one_update_is_written_once_and_pointed_at_again(make_saving, disk):
     saving.save(5, 1, ["epoch"])
     os.unlink(disk.folder.path / "checkpoint_last")
     saving.save_last(5, 1, "end")
-    assert disk.translations == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
+    assert disk.written == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
 
 
 def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, disk):
@@ -100,7 +100,7 @@ def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, dis
     saving.validation.validated_at = 5
     for _ in range(2):
         saving.save_last(5, 1, "end")
-    assert disk.translations == [(5, ("epoch",)), (5, ("epoch", "end"))]
+    assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
 
 
 def test_what_options_do_not_keep_is_removed(make_saving, disk):
@@ -147,7 +147,7 @@ def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypa
     monkeypatch.setattr(disk.folder, "link", full)
     make_saving().save(1, 1, ["interval"])
     assert "No space left on device Training goes on" in caplog.text
-    assert disk.translations == [(1, ("interval",))]
+    assert disk.written == [(1, ("interval",))]
 
 
 def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):

@@ -26,7 +26,7 @@ def told(batches, memory):
 
     def fit(trainer, updates=4):
         data, sink = memory(batches), Kept()
-        skips = SkippedUpdateReporter(trainer, sink, data.ids)
+        skips = SkippedUpdateReporter(trainer, sink, data.example_ids)
         trainer.fit(lambda epoch: data, max_update=updates, observers=[skips])
         assert all(event == "trouble" for event, _ in sink.events)
         return [values for _, values in sink.events]
@@ -86,7 +86,7 @@ def test_a_spike_is_told_with_its_norm(make_trainer, told):
 
 def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, batches, memory):
     trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
-    skips = SkippedUpdateReporter(trainer, sink, memory(batches).ids)
+    skips = SkippedUpdateReporter(trainer, sink, memory(batches).example_ids)
     skips.report_pending()
     trainer.fit(lambda epoch: memory(batches), max_update=3, observers=[skips.pending.append])
     assert not sink.events
@@ -108,10 +108,10 @@ def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_be
     steps, data = [], memory(batches)
     trainer = make_trainer(update_freq=2)
     trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])
-    skips = SkippedUpdateReporter(trainer, Kept(), data.ids)
+    skips = SkippedUpdateReporter(trainer, Kept(), data.example_ids)
     skips.world = World(size=2)
     for ranks in ([0], [1], [0, 1]):
-        skips.write_event(replace(steps[0], begin=3), "loss", "", ranks)
+        skips.write_event(replace(steps[0], start=3), "loss", "", ranks)
     assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
 
 

@@ -9,13 +9,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from toolkit.checkpoints.load import (
-    EXTRA_FILE,
-    find_checkpoint,
-    read_config,
-    read_tensors,
-    weights_file,
-)
+from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, weights_file
+from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.common.registry import ARCHITECTURES

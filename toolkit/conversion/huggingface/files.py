@@ -16,8 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from toolkit.checkpoints import manifest
-from toolkit.checkpoints.load import read_tensors
-from toolkit.checkpoints.save_folder import delete, fsync_path, try_delete
+from toolkit.checkpoints.save_folder import try_delete
+from toolkit.checkpoints.tensor_files import read_tensors
+from toolkit.common.atomic import delete, sync_to_disk
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_json
 from toolkit.conversion import torch_file
@@ -144,9 +145,9 @@ def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
         temporary.mkdir()
         fill(temporary)
         for file in temporary.iterdir():
-            fsync_path(file)
+            sync_to_disk(file)
         temporary.rename(target)
-        fsync_path(target.parent)
+        sync_to_disk(target.parent)
     except (OSError, SafetensorError) as error:
         raise ToolkitError(
             f"DST must be a folder that can be written, but {target} could not be: {error}. Make "

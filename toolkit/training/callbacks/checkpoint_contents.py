@@ -11,8 +11,9 @@ import torch
 
 from toolkit import __version__
 from toolkit.checkpoints import optimizer_state, sharded
-from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config, write_tensors
+from toolkit.checkpoints.load import AVERAGE, MODEL, OPTIMIZER, STATE, write_config
 from toolkit.checkpoints.save_folder import SaveFolder, try_delete
+from toolkit.checkpoints.tensor_files import write_tensors
 from toolkit.common import json_files
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer

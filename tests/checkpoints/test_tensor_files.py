@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.distributed import checkpoint as dcp
 
-from toolkit.checkpoints.tensor_files import open_tensors, write_shard
+from toolkit.checkpoints.tensor_files import check_header, open_tensors, write_shard
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.fsdp import apply_fsdp
 
@@ -63,7 +63,7 @@ def test_torchs_distributed_checkpoint_reads_the_shares(shares):
 
 
 def test_a_share_that_is_missing_is_told(shares):
-    with pytest.raises(ToolkitError, match=r"must go on with row 0 of seven\.\w+, but has shape"):
+    with pytest.raises(ToolkitError, match=r"continue with row 0 of seven\.\w+, but has shape"):
         open_tensors(shares[1:])
 
 
@@ -87,7 +87,7 @@ def test_offsets_that_leave_a_gap_are_refused(tmp_path):
     save_file(
         {"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": json.dumps({"a": {"saved_offsets": [1]}})}
     )
-    with pytest.raises(ToolkitError, match=r"must go on with row 0 of a, but has shape \[2\] from"):
+    with pytest.raises(ToolkitError, match=r"continue with row 0 of a, but has shape \[2\] from"):
         open_tensors([file])
 
 
@@ -99,3 +99,22 @@ def test_nothing_but_the_header_is_read_before_rows_are_asked_for(tmp_path):
     file.unlink()
     with pytest.raises(ToolkitError, match="must hold safetensors"):
         found["a"][:]
+
+
+def test_a_file_of_tensors_passes(tmp_path):
+    save_file({"a": torch.zeros(3)}, tmp_path / "a")
+    check_header(tmp_path / "a")
+
+
+def test_a_header_longer_than_the_file_is_refused(tmp_path):
+    (tmp_path / "a").write_bytes((1 << 60).to_bytes(8, "little") + b"{}")
+    with pytest.raises(ToolkitError, match=r"must hold the 1,152,921,504,606,846,976 bytes of its"):
+        check_header(tmp_path / "a")
+
+
+def test_a_header_longer_than_ours_ever_are_is_refused(tmp_path):
+    with open(tmp_path / "a", "wb") as file:
+        file.write((5 << 20).to_bytes(8, "little"))
+        file.truncate(6 << 20)
+    with pytest.raises(ToolkitError, match=r"must have at most 4,194,304 bytes, but has 5,242,880"):
+        check_header(tmp_path / "a")
