@@ -34,7 +34,9 @@ from toolkit.data.samples.masking import MASKING_STRATEGIES
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
 
 Row = tuple[str, str]
 
@@ -135,9 +137,7 @@ def batches(folder: DataFolder, rounds: int) -> list[Row]:
     for samples, pairs in (("blocks", "chang"), ("pairs", "chang"), ("pairs", "electra")):
         for law in MASKING_STRATEGIES:
             config = MaskingConfig(masking=law, sample_mode=samples, pair_mode=pairs)
-            examples = MaskedExamples(
-                config, folder, "train", seed=1, training=True, fixed_shapes=False
-            )
+            examples = MaskedExamples(config, SplitSource(folder, "train", seed=1, training=True))
             loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1)
             rates = [tokens_a_second(loader, epoch) for epoch in range(rounds + 1)][1:]
             rate = f"{statistics.median(rates) / 1e6:.1f}, at best {max(rates) / 1e6:.1f}"
@@ -154,9 +154,7 @@ def tokens_a_second(loader: BatchLoader, epoch: int, most: int = 500) -> float:
 
 
 def waiting(folder: DataFolder) -> list[Row]:
-    examples = MaskedExamples(
-        MaskingConfig(), folder, "train", seed=1, training=True, fixed_shapes=False
-    )
+    examples = MaskedExamples(MaskingConfig(), SplitSource(folder, "train", seed=1, training=True))
     loader = BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1, workers=1)
     updates = loader.updates(1)
     next(updates)

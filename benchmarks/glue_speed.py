@@ -26,11 +26,11 @@ from harness import Record, Update, machine, parser, publish, race, table
 
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.load import compose
-from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.preprocess import preprocess_files
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
 from toolkit.tasks.glue.examples import GlueExamples
 from toolkit.training.callbacks.logging import MetricsLogger
@@ -84,8 +84,9 @@ def toolkit_epoch(data: Path, precision: str) -> Update:
 
 def rows_of(data: Path) -> list[dict[str, list[int] | int]]:
     """The rows in the format of Transformers' tokenizers."""
-    split = ClassificationSplit(DataFolder.open(str(data)), "train")
-    examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), split, training=True)
+    source = SplitSource(DataFolder.open(str(data)), "train", training=True)
+    examples = GlueExamples(GlueConfig(tokens_per_sample=DEFAULT_TOKENS), source)
+    split = examples.split
     found: list[dict[str, list[int] | int]] = []
     for row in range(len(split)):
         batch = examples.collate(np.array([row]), 1)

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from toolkit.data.formats.qa.answer_spans import character_span
-from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.metrics.squad import exact_match
 from toolkit.reporting.tables import Table
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import SquadExamples
 
@@ -61,9 +61,9 @@ def main() -> None:
     parser.add_argument("--stride", type=int, default=128)
     parser.add_argument("--show", type=int, default=20)
     given = parser.parse_args()
-    split = SquadSplit(DataFolder.open(given.folder), given.split)
     c = SquadConfig(tokens_per_sample=given.tokens, stride=given.stride)
-    examples = SquadExamples(c, split, training=False)
+    examples = SquadExamples(c, SplitSource(DataFolder.open(given.folder), given.split))
+    split = examples.split
     found: dict[int, list[str]] = {}
     for question, text in read_back(examples):
         found.setdefault(question, []).append(text)

@@ -4,15 +4,17 @@ from torch import nn
 
 from toolkit import register_task
 from toolkit.criteria import IGNORED, Classes
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
-from toolkit.tasks.task import Ratio, Task
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.tasks.task import Task
+from toolkit.tasks.token_metrics import accuracy
 
 
 class RarityExamples(MaskedExamples):
     """Sentences with masked tokens; the target is floor(log2(id)), as vocabularies are sorted."""
 
-    def collate(self, ids, epoch):
-        batch = super().collate(ids, epoch)
+    def make_batch(self, ids, epoch):
+        batch = super().make_batch(ids, epoch)
         classes = batch.targets.clamp(min=1).float().log2().long()
         targets = classes.where(batch.targets != IGNORED, IGNORED)
         return batch._replace(targets=targets, weights={"rarity": batch.weights["mlm"]})
@@ -22,18 +24,16 @@ class RarityExamples(MaskedExamples):
 class Rarity(Task):
     """-log p(floor(log2(id of x_n)) | the rest), n over the masked tokens."""
 
+    examples_class = RarityExamples
     criterion, coefficients = "focal", {"rarity": 1.0}
 
     def __init__(self, c, encoder, sizes, make_encoder):
         super().__init__()
         self.head = nn.Linear(encoder.width, sizes.tokens.bit_length())
 
-    examples = RarityExamples
-
     def predict(self, encoder, batch):
         states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
-        return {"rarity": Classes(self.head(states[batch.places]), batch.targets)}
+        return {"rarity": Classes(self.head(states[batch.selected]), batch.targets)}
 
-    def metrics(self, predictions):
-        logits, targets = predictions["rarity"]
-        return {"accuracy": Ratio((logits.argmax(-1) == targets).sum(), (targets != IGNORED).sum())}
+    def metrics(self, predictions, batch):
+        return {"accuracy": accuracy(predictions["rarity"])}

@@ -11,7 +11,8 @@ from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import run
 

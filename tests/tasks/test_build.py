@@ -7,7 +7,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import Sizes
-from toolkit.tasks.build import EncoderFactory
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.task import Learner
 
 

@@ -18,7 +18,7 @@ from toolkit.generation.hypothesis import Hypothesis
 from toolkit.generation.requests import GenerationRequest
 from toolkit.models.interface import Sizes
 from toolkit.tasks.build import build_learner
-from toolkit.tasks.text_generation import TextGenerator, format_alignment, is_generative
+from toolkit.tasks.text_generation import TextGenerator, format_alignment
 
 WORDS = Vocabulary(
     ["<pad>", "[CLS]", "[SEP]", "[MASK]", "<unk>", *"abcde"], pad=0, cls=1, sep=2, mask=3, unk=4
@@ -54,7 +54,7 @@ def learner(arch, task, tokenizer=None):
         ComponentConfig(arch, config), ComponentConfig(task, TASKS[task].config), sizes
     ).eval()
     built.tokenizer = tokenizer or Letters()
-    assert is_generative(built)
+    assert built.task.is_generative
     return built
 
 

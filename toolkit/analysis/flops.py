@@ -20,13 +20,13 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, TASKS
 from toolkit.config.run import RunConfig
 from toolkit.config.sections import DataConfig
-from toolkit.data.loading.examples import Examples
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.training.data import resolve_task
 from toolkit.training.device import to_device
 from toolkit.training.flop_counter import FlopCounter, attribute_flops
@@ -82,21 +82,16 @@ def count_flops(
     return Flops(run, sizes, parts, sentences, tokens, micro_batches, completed_updates)
 
 
-def build_examples(run: RunConfig, sizes: Sizes) -> Examples:
+def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
     """Of a stand-in for text; of the run's own data, where the task learns from something else."""
     task = resolve_task(run.task, run.arch)
     build: Any = TASKS[task.name].factory
 
-    def of(folder: DataFolder) -> Examples:
-        found: Examples = build.examples(
-            task.config,
-            folder,
-            run.data.train_subset if folder.sources else "train",
-            seed=run.training.seed,
-            training=True,
-            fixed_shapes=False,
-        )
-        return found
+    def of(folder: DataFolder) -> Examples[Any]:
+        split = run.data.train_subset if folder.sources else "train"
+        source = SplitSource(folder, split, seed=run.training.seed, training=True)
+        examples: Examples[Any] = build.examples(task.config, source)
+        return examples
 
     try:
         most = sentences_per_batch(run.data, 1)

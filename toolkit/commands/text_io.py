@@ -1,23 +1,35 @@
-"""Lines that a person types or a file has, and files for what is made of them."""
+"""Input lines and output writers of toolkit-generate."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from rich.console import Console
+
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.generate import GenerateConfig
 from toolkit.config.sections import check_distinct_files
 from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
+from toolkit.generation.output import (
+    R,
+    Writer,
+    console_writer,
+    event_writer,
+    file_writer,
+    to_json_line,
+)
+from toolkit.reporting.json_output import STDOUT, Output
 
 
 @contextmanager
 def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
-    """The input as bytes, unpacked: what is not UTF-8 is a matter of its line alone.
+    """The input as decompressed bytes: invalid UTF-8 concerns one line only.
 
-    At a terminal, `hint` says what to type.
+    In a terminal, `hint` says what to type.
     """
     if path == "-":
         if sys.stdin.isatty():
@@ -27,28 +39,63 @@ def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
     try:
         file = open(path, "rb")  # noqa: SIM115
     except OSError as error:
-        raise ToolkitError(
-            f"--input must be a readable file or -, but {path}: {error.strerror}."
-        ) from error
+        raise ToolkitError(f"Cannot read --input {path}: {error.strerror}.") from error
     with file, DECOMPRESSORS.get(Path(path).suffix, nullcontext)(file) as lines:
         try:
             yield lines
         except DECOMPRESSION_ERRORS as error:
             raise ToolkitError(
-                f"--input must be whole, but {path} is cut off or damaged: {error}. Unpack or copy "
-                f"it again."
+                f"--input {path} is truncated or damaged: {error}. Decompress or copy it again."
             ) from error
 
 
+@contextmanager
+def open_writers(
+    c: GenerateConfig,
+    output: Output,
+    to_tsv: Callable[[R], str],
+    to_console: Callable[[R], list[str]],
+    to_text: Callable[[R], str] | None = None,
+) -> Iterator[list[Writer[R]]]:
+    """Writers to stdout and to the files asked for.
+
+    --results-path gets JSON lines, and with `to_text` a text file of the same name beside it.
+    """
+    console = Console()
+    to_stdout = (
+        console_writer(console, to_console)
+        if console.is_terminal
+        else file_writer(sys.stdout, to_tsv)
+    )
+    writers: list[Writer[R]] = [event_writer(output)] if c.json else []
+    writers += [] if c.json == STDOUT else [to_stdout]
+    if c.results_path is None:
+        yield writers
+        return
+    path = Path(c.results_path)
+    if not path.name:
+        raise ToolkitError(
+            f"--results-path must name a file, such as out.jsonl, but is {c.results_path!r}."
+        )
+    formats: dict[Path, Callable[[R], str]] = {path: to_json_line}
+    if to_text:
+        text_path = path.with_suffix(".txt")
+        records_path = path.with_suffix(".jsonl") if path == text_path else path
+        formats = {records_path: to_json_line, text_path: to_text}
+    check_results_path(c.input, *formats, json=c.json)
+    with ExitStack() as stack:
+        for name, to_line in formats.items():
+            writers.append(file_writer(stack.enter_context(open_results(name)), to_line))
+        yield writers
+
+
 def check_results_path(source: str, *results: Path, json: str | None = None) -> None:
-    """What is read must not be written over, nor one file twice; `source` is --input."""
+    """Neither the input (`source`) nor another output may be overwritten."""
     for path in results:
-        figures = None if json == "-" else json
-        check_distinct_files([("--json", figures), ("--results-path", path)])
+        check_distinct_files([("--json", None if json == "-" else json), ("--results-path", path)])
         if source != "-" and path.exists() and path.samefile(source):
             raise ToolkitError(
-                f"--results-path must leave the input alone, but would write over {path}. Choose "
-                f"another name."
+                f"--results-path would overwrite the input {path}. Choose another name."
             )
 
 
@@ -56,6 +103,4 @@ def open_results(path: Path) -> IO[str]:
     try:
         return open(path, "w", encoding="utf-8")
     except OSError as error:
-        raise ToolkitError(
-            f"--results-path must be writable, but {path}: {error.strerror}."
-        ) from error
+        raise ToolkitError(f"Cannot write --results-path {path}: {error.strerror}.") from error

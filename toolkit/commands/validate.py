@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.checkpoints.load import find_checkpoint, load_checkpoint, read_config
@@ -19,7 +20,7 @@ from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.task import Learner
-from toolkit.training.data import describe_omissions, open_split, resolve_task, split_names
+from toolkit.training.data import open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.step import Metrics
 from toolkit.training.summary import print_metrics
@@ -30,7 +31,7 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
         corpora = Corpora.open(*config.dirs)
         found: dict[str, dict[str, Metrics]] = {}
-        answers: PredictionCollector | None = None
+        answers: PredictionCollector[Any] | None = None
         for path in config.path:
             found[path], answers = evaluate_checkpoint(path, corpora, config, world, output)
         if world.is_main:
@@ -43,7 +44,7 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
 
 def evaluate_checkpoint(
     path: str, corpora: Corpora, config: ValidateConfig, world: World, output: Output
-) -> tuple[dict[str, Metrics], PredictionCollector | None]:
+) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
     """One checkpoint's figures on every split, and what it answered to the last one."""
     checkpoint = find_checkpoint(Path(path))
     run, _ = read_config(checkpoint)
@@ -67,7 +68,7 @@ def evaluate_checkpoint(
         )
         examples, answers = len(split.examples.lengths), learner.task.collector(split.examples)
         check_predictions_supported(answers, config, learner)
-        if world.is_main and (remark := describe_omissions(split.examples)):
+        if world.is_main and (remark := split.examples.remark):
             print_line(f"{path} {name}: {remark}", output)
         mine = -(-examples // world.size)  # what the first rank is told of, nearly
         work = Progress(f"{name} of {path}", mine, "examples", quiet=not world.is_main)
@@ -90,7 +91,7 @@ def evaluate_checkpoint(
 
 
 def report_details(
-    answers: PredictionCollector, of: dict[str, str], config: ValidateConfig, output: Output
+    answers: PredictionCollector[Any], of: dict[str, str], config: ValidateConfig, output: Output
 ) -> None:
     """What a task tells of its single answers; of which checkpoint and split, where several are."""
     for event, values in answers.events():
@@ -107,7 +108,7 @@ def print_line(line: str, output: Output) -> None:
 
 
 def check_predictions_supported(
-    answers: PredictionCollector | None, config: ValidateConfig, learner: Learner
+    answers: PredictionCollector[Any] | None, config: ValidateConfig, learner: Learner
 ) -> None:
     if config.predictions and answers is None:
         raise ToolkitError(

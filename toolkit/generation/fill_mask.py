@@ -1,4 +1,4 @@
-"""Lines in, the best tokens for their gaps out: every line is answered once, and in its place."""
+"""Fill the masks of lines: one output per line, in order."""
 
 from __future__ import annotations
 
@@ -7,80 +7,75 @@ from itertools import islice
 from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.generation.output import FillMaskOutput, MaskPrediction
 from toolkit.generation.requests import decode_line
-
-MaskPrediction = list[tuple[str, float]]
-"""Tokens and their probabilities, most probable first."""
 
 
 class FilledSentence(NamedTuple):
-    """What a model makes of one sentence."""
+    """What a model predicts for one sentence."""
 
     masks: list[MaskPrediction]
     sentence: str = ""
-    """The sentence as the model would have it, where that is asked for."""
+    """The sentence in its predicted order, if words are ordered."""
 
 
 FillFunction = Callable[[Sequence[str]], list[FilledSentence]]
 CountTokens = Callable[[str], int]
-"""Tokens of a sentence; a ToolkitError says why it cannot be filled."""
-
-
-class FillMaskOutput(NamedTuple):
-    line: int
-    """Number of the line, from 1."""
-    text: str
-    masks: list[MaskPrediction]
-    note: str
-    """Why there are no gaps to fill; empty where there are some."""
-    sentence: str = ""
-    """The line as the model would have it, where that is asked for."""
+"""Number of tokens of a sentence; raises a ToolkitError if there is nothing to predict."""
 
 
 def fill_lines(
     lines: Iterable[bytes],
     fill: FillFunction,
-    measure: CountTokens,
+    count_tokens: CountTokens,
     *,
     buffer_size: int,
     max_tokens: int,
 ) -> Iterator[FillMaskOutput]:
-    """One answer a line, in order; `buffer_size` lines at a time are sorted by length and filled.
+    """One output per line, in order; `buffer_size` lines at a time are sorted by length.
 
-    A line that cannot be filled (empty, no gap, too long, not UTF-8) is answered with a note.
+    A line with nothing to predict (empty, no mask, too long, not UTF-8) gets a note.
     """
     numbered = enumerate(lines, 1)
     while buffer := list(islice(numbered, buffer_size)):
-        done = {number: check_line(number, line, measure, max_tokens) for number, line in buffer}
-        ready = [a for a in done.values() if not a.note]
-        for batch in batch_by_length([(measure(a.text), a) for a in ready], max_tokens):
-            for answer, filled in zip(batch, fill([a.text for a in batch]), strict=True):
-                done[answer.line] = answer._replace(masks=filled.masks, sentence=filled.sentence)
-        yield from done.values()
+        outputs: dict[int, FillMaskOutput] = {}
+        sized: list[tuple[int, FillMaskOutput]] = []
+        for number, line in buffer:
+            length, output = check_line(number, line, count_tokens, max_tokens)
+            outputs[number] = output
+            sized += [] if output.note else [(length, output)]
+        for batch in batch_by_length(sized, max_tokens):
+            filled = fill([output.text for output in batch])
+            for output, (masks, sentence) in zip(batch, filled, strict=True):
+                outputs[output.number] = output._replace(masks=masks, sentence=sentence)
+        yield from outputs.values()
 
 
-def check_line(number: int, line: bytes, measure: CountTokens, max_tokens: int) -> FillMaskOutput:
-    """The line as text, with a note where nothing can be filled in."""
+def check_line(
+    number: int, line: bytes, count_tokens: CountTokens, max_tokens: int
+) -> tuple[int, FillMaskOutput]:
+    """The line's number of tokens, and its text with a note if nothing can be predicted."""
     text, note = decode_line(number, line)
-    if note:
-        return FillMaskOutput(number, text, [], note)
-    try:
-        length = measure(text)
-    except ToolkitError as error:
-        return FillMaskOutput(number, text, [], str(error))
-    note = f"{length} tokens, more than --max-tokens {max_tokens}" if length > max_tokens else ""
-    return FillMaskOutput(number, text, [], note)
+    length = 0
+    if not note:
+        try:
+            length = count_tokens(text)
+        except ToolkitError as error:
+            note = str(error)
+    if length > max_tokens:
+        note = f"{length} tokens, more than --max-tokens {max_tokens}"
+    return length, FillMaskOutput(number, text, note=note)
 
 
 def batch_by_length(
     sized: Iterable[tuple[int, FillMaskOutput]], max_tokens: int
 ) -> Iterator[list[FillMaskOutput]]:
-    """Neighbors in length together, each batch at most `max_tokens` with its padding."""
+    """Lines of similar length together, at most `max_tokens` per batch, padding included."""
     batch: list[FillMaskOutput] = []
-    for length, answer in sorted(sized, key=lambda pair: pair[0]):
+    for length, output in sorted(sized, key=lambda pair: pair[0]):
         if batch and length * (len(batch) + 1) > max_tokens:
             yield batch
             batch = []
-        batch.append(answer)
+        batch.append(output)
     if batch:
         yield batch

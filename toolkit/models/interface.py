@@ -7,10 +7,13 @@ U distinct words of the batch   C characters of a word
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+EncoderModel = Any
+"""What a task asks of an encoder."""
 
 
 @dataclass(frozen=True, kw_only=True)

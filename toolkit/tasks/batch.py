@@ -1,4 +1,4 @@
-"""Micro-batches: tensors for the learner, and on the host what the trainer must know."""
+"""Micro-batches: tensors for the learner, and on the host what the trainer needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Batch(Protocol):
     def inputs(self) -> Inputs: ...
     @property
     def weights(self) -> dict[str, float]:
-        """Objective -> number of places it is a sum over; all zero for an idle rank."""
+        """Objective -> number of terms its loss sums over; all zero for an idle rank."""
         ...
 
     @property
@@ -30,13 +30,13 @@ class Batch(Protocol):
 
 
 class MaskedBatch(NamedTuple):
-    """Sentences with hidden tokens, and what was hidden where."""
+    """Sentences with masked tokens and the original ones."""
 
     inputs: Inputs
     selected: Int[Tensor, " N"]
-    """Selected places as flat indices into B x S; rows beyond the last target repeat place 0."""
+    """Flat indices of the selected positions into B x S; padding rows repeat index 0."""
     targets: Int[Tensor, " N"]
-    """True token of each selected place; IGNORED (-100) in the rows that only fill up."""
+    """Original token of each selected position; IGNORED (-100) in padding rows."""
     weights: dict[str, float]
     sentences: int
     tokens: int

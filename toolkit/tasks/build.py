@@ -1,19 +1,17 @@
-"""From names and configs to modules: an encoder, or a learner with a task's heads."""
+"""Build an encoder, or a learner with a task's heads, from names and configs."""
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
 from torch import nn
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig
-from toolkit.models.interface import Sizes
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_encoder_only
-from toolkit.tasks.task import Learner
+from toolkit.tasks.encoder_factory import EncoderFactory, override_config
+from toolkit.tasks.task import Learner, Task
 
 
 def build_model(
@@ -46,61 +44,13 @@ def build_model(
     return build_learner(arch, ComponentConfig(task, TASKS[task].config), sizes)
 
 
-@runtime_checkable
-class SupportsScaling(Protocol):
-    """A config that knows which options make its architecture smaller."""
-
-    def scaled(self, fraction: float) -> dict[str, Any]: ...
-
-
-class EncoderFactory(NamedTuple):
-    """Makes further encoders of a run's architecture."""
-
-    arch: ComponentConfig
-    sizes: Sizes
-
-    def __call__(self, **overrides: Any) -> nn.Module:
-        """One with some of the architecture's options changed."""
-        config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
-        return ARCHITECTURES[self.arch.name].factory(config, self.sizes)
-
-    def scaled(self, fraction: float) -> nn.Module:
-        """One with this share of the widths and heads."""
-        config = self.arch.config
-        if not isinstance(config, SupportsScaling):
-            raise ToolkitError(
-                f"a smaller encoder must be of an architecture whose config has a method scaled, "
-                f"but that of {self.arch.name!r}, {type(config).__name__}, has none. Derive it "
-                f"from toolkit.models.encoder.EncoderConfig, or write one."
-            )
-        try:
-            return self(**config.scaled(fraction))
-        except ToolkitError as error:
-            raise ToolkitError(
-                f"a share of {fraction} of arch {self.arch.name!r} must make an encoder, but "
-                "there: "
-                f"{error} Choose a share that leaves heads which divide, such as 0.5 or 0.3333."
-            ) from error
-
-
-def build_encoder(arch: ComponentConfig, sizes: Sizes) -> nn.Module:
+def build_encoder(arch: ComponentConfig, sizes: Sizes) -> EncoderModel:
     return EncoderFactory(arch, sizes)()
 
 
 def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) -> Learner:
-    """An encoder and its task; the task may ask for further encoders of the same kind."""
     make_encoder = EncoderFactory(arch, sizes)
     encoder, build = make_encoder(), TASKS[task.name].factory
-    check_encoder_only(encoder, task.name, is_generative=getattr(build, "is_generative", False))
+    is_generative = isinstance(build, type) and issubclass(build, Task) and build.is_generative
+    check_encoder_only(encoder, task.name, is_generative=is_generative)
     return Learner(encoder, build(task.config, encoder, sizes, make_encoder))
-
-
-def override_config(config: Any, changes: dict[str, Any], owner: str) -> Any:
-    """The config with some fields changed; a field that it does not have is an error."""
-    known = [field.name for field in dataclasses.fields(config)]
-    for name in changes:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ToolkitError(f"{owner} has no option {name!r}.{hint} Known: {', '.join(known)}.")
-    return dataclasses.replace(config, **changes)

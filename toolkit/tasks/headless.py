@@ -1,50 +1,44 @@
-"""The encoder without a head: what a converted model is that brought none."""
+"""The task encode: an encoder without a head, such as a converted model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
-
-from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Prediction
-from toolkit.data.loading.examples import Examples
-from toolkit.models.interface import Sizes
-from toolkit.tasks.task import Ratio, Task
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.batch import Batch
+from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.task import Task
+
+HEADLESS = (
+    "Task encode has no head to train. Choose another --task, and load this checkpoint with "
+    "--finetune-from."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodeConfig:
-    """Nothing to choose."""
+    """No options."""
 
 
 @register_task("encode", EncodeConfig())
-class Encode(Task):
-    """States of all places, and nothing to learn: another task starts from them."""
+class Encode(Task[EncodeConfig, Examples[Batch], Batch]):
+    """States of all tokens, and nothing to train."""
 
     coefficients: Mapping[str, float] = {}
 
-    def __init__(self, c: EncodeConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
+    def __init__(
+        self, c: EncodeConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
+    ) -> None:
         super().__init__()
 
     @classmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        raise_headless()
+    def examples(cls, config: EncodeConfig, source: SplitSource) -> Examples[Batch]:
+        raise ToolkitError(HEADLESS)
 
-    def predict(self, encoder: nn.Module, batch: Any) -> dict[str, Prediction]:
-        raise_headless()
-
-    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
-        raise_headless()
-
-
-def raise_headless() -> NoReturn:
-    raise ToolkitError(
-        "the task must have something to predict, but encode is an encoder without a head. Train "
-        "one: name another task, and this checkpoint with --finetune-from."
-    )
+    def predict(self, encoder: EncoderModel, batch: Batch) -> dict[str, Prediction]:
+        raise ToolkitError(HEADLESS)

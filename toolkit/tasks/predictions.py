@@ -1,59 +1,101 @@
-"""What a learner answered to each example of a split, for figures that are no means and for files.
+"""Predictions collected over a split, for metrics that are not means and for prediction files.
 
-Collected by toolkit-validate; during training by tasks that say so (`Task.answers_in_training`).
+toolkit-validate collects them, and validation during training if `Task.collects_in_training`.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from torch import nn
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.distributed import World
+from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
+from toolkit.tasks.batch import Batch
+
+B = TypeVar("B", bound=Batch, contravariant=True)
+Array = npt.NDArray[Any]
 
 
-class PredictionCollector(ABC):
+class PredictionCollector(ABC, Generic[B]):
+    """Base class: `make_array` what is predicted per example, `store` it in `update`."""
+
+    def __init__(self, count: int) -> None:
+        self.seen = np.zeros(count, bool)
+        self._arrays: list[Array] = []
+
+    def make_array(self, dtype: npt.DTypeLike, *shape: int, fill: float = 0) -> Array:
+        """One value, or several of this shape, per example; gathered from all ranks by `sync`."""
+        self._arrays.append(np.full((len(self.seen), *shape), fill, dtype))
+        return self._arrays[-1]
+
+    def store(self, ids: Tensor, array: Array, values: Tensor) -> None:
+        """Set the array's values of these examples; negative ids are padding."""
+        index = ids.cpu().numpy()
+        real = index >= 0
+        array[index[real]] = values.cpu().numpy()[real]
+        self.seen[index[real]] = True
+
     @abstractmethod
-    def update(self, batch: Any, predictions: Mapping[str, Prediction]) -> None:
-        """Those of one batch."""
+    def update(self, batch: B, predictions: Mapping[str, Prediction]) -> None:
+        """Store the predictions of one batch."""
 
-    def update_from_encoder(self, encoder: nn.Module, batch: Any) -> None:
-        """What the encoder itself makes of a batch, such as what it writes; most need nothing."""
-        return
+    def update_from_encoder(self, encoder: EncoderModel, batch: B) -> None:
+        """Run the encoder for more than `predict` computes, such as generated text."""
 
-    @abstractmethod
     def sync(self, world: World) -> None:
-        """Those of all ranks, on each; every rank must ask, when the split is through."""
+        """Gather the predictions of all ranks on each; every rank must call it, after the split."""
+        ids = np.flatnonzero(self.seen)
+        arrays = self._arrays if world.size > 1 else []
+        mine = json.dumps([ids.tolist(), *(array[ids].tolist() for array in arrays)])
+        for text in world.all_gather(mine):
+            index, *parts = json.loads(text)
+            self.seen[index] = True
+            for array, part in zip(arrays, parts, strict=True):
+                array[index] = np.array(part, array.dtype).reshape(-1, *array.shape[1:])
+        assert self.seen.all(), "every example is in one batch of one rank"
 
     @abstractmethod
     def compute(self) -> dict[str, float]:
-        """Beside those that add up over batches."""
+        """Metrics of the whole split."""
 
     def tables(self) -> Sequence[Table]:
-        """For people, where figures do not tell all."""
+        """Tables for the console."""
         return []
 
     def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """For programs, likewise: each an event's name and what it tells."""
+        """Names and values of events for --json."""
         return []
 
     @abstractmethod
     def write(self, path: Path) -> None:
-        """The split's own files, with the answers in place of what they hold."""
+        """Write the predictions in the format of the data they belong to."""
 
 
-def check_unique_ids(names: Sequence[str], kind: str) -> None:
-    """Answers of several sources may be called the same, and one would hide the other."""
-    counted = Counter(names)
-    if len(counted) < len(names):
+def check_unique_ids(ids: Sequence[str], kind: str) -> None:
+    """Raise if several sources use the same id: one prediction would overwrite another."""
+    most_common = Counter(ids).most_common(1)
+    if most_common and most_common[0][1] > 1:
         raise ToolkitError(
-            f"answers must be told apart by their {kind}, but {counted.most_common(1)[0][0]!r} is "
-            f"there twice. Preprocess the sources apart."
+            f"--predictions requires a unique {kind} per example, but {most_common[0][0]!r} occurs "
+            f"more than once. Preprocess the sources separately."
         )
+
+
+def write_predictions_file(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8", "replace", newline="\n")
+    except OSError as error:
+        raise ToolkitError(
+            f"Cannot write predictions to {path}: {error.strerror}. Choose another --predictions."
+        ) from None

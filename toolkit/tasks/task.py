@@ -1,36 +1,40 @@
-"""What a task is: it knows its data, its heads and its figures, and nothing about training."""
+"""A task: its data, heads and metrics; and the learner, an encoder with a task."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, overload
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
-from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import MaskPrediction
+from toolkit.models.interface import EncoderModel
+from toolkit.tasks.batch import Batch
+from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
 
 
 class Ratio(NamedTuple):
-    """A figure as numerator and denominator, so that batches and ranks simply add up."""
+    """A metric as numerator and denominator, which sum over batches and ranks."""
 
     total: Tensor
     weight: Tensor
 
 
 class Ranking(NamedTuple):
-    """Scores of both kinds by bin (toolkit.metrics.auc): the figure is the area they make."""
+    """The area under the ROC curve, as histograms of both classes' scores (metrics.auc)."""
 
     positives: Tensor
     negatives: Tensor
 
 
 class Perplexity(NamedTuple):
-    """exp(total / weight) of a summed -log p: numerator and denominator add up as a ratio's do."""
+    """exp(total / weight) of a summed -log p."""
 
     total: Tensor
     weight: Tensor
@@ -38,101 +42,94 @@ class Perplexity(NamedTuple):
 
 Metric = Ratio | Ranking | Perplexity
 
+C = TypeVar("C")
+E = TypeVar("E", bound=Examples[Any])
+B = TypeVar("B", bound=Batch)
 
-class Task(nn.Module, ABC):
-    """Heads and figures of one kind of work; registered with `@register_task(name, config)`.
 
-    Built as `Task(config, encoder, sizes, make_encoder)`; `make_encoder(**overrides)` gives a
-    second encoder of the same architecture, `make_encoder.scaled(share)` a smaller one.
+class Task(nn.Module, ABC, Generic[C, E, B]):
+    """Heads and metrics for one kind of work; registered with `@register_task(name, config)`.
+
+    The parameters are the classes of its config, examples and batches. Built as
+    `Task(config, encoder, sizes, make_encoder)`: `make_encoder(**overrides)` builds a second
+    encoder of the same architecture, `make_encoder.scaled(fraction)` a smaller one.
     """
 
     criterion: ClassVar[str] = "cross_entropy"
-    """Name of the criterion used unless the user names another."""
+    """Name of the default criterion."""
     collects_in_training: ClassVar[bool] = False
-    """Whether validation during training collects `answers` too: for figures that are no means."""
+    """Whether validation during training collects predictions, for metrics that are not means."""
     reports_perplexity: ClassVar[bool] = True
-    """Whether exp of the first objective's loss is told: how many words it is as good as kind."""
+    """Whether to report exp of the first objective's loss."""
     is_generative: ClassVar[bool] = False
-    """Whether its architectures are those that write, with a decoder."""
+    """Whether its architectures have a decoder."""
+    examples_class: ClassVar[type[Examples[Any]]]
+    """Class of the examples."""
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 
     @classmethod
-    @abstractmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        """The examples of one split of an opened DataFolder.
-
-        `fixed_shapes` pads the number of selected places to a multiple of 64: what processors
-        prepare for the product of a new shape takes them longer than a few more rows.
-        """
+    def examples(cls, config: C, source: SplitSource) -> E:
+        """The examples of one split."""
+        examples: E = cls.examples_class(config, source)  # type: ignore[assignment]
+        return examples
 
     @abstractmethod
-    def predict(self, encoder: nn.Module, batch: Any) -> dict[str, Prediction]:
-        """One prediction per objective, for the selected places only."""
+    def predict(self, encoder: EncoderModel, batch: B) -> dict[str, Prediction]:
+        """One prediction per objective, for the selected positions only."""
 
-    def metrics(self, predictions: Mapping[str, Prediction]) -> Mapping[str, Metric]:
-        """Figures of evaluation besides the loss, such as accuracy, that predictions alone tell."""
+    def metrics(self, predictions: Mapping[str, Prediction], batch: B) -> Mapping[str, Metric]:
+        """Evaluation metrics besides the loss, such as accuracy."""
         return {}
 
     @classmethod
-    def resolve_for(cls, config: Any, arch: Any) -> Any:
-        """The config that `examples` gets, for an architecture of the config `arch`."""
+    def resolve_for(cls, config: C, arch: object) -> C:
+        """The config for `examples`, completed for an architecture's config or encoder."""
         return config
 
-    def batch_metrics(
-        self, predictions: Mapping[str, Prediction], batch: Any
-    ) -> Mapping[str, Metric]:
-        """Figures as those of `measure` that need more of the batch than its targets."""
-        return {}
-
-    def collector(self, examples: Examples) -> PredictionCollector | None:
-        """Where toolkit-validate collects each single answer; None where it need not."""
+    def collector(self, examples: E) -> PredictionCollector[B] | None:
+        """Collects predictions for toolkit-validate; None if the task has no use for them."""
         return None
 
     def fill_mask(
-        self, encoder: nn.Module, tokenizer: Any, sentences: Sequence[str], top: int
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
-        """Per sentence and per [MASK] in it, the `top` tokens with their probabilities."""
-        raise ToolkitError(
-            f"filling masks needs a task that learns to, such as mlm, but this model's is "
-            f"{type(self).__name__}."
-        )
+        """The `top` most probable tokens for each [MASK] of each sentence."""
+        raise self._unsupported("Filling masks", "mlm")
 
     def tag(
-        self, encoder: nn.Module, tokenizer: Any, sentences: Sequence[Sequence[str]]
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
     ) -> list[list[str]]:
-        """The tag of every word of every sentence."""
-        raise ToolkitError(
-            f"tagging words needs a task that learns to, such as pos_tagging, but this model's is "
-            f"{type(self).__name__}."
-        )
+        """The tag of each word of each sentence."""
+        raise self._unsupported("Tagging words", "pos_tagging")
 
     def order_words(
-        self, encoder: nn.Module, tokenizer: Any, sentence: str, top: int
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
-        """Words in braces, or all of them, in their most probable order; positions of each."""
-        raise ToolkitError(
-            f"ordering words needs a task that learns to, such as mpm, but this model's is "
-            f"{type(self).__name__}."
+        """The sentence in its most probable order, and the `top` positions of each moved token."""
+        raise self._unsupported("Ordering words", "mpm")
+
+    def _unsupported(self, what: str, task: str) -> ToolkitError:
+        return ToolkitError(
+            f"{what} requires a model trained with a task such as {task}; this one was trained "
+            f"with {type(self).__name__}."
         )
 
 
 class Learner(nn.Module):
-    """An encoder and the task that trains it: the one module to wrap for many processes.
+    """An encoder and its task: the module to wrap for data parallelism.
 
     Wrapping the encoder alone would leave the gradients of the task's heads unsynchronized.
     """
 
     tokenizer: Any = None
-    """Text to tokens and back; a loaded checkpoint brings its own."""
+    """Set by load_checkpoint: a Tokenizer, of whatever kind the data has."""
 
-    def __init__(self, encoder: nn.Module, task: Task) -> None:
+    def __init__(self, encoder: EncoderModel, task: Task[Any, Any, Any]) -> None:
         super().__init__()
         self.encoder, self.task = encoder, task
 
-    def forward(self, batch: Any) -> dict[str, Prediction]:
+    def forward(self, batch: Batch) -> dict[str, Prediction]:
         return self.task.predict(self.encoder, batch)
 
     @overload
@@ -146,58 +143,47 @@ class Learner(nn.Module):
     def fill_mask(
         self, sentences: str | list[str], top: int = 5, *, batch_size: int = 32
     ) -> list[MaskPrediction] | list[list[MaskPrediction]]:
-        """For each [MASK] of a sentence, the `top` most probable tokens; one list per sentence.
+        """The `top` most probable tokens for each [MASK]; one list per sentence.
 
-        So many sentences go through the encoder together.
+        The encoder reads `batch_size` sentences at a time.
         """
-        if self.tokenizer is None:
-            raise ToolkitError(
-                "filling masks needs a learner that knows its vocabulary, but this one has no "
-                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
-            )
         if batch_size < 1:
             raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
-        texts, training = [sentences] if isinstance(sentences, str) else sentences, self.training
-        self.eval()
-        try:
-            filled = [
-                each
-                for first in range(0, len(texts), batch_size)
-                for each in self.task.fill_mask(
-                    self.encoder, self.tokenizer, texts[first : first + batch_size], top
+        texts = [sentences] if isinstance(sentences, str) else sentences
+        with self._evaluating() as tokenizer:
+            predictions = [
+                prediction
+                for start in range(0, len(texts), batch_size)
+                for prediction in self.task.fill_mask(
+                    self.encoder, tokenizer, texts[start : start + batch_size], top
                 )
             ]
-        finally:
-            self.train(training)
-        return filled[0] if isinstance(sentences, str) else filled
+        return predictions[0] if isinstance(sentences, str) else predictions
 
     def order_words(self, sentence: str, top: int = 5) -> tuple[str, list[MaskPrediction]]:
         """The sentence with its words in braces, or all of them, in their most probable order.
 
-        Beside it, for each token of these words, its `top` likeliest positions.
+        Also the `top` most probable positions of each token of these words.
         """
-        if self.tokenizer is None:
-            raise ToolkitError(
-                "ordering words needs a learner that knows its vocabulary, but this one has no "
-                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
-            )
-        training = self.training
-        self.eval()
-        try:
-            return self.task.order_words(self.encoder, self.tokenizer, sentence, top)
-        finally:
-            self.train(training)
+        with self._evaluating() as tokenizer:
+            return self.task.order_words(self.encoder, tokenizer, sentence, top)
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tag of every word of every sentence, which is a list of words."""
+        """The tag of each word of each sentence, which is a list of words."""
+        with self._evaluating() as tokenizer:
+            return self.task.tag(self.encoder, tokenizer, sentences)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[Tokenizer]:
+        """In evaluation mode, with the tokenizer."""
         if self.tokenizer is None:
             raise ToolkitError(
-                "tagging words needs a learner that knows its vocabulary, but this one has no "
-                "tokenizer. Load it with load_checkpoint, or set learner.tokenizer."
+                "The learner has no tokenizer. Load it with load_checkpoint, or set "
+                "learner.tokenizer."
             )
         training = self.training
         self.eval()
         try:
-            return self.task.tag(self.encoder, self.tokenizer, sentences)
+            yield self.tokenizer
         finally:
             self.train(training)

@@ -17,18 +17,11 @@ from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTok
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import EncodedLine, GenerationRequest
 from toolkit.models.interface import Inputs
-from toolkit.tasks.language_modeling.task import LanguageModeling
 from toolkit.tasks.task import Learner
 from toolkit.tasks.translation.examples import to_source_inputs
-from toolkit.tasks.translation.task import Translation
 
 Alignment = list[list[int]] | list[list[float]]
 """Pairs (source token, symbol), or a row of shares for each symbol."""
-
-
-def is_generative(learner: Learner) -> bool:
-    """Whether its task is one that writes sentences."""
-    return isinstance(learner.task, Translation | LanguageModeling)
 
 
 class TextGenerator:

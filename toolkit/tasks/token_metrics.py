@@ -1,4 +1,4 @@
-"""Figures of symbols that are told one after the other."""
+"""Metrics of predicted tokens."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from toolkit.criteria import IGNORED, Classes
+from toolkit.criteria import IGNORED, Classes, Prediction
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.tasks.task import Metric, Perplexity, Ratio
 
 
 def token_metrics(prediction: Classes) -> dict[str, Metric]:
-    """nll, ppl = exp(nll), and the share of places where the most probable symbol is right."""
-    logits, targets = prediction
-    count = (targets != IGNORED).sum().float()
-    total = negative_log_likelihood(prediction)
-    right = (logits.argmax(-1) == targets).sum().float()
+    """nll, ppl = exp(nll) and accuracy."""
+    total, correct = negative_log_likelihood(prediction), accuracy(prediction)
     return {
-        "nll": Ratio(total, count),
-        "ppl": Perplexity(total, count),
-        "accuracy": Ratio(right, count),
+        "nll": Ratio(total, correct.weight),
+        "ppl": Perplexity(total, correct.weight),
+        "accuracy": correct,
     }
+
+
+def accuracy(prediction: Prediction) -> Ratio:
+    """Fraction of the targets that are the most probable class; IGNORED ones do not count."""
+    logits, targets = prediction
+    correct = (logits.argmax(-1) == targets).sum()
+    return Ratio(correct.float(), (targets != IGNORED).sum().float())
 
 
 @torch.no_grad()

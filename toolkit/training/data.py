@@ -16,12 +16,12 @@ from toolkit.config.run import ComponentConfig
 from toolkit.config.sections import DataConfig
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
-from toolkit.data.loading.examples import Examples, HasRemark
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
+from toolkit.tasks.examples import Examples, SplitSource
 
 Numbers = npt.NDArray[np.int64]
 MAX_EVALUATION_TOKENS = 16_384
@@ -31,7 +31,7 @@ MAX_EVALUATION_TOKENS = 16_384
 @dataclass(frozen=True, kw_only=True)
 class LoadedSplit:
     name: str
-    examples: Examples
+    examples: Examples[Any]
     loader: BatchLoader
 
 
@@ -53,7 +53,7 @@ def open_split(
 
 
 def make_loader(
-    examples: Examples,
+    examples: Examples[Any],
     c: DataConfig,
     *,
     world: World,
@@ -93,11 +93,10 @@ def batch_limits(
 
 def make_examples(
     name: str, folder: DataFolder, task: ComponentConfig, *, seed: int, training: bool
-) -> Examples:
+) -> Examples[Any]:
     build: Any = TASKS[task.name].factory
-    examples: Examples = build.examples(
-        task.config, folder, name, seed=seed, training=training, fixed_shapes=True
-    )
+    source = SplitSource(folder, name, seed=seed, training=training, fixed_shapes=True)
+    examples: Examples[Any] = build.examples(task.config, source)
     return examples
 
 
@@ -126,7 +125,7 @@ class TrainingData:
         self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
 
     @property
-    def examples(self) -> Examples:
+    def examples(self) -> Examples[Any]:
         """Those of the shards at hand."""
         return self._split.examples
 
@@ -184,11 +183,11 @@ class TrainingData:
         )
         return LoadedSplit(name=name, examples=examples, loader=loader)
 
-    def _examples(self, folder: DataFolder) -> Examples:
+    def _examples(self, folder: DataFolder) -> Examples[Any]:
         name = self._c.train_subset
         return make_examples(name, folder, self._task, seed=self._seed, training=True)
 
-    def _mixture_of(self, examples: Examples, epoch: int) -> CorpusWeights:
+    def _mixture_of(self, examples: Examples[Any], epoch: int) -> CorpusWeights:
         """The weights over the examples of each corpus: those that it adds to the ones before."""
         before = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
         if not all(np.array_equal(some, examples.lengths[: len(some)]) for some in before):
@@ -205,14 +204,9 @@ class TrainingData:
             parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
             shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
             found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
-        shards, remark = self._corpora.cycle, describe_omissions(self._split.examples)
+        shards, remark = self._corpora.cycle, self._split.examples.remark
         found += f", {remark}" if remark else ""
         return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
-
-
-def describe_omissions(examples: Examples) -> str:
-    """How much of the data these leave out or cut, in words; empty where all is there."""
-    return examples.remark if isinstance(examples, HasRemark) else ""
 
 
 def split_names(subsets: str) -> list[str]:

@@ -88,7 +88,7 @@ def evaluate_model(
     world: World,
     precision: Precision,
     on_progress: Callable[[int], object] = lambda examples: None,
-    collector: PredictionCollector | None = None,
+    collector: PredictionCollector[Any] | None = None,
 ) -> Metrics:
     """Losses, perplexity and the task's metrics of a split of `examples` examples.
 
@@ -151,16 +151,13 @@ def batch_statistics(
     criterion: Criterion,
     batch: Batch,
     precision: Precision,
-    collector: PredictionCollector | None = None,
+    collector: PredictionCollector[Any] | None = None,
 ) -> dict[str, Tensor | float]:
     """One batch's numerators ("over"), denominators ("under") and histograms ("above", "below")."""
     with precision.autocast():
         predictions = learner(batch)
         totals = criterion(predictions)
-        measured = {
-            **learner.task.metrics(predictions),
-            **learner.task.batch_metrics(predictions, batch),
-        }
+        measured = learner.task.metrics(predictions, batch)
         if collector:
             if not is_sharded(learner):  # ranks would have to take equally many steps
                 collector.update_from_encoder(learner.encoder, batch)

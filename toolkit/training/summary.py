@@ -11,7 +11,7 @@ from rich.console import Console
 
 from toolkit.config.run import RunConfig
 from toolkit.reporting.tables import Table
-from toolkit.training.data import LoadedSplit, TrainingData, describe_omissions
+from toolkit.training.data import LoadedSplit, TrainingData
 from toolkit.training.result import RunResult
 from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
@@ -39,7 +39,7 @@ def start_rows(
     total: int,
 ) -> dict[str, str]:
     world, c = trainer.world, config.data
-    remarks = {split.name: describe_omissions(split.examples) for split in valid}
+    remarks = {split.name: split.examples.remark for split in valid}
     told = [train.description, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
     bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
     bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"

@@ -6,18 +6,19 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.tasks.glue.config import GlueConfig, resolve_length
+from toolkit.tasks.capabilities import resolve_length
+from toolkit.tasks.glue.config import GlueConfig
 
 
 @pytest.mark.parametrize(("arch", "usual"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
 def test_a_text_has_128_tokens_unless_more_are_asked_for(arch, usual):
-    assert resolve_length(GlueConfig(), ARCHITECTURES[arch].config).tokens_per_sample == usual
+    assert resolve_length(GlueConfig(), ARCHITECTURES[arch].config, 128).tokens_per_sample == usual
 
 
 def test_without_a_table_of_positions_texts_may_be_of_any_length():
     c, arch = GlueConfig(tokens_per_sample=9999), ARCHITECTURES["composite_bert"].config
     assert resolve_length(c, arch) == c
-    with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 999"):
+    with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 9999"):
         resolve_length(c, replace(arch, absolute_positions=True))
 
 
@@ -33,7 +34,7 @@ def test_the_usual_length_of_a_task_holds_where_there_is_no_table(task, usual):
 def test_longer_texts_are_read_where_the_architecture_takes_them():
     c = GlueConfig(tokens_per_sample=512)
     assert resolve_length(c, ARCHITECTURES["taco"].config) == c
-    with pytest.raises(ToolkitError, match=r"what the architecture reads at once, 128, but is 512"):
+    with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 512"):
         resolve_length(c, ARCHITECTURES["bert"].config)
 
 

@@ -10,6 +10,7 @@ import torch
 from toolkit.criteria import Classes, Values
 from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.distributed import World
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import GlueExamples
 from toolkit.tasks.glue.predictions import GlueCollector
@@ -20,8 +21,9 @@ def answered(glue):
     """Answers to a split of a task, given batch by batch in another order."""
 
     def call(task, given, split="train"):
-        rows = ClassificationSplit(glue(task), split)
-        examples = GlueExamples(GlueConfig(tokens_per_sample=20), rows, training=False)
+        source = SplitSource(glue(task), split)
+        examples = GlueExamples(GlueConfig(tokens_per_sample=20), source)
+        rows = examples.split
         answers, scores = GlueCollector(rows), torch.tensor(given, dtype=torch.float32)
         kind = Values if rows.is_regression else Classes
         for ids in (np.array([3, 0]), np.setdiff1d(np.arange(len(rows)), [3, 0]), np.zeros(0, int)):
@@ -36,18 +38,18 @@ def answered(glue):
 
 def test_figures_of_classes_are_those_of_all_rows(answered):
     right = [[1.0, 0.0], [0.0, 1.0]] * 4
-    assert answered("RTE", right).figures() == {
+    assert answered("RTE", right).compute() == {
         "accuracy": 1.0,
         "f1": 1.0,
         "matthews": 1.0,
         "score": 1.0,
     }
-    figures = answered("RTE", [[0.0, 1.0]] * 8).figures()
+    figures = answered("RTE", [[0.0, 1.0]] * 8).compute()
     assert figures["accuracy"] == figures["score"] == 0.5 and figures["matthews"] == 0.0
 
 
 def test_figures_of_numbers_are_those_of_all_rows(answered):
-    found = answered("STS-B", [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]).figures()
+    found = answered("STS-B", [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]).compute()
     want = np.corrcoef([3.8, 0.0] * 4, [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0])[0, 1]
     assert found["pearson"] == pytest.approx(want, abs=1e-12)
     assert found["score"] == (found["pearson"] + found["spearman"]) / 2
@@ -69,13 +71,13 @@ def test_answers_are_written_by_name(answered, tmp_path):
 def test_numbers_have_neither_tables_nor_events(answered):
     answers = answered("STS-B", [1.0] * 8)
     assert not answers.tables() and not answers.events()
-    assert np.isnan(answers.figures()["score"])
+    assert np.isnan(answers.compute()["score"])
 
 
 def test_rows_without_known_answers_do_not_count(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
-    answers.split.labelled[-2:] = False
-    assert answers.figures()["accuracy"] == 1.0
+    answers.split.labeled[-2:] = False
+    assert answers.compute()["accuracy"] == 1.0
     assert answers.confusion.tolist() == [[3, 0], [0, 3]]
 
 
@@ -85,13 +87,13 @@ def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
     monkeypatch.setattr(World, "all_gather", lambda world, text: said)
     found = GlueCollector(ClassificationSplit(glue(task), "train"))
-    found.sync(World())
+    found.sync(World(size=2))
     assert found.predicted.tolist() == given
 
 
 def test_three_classes_have_no_f1_of_their_own(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
     answers.labels = replace(
-        answers.labels, classes=["entailment", "neutral", "contradiction"], figures=["accuracy"]
+        answers.labels, classes=["entailment", "neutral", "contradiction"], metrics=["accuracy"]
     )
-    assert answers.figures() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}
+    assert answers.compute() == {"accuracy": 1.0, "matthews": 1.0, "score": 1.0}

@@ -15,10 +15,10 @@ from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.config.run import ComponentConfig
-from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.models.interface import Sizes
 from toolkit.optim.parameter_groups import OptimizerConfig, build_parameter_groups
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import GlueExamples
 from toolkit.training.run import run
@@ -28,7 +28,7 @@ ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
 
 def examples(folder, split="train"):
     c = GlueConfig(tokens_per_sample=20)
-    return GlueExamples(c, ClassificationSplit(folder, split), training=False)
+    return GlueExamples(c, SplitSource(folder, split))
 
 
 @pytest.mark.parametrize("arch", ARCHS)

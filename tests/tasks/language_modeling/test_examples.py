@@ -9,14 +9,17 @@ from toolkit.criteria import IGNORED
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 from toolkit.tasks.language_modeling.examples import BlockExamples
 
 
 @pytest.fixture
 def examples(data):
     def make(split="valid", fixed_shapes=False, **options):
-        options = {"samples": "blocks", "ends": "items", "tokens_per_sample": 20, **options}
-        return BlockExamples(DataFolder.open(data), split, fixed_shapes=fixed_shapes, **options)
+        options = {"tokens_per_sample": 20, **options}
+        source = SplitSource(DataFolder.open(data), split, fixed_shapes=fixed_shapes)
+        return BlockExamples(LanguageModelingConfig(**options), source)
 
     return make
 
@@ -25,7 +28,7 @@ def test_only_symbols_of_the_text_are_asked_for(examples, data):
     found, column = examples(), DataFolder.open(data).split("valid").column("tokens")
     batch = found.collate(np.arange(len(found.lengths)), None)
     assert batch.weights == {"lm": float(column.elements + column.items)}
-    assert batch.tokens == len(batch.targets) == len(batch.places) == found.lengths.sum()
+    assert batch.tokens == len(batch.targets) == len(batch.selected) == found.lengths.sum()
     assert batch.inputs.tokens.shape[0] == batch.sentences == len(found.lengths)
 
 
@@ -35,7 +38,7 @@ def test_words_are_counted_with_the_ends_of_items(examples, data):
     column, words = folder.split("valid").column("tokens"), folder.vocabulary
     [part] = column.parts
     text = part.take(np.arange(part.elements)[None], np.zeros(1, int), np.array([part.elements]))
-    assert batch.words == sum("▁" in words.symbols[i] for i in text[0]) + column.items
+    assert batch.word_count == sum("▁" in words.symbols[i] for i in text[0]) + column.items
 
 
 def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
@@ -57,37 +60,33 @@ def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
     preprocess(
         preprocess_config(trainpref=text, tokenizer_from=tokenizer, destdir=place, workers=1)
     )
-    options = {"samples": "items", "ends": "items", "tokens_per_sample": 64}
-    found = BlockExamples(DataFolder.open(place), "train", fixed_shapes=False, **options)
+    config = LanguageModelingConfig(sample_mode="items", tokens_per_sample=64)
+    found = BlockExamples(config, SplitSource(DataFolder.open(place), "train"))
     batch = found.collate(np.arange(len(found.lengths)), None)
     assert batch.word_count == sum(len(line.split()) + 1 for line in lines)
 
 
 def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
     batch = examples().collate(np.zeros(0, np.int64), None)
-    assert batch.weights == {"lm": 0.0} and (batch.sentences, batch.tokens, batch.words) == (0,) * 3
+    assert (
+        batch.weights == {"lm": 0.0}
+        and (batch.sentences, batch.tokens, batch.word_count) == (0,) * 3
+    )
     assert (batch.targets == IGNORED).all()
 
 
 def test_places_may_be_filled_up_for_stable_shapes(examples):
     batch = examples(fixed_shapes=True).collate(np.arange(1), None)
-    assert len(batch.places) == 64 and (batch.targets != IGNORED).sum() == 20
-    assert torch.equal(batch.places[:20], torch.arange(20)) and not batch.places[20:].any()
+    assert len(batch.selected) == 64 and (batch.targets != IGNORED).sum() == 20
+    assert torch.equal(batch.selected[:20], torch.arange(20)) and not batch.selected[20:].any()
 
 
-CHANGES = ({}, {"samples": "items"}, {"ends": "documents"}, {"tokens_per_sample": 21})
+CHANGES = ({}, {"sample_mode": "items"}, {"eos_after": "documents"}, {"tokens_per_sample": 21})
 
 
 def test_the_vocabulary_is_left_as_it_is(examples, data):
     folder = DataFolder.open(data)
-    BlockExamples(
-        folder,
-        "valid",
-        sample_mode="blocks",
-        eos_after="items",
-        tokens_per_sample=20,
-        fixed_shapes=False,
-    )
+    BlockExamples(LanguageModelingConfig(tokens_per_sample=20), SplitSource(folder, "valid"))
     assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
 
 

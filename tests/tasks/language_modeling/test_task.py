@@ -12,15 +12,16 @@ from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.transformer_lm import TransformerLMConfig
 from toolkit.optim.precision import Precision
-from toolkit.tasks.language_modeling.task import LanguageModeling, LanguageModelingConfig
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.language_modeling.config import LanguageModelingConfig
+from toolkit.tasks.language_modeling.task import LanguageModeling
 from toolkit.training.evaluation import batch_statistics, compute_metrics
 
 
 @pytest.fixture
 def examples(data):
     config = LanguageModelingConfig(tokens_per_sample=12)
-    options = {"seed": 1, "training": False, "fixed_shapes": False}
-    return LanguageModeling.examples(config, DataFolder.open(data), "valid", **options)
+    return LanguageModeling.examples(config, SplitSource(DataFolder.open(data), "valid"))
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_perplexities_are_of_tokens_and_of_words(learner, examples):
 
 def test_only_a_decoder_alone_is_a_language_model():
     for arch in ("transformer_tiny", "bert_tiny"):
-        with pytest.raises(ToolkitError, match=r"an architecture of a decoder alone, but"):
+        with pytest.raises(ToolkitError, match=r"requires a causal language model, but"):
             build_model(arch, vocabulary_size=17, task="language_modeling")
 
 
@@ -79,16 +80,19 @@ def test_samples_are_as_long_as_asked_usual_or_possible():
 
     learned = {"positions": "learned", "max_positions": 50}
     assert (suited(), suited(2000), suited(**learned), suited(20, **learned)) == (512, 2000, 50, 20)
-    with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
+    with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
         suited(60, **learned)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": "pairs"}, r"task.sample_mode must be one of blocks, documents, items, but"),
         (
-            {"samples": "items", "ends": "documents"},
+            {"sample_mode": "pairs"},
+            r"task.sample_mode must be one of blocks, documents",
+        ),
+        (
+            {"sample_mode": "items", "eos_after": "documents"},
             r"task.eos_after must be items where samples are",
         ),
         ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),

@@ -5,15 +5,15 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
 
 
 def examples(folder, split="train", most=30, training=False):
     c = MultipleChoiceConfig(tokens_per_sample=most)
-    return MultipleChoiceExamples(c, ChoiceSplit(folder, split), training=training)
+    return MultipleChoiceExamples(c, SplitSource(folder, split, training=training))
 
 
 def test_every_option_is_read_beside_its_passage(questions):
@@ -60,5 +60,7 @@ def test_an_idle_rank_and_unknown_answers_weigh_nothing(questions, tmp_path):
     folder = questions("swag", testpref=str(path))
     unknown = examples(folder, "test").collate(np.arange(1), None)
     assert unknown.targets.tolist() == [IGNORED] and unknown.weights == {"choice": 0.0}
-    with pytest.raises(ToolkitError, match=r"questions to train on must have answers, but split"):
+    with pytest.raises(
+        ToolkitError, match=r"has questions without answers and cannot be used for training"
+    ):
         examples(folder, "test", training=True)

@@ -8,8 +8,8 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Classes
-from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.distributed import World
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
 from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
@@ -20,10 +20,9 @@ def answered(questions):
     """Answers given batch by batch in another order."""
 
     def call(form, given):
-        split = ChoiceSplit(questions(form), "valid")
-        examples = MultipleChoiceExamples(
-            MultipleChoiceConfig(tokens_per_sample=30), split, training=False
-        )
+        source = SplitSource(questions(form), "valid")
+        examples = MultipleChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), source)
+        split = examples.split
         answers = MultipleChoiceCollector(split)
         everything = np.arange(len(split))
         for ids in (everything[2:], everything[:2], everything[:0]):
@@ -39,12 +38,12 @@ def answered(questions):
 
 
 def test_parts_have_figures_of_their_own(answered):
-    found = answered("race", [1, 0, 0, 0]).figures()
+    found = answered("race", [1, 0, 0, 0]).compute()
     assert found == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
 
 
 def test_one_part_has_none(answered):
-    assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).figures() == {"accuracy": 5 / 8}
+    assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).compute() == {"accuracy": 5 / 8}
 
 
 def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
@@ -61,8 +60,8 @@ def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
 @pytest.mark.parametrize(
     ("form", "count", "message"),
     [
-        ("swag", 8, r"by their row, but '0' is"),
-        ("race", 4, r"by their passage and number, but 'high"),
+        ("swag", 8, r"a unique row per example, but '0' occurs"),
+        ("race", 4, r"a unique passage and number per example, but 'high"),
     ],
 )
 def test_answers_of_two_files_that_are_called_the_same_are_refused(
@@ -77,7 +76,7 @@ def test_answers_of_two_files_that_are_called_the_same_are_refused(
 def test_questions_without_known_answers_do_not_count(answered):
     answers = answered("race", [1, 0, 0, 0])
     answers.split.answers[[1, 2, 3]] = [-1, -1, -1]
-    assert answers.figures() == {
+    assert answers.compute() == {
         "accuracy": 1.0,
         "high_accuracy": 1.0,
         "middle_accuracy": pytest.approx(float("nan"), nan_ok=True),
@@ -90,5 +89,5 @@ def test_ranks_have_the_answers_of_all(answered, monkeypatch):
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
     monkeypatch.setattr(World, "all_gather", lambda world, text: said)
     found = MultipleChoiceCollector(whole.split)
-    found.sync(World())
-    assert found.predicted.tolist() == given and found.compute() == whole.figures()
+    found.sync(World(size=2))
+    assert found.predicted.tolist() == given and found.compute() == whole.compute()

@@ -11,8 +11,8 @@ from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import MultipleChoiceExamples
 from toolkit.training.run import run
@@ -27,7 +27,7 @@ def test_scores_do_not_depend_on_the_questions_beside(questions, arch):
     sizes = {"vocabulary_size": len(folder.vocabulary)}
     learner = build_model(arch, task="multiple_choice", **sizes).eval()
     found = MultipleChoiceExamples(
-        MultipleChoiceConfig(tokens_per_sample=20), ChoiceSplit(folder, "train"), training=False
+        MultipleChoiceConfig(tokens_per_sample=20), SplitSource(folder, "train")
     )
     together = learner(found.collate(np.array([0, 8]), None))["choice"].logits
     alone = [learner(found.collate(np.array([i]), None))["choice"].logits[0] for i in (0, 8)]
@@ -75,5 +75,5 @@ def test_options_that_mean_nothing_are_refused(wrong, message):
 
 def test_windows_longer_than_the_architecture_reads_are_refused(questions, tmp_path):
     changes = {"task.tokens_per_sample": 999}
-    with pytest.raises(ToolkitError, match=r"must be at most what the architecture reads at once"):
+    with pytest.raises(ToolkitError, match=r"must be at most the architecture's maximum length"):
         run(options(questions("swag"), tmp_path / "run", **changes))

@@ -7,8 +7,10 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_START, Vocabulary
 from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import encode_masked
 
 WORDS = ["cat", "mat", "sat", "the"]
@@ -19,9 +21,10 @@ SYMBOLS = [
 ]
 
 
-class Words:
+class Words(Tokenizer):
     """A tokenizer small enough to see through: one piece a word, punctuation apart."""
 
+    __abstractmethods__ = frozenset()
     vocabulary = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
 
     def encode(self, text: str) -> list[int]:
@@ -31,7 +34,7 @@ class Words:
             ids += [WORD_START + word] if known else [WORD_START, *word]
         return [SYMBOLS.index(i) if i in SYMBOLS else 4 for i in ids]
 
-    def continue_word(self, text: str) -> list[int]:
+    def encode_continuation(self, text: str) -> list[int]:
         ids = self.encode(text)
         return ids[1:] if ids and SYMBOLS[ids[0]] == WORD_START else ids
 
@@ -44,7 +47,7 @@ def learned(name: str = "composite_bert_tiny"):
     encoder = entry.factory(dataclasses.replace(entry.config, **shape), sizes).eval()
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    return encoder, task.factory(task.config, encoder, sizes, None)
+    return encoder, task.factory(task.config, encoder, sizes, EncoderFactory(None, sizes))
 
 
 def tokens(text: str) -> list[str]:
@@ -89,8 +92,8 @@ def test_sentences_filled_together_get_what_each_gets_alone():
 @pytest.mark.parametrize(
     ("text", "top", "message"),
     [
-        ("the cat", 5, r"must contain \[MASK\], but this has none: 'the cat'"),
-        ("the cat sat the [MASK]", 5, r"at most 6 tokens for this model, but this has 7"),
+        ("the cat", 5, r"must contain \\[MASK\\], but is 'the cat'"),
+        ("the cat sat the [MASK]", 5, r"at most 6 tokens for this model, but has 7"),
         ("the [MASK]", 0, r"top must be at least 1, but is 0"),
     ],
 )

@@ -10,8 +10,11 @@ from toolkit.criteria import IGNORED
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
-from toolkit.tasks.pretraining.position_examples import MaskedPositionConfig, MaskedPositionExamples
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.tasks.pretraining.position_config import MaskedPositionConfig
+from toolkit.tasks.pretraining.position_examples import MaskedPositionExamples
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +34,8 @@ def folder(tmp_path_factory):
 
 def examples(folder, seed=1, training=True, fixed_shapes=False, **options):
     return MaskedExamples(
-        MaskingConfig(**options), folder, "train", seed=seed, training=training,
-        fixed_shapes=fixed_shapes,
-    )  # fmt: skip
+        MaskingConfig(**options), SplitSource(folder, "train", seed, training, fixed_shapes)
+    )
 
 
 def test_targets_put_back_into_the_batch_give_the_text(folder):
@@ -58,10 +60,10 @@ def test_the_batch_says_what_it_holds(folder):
 
 
 def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
-    found = examples(folder, pairs="electra", tokens_per_sample=32)
+    found = examples(folder, pair_mode="electra", tokens_per_sample=32)
     batch = found.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
-    tokens[batch.places] = batch.targets
+    tokens[batch.selected] = batch.targets
     tokens = tokens.view(batch.inputs.tokens.shape)
     assert batch.inputs.segments.shape == tokens.shape
     words = folder.vocabulary
@@ -74,22 +76,20 @@ def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
 
 def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
     config = MaskedPositionConfig(pair_mode="electra", tokens_per_sample=32)
-    found = MaskedPositionExamples(
-        config, folder, "train", seed=1, training=True, fixed_shapes=False
-    )
+    found = MaskedPositionExamples(config, SplitSource(folder, "train", seed=1, training=True))
     types = found.collate(np.arange(9), 1).inputs.segments
     assert types[:9].tolist() == types[9:].tolist()
     assert types.sum() > 0
 
 
-def test_the_builder_of_pairs_tells_the_data_apart_and_its_default_changes_nothing(folder):
-    chang, electra = examples(folder), examples(folder, pairs="electra")
-    assert chang.fingerprint == examples(folder, pairs="chang").fingerprint != electra.fingerprint
-    assert "pairs" not in repr(MaskingConfig()).replace("samples='pairs'", "")
+def test_pair_mode_is_part_of_the_fingerprint(folder):
+    chang, electra = examples(folder), examples(folder, pair_mode="electra")
+    assert chang.fingerprint == examples(folder, pair_mode="chang").fingerprint
+    assert chang.fingerprint != electra.fingerprint
 
 
 def test_without_padding_there_is_no_padding_mask(folder):
-    batch = examples(folder, samples="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
+    batch = examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
     assert batch.inputs.padding is None
 
 
@@ -97,9 +97,9 @@ def test_fixed_shapes_fill_the_places_to_a_multiple_of_64_and_drop_none(folder):
     exact = examples(folder).collate(np.arange(40), 1)
     fixed = examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
     count = len(exact.selected)
-    assert (count % 64 != 0, len(fixed.places)) == (True, -(-count // 64) * 64)
-    assert (fixed.places[:count] == exact.places).all()
-    assert fixed.places[count:].unique().tolist() == [0]
+    assert (count % 64 != 0, len(fixed.selected)) == (True, -(-count // 64) * 64)
+    assert (fixed.selected[:count] == exact.selected).all()
+    assert fixed.selected[count:].unique().tolist() == [0]
     assert fixed.targets[count:].unique().tolist() == [IGNORED]
     assert fixed.weights == exact.weights
 
@@ -123,7 +123,7 @@ def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder
     ids = np.arange(30)
     training, evaluation = examples(folder), examples(folder, training=False)
     assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
-    assert torch.equal(evaluation.collate(ids, 1).places, evaluation.collate(ids, None).places)
+    assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
 
 
 def test_a_sentence_is_masked_alike_in_every_batch(folder):
@@ -157,7 +157,7 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
     total = sum(int((batch.inputs.tokens.flatten()[batch.selected]).sum()) for batch in batches)
     alone = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1)
     again = [batch for (batch,) in alone.updates(1)]
-    assert total == sum(int(b.inputs.tokens.flatten()[b.places].sum()) for b in again)
+    assert total == sum(int(b.inputs.tokens.flatten()[b.selected].sum()) for b in again)
     loader.close()
 
 
@@ -166,13 +166,13 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
     [
         ({"tokens_per_sample": 3}, "task.tokens_per_sample must be at least 4, but is 3"),
         (
-            {"samples": "words"},
+            {"sample_mode": "words"},
             "task.sample_mode must be one of pairs, blocks, documents, but is 'wor",
         ),
         ({"masking": "none"}, "task.masking must be one of bernoulli, .* but is 'none'"),
-        ({"pairs": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
+        ({"pair_mode": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
         (
-            {"pairs": "electra", "samples": "blocks"},
+            {"pair_mode": "electra", "sample_mode": "blocks"},
             "must come with task.sample_mode pairs, but that",
         ),
         ({"mask_rate": 1.5}, "task.mask_rate must lie between 0 and 1, but is 1.5"),

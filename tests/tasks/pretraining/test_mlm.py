@@ -9,6 +9,7 @@ from toolkit.criteria import IGNORED, Classes
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.encoder_factory import EncoderFactory
 
 SIZES = Sizes(tokens=12)
 
@@ -18,7 +19,7 @@ def built():
     entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
     config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
     encoder = entry.factory(config, SIZES).eval()
-    return encoder, task.factory(task.config, encoder, SIZES, None)
+    return encoder, task.factory(task.config, encoder, SIZES, EncoderFactory(None, SIZES))
 
 
 def batch(places: list[int], targets: list[int]) -> MaskedBatch:
@@ -51,7 +52,9 @@ def test_the_word_table_is_tied_by_use_and_not_owned_twice():
 def test_accuracy_counts_the_places_that_have_a_target():
     _, task = built()
     logits = torch.eye(12)[[2, 3, 4, 5]]
-    figures = task.measure({"mlm": Classes(logits, torch.tensor([2, 3, 9, IGNORED]))})
+    figures = task.metrics(
+        {"mlm": Classes(logits, torch.tensor([2, 3, 9, IGNORED]))}, batch([0], [1])
+    )
     assert figures["accuracy"].total == 2 and figures["accuracy"].weight == 3
 
 

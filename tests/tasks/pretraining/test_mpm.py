@@ -10,6 +10,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.criteria import IGNORED, Classes
 from toolkit.models.interface import Inputs, Sizes
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
 
 SIZES = Sizes(tokens=12)
@@ -20,7 +21,7 @@ def built(name="taco_tiny", objectives="mlm,mpm", **changes):
     entry, task = ARCHITECTURES[name], TASKS["mpm"]
     encoder = entry.factory(dataclasses.replace(entry.config, **changes), SIZES).eval()
     config = dataclasses.replace(task.config, objectives=objectives)
-    return encoder, task.factory(config, encoder, SIZES, None)
+    return encoder, task.factory(config, encoder, SIZES, EncoderFactory(None, SIZES))
 
 
 def batch() -> MaskedPositionsBatch:
@@ -65,11 +66,12 @@ def test_one_objective_has_one_head(objectives):
 
 def test_accuracy_of_each_objective_counts_the_places_that_have_a_target():
     _, task = built()
-    figures = task.measure(
+    figures = task.metrics(
         {
             "mlm": Classes(torch.eye(12)[[2, 3]], torch.tensor([2, 4])),
             "mpm": Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 3, IGNORED])),
-        }
+        },
+        batch(),
     )
     shares = {name: (float(r.total), float(r.weight)) for name, r in figures.items()}
     assert shares == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
@@ -96,7 +98,7 @@ def test_positions_drawn_from_the_table_must_be_in_it():
     encoder, task = built(max_positions=64)
     config = dataclasses.replace(TASKS["mpm"].config, position_range="table")
     with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
-        type(task)(config, encoder, SIZES, None)
+        type(task)(config, encoder, SIZES, EncoderFactory(None, SIZES))
 
 
 def test_a_row_for_hidden_positions_needs_a_table():

@@ -6,7 +6,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.tasks.pretraining.position_examples import MaskedPositionConfig, MaskedPositionExamples
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.position_config import MaskedPositionConfig
+from toolkit.tasks.pretraining.position_examples import MaskedPositionExamples
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +18,9 @@ def folder(data):
 
 def examples(folder, training=True, fixed_shapes=False, **options):
     return MaskedPositionExamples(
-        MaskedPositionConfig(**options), folder, "train", seed=1, training=training,
-        fixed_shapes=fixed_shapes,
-    )  # fmt: skip
+        MaskedPositionConfig(**options),
+        SplitSource(folder, "train", 1, training, fixed_shapes),
+    )
 
 
 def halves(batch):
@@ -59,7 +61,7 @@ def test_one_objective_is_one_half_and_the_same_as_in_both(folder, objective):
 
 
 def test_both_halves_have_the_same_padding_and_token_types(folder):
-    inputs = examples(folder, pairs="electra").collate(np.arange(12), 1).inputs
+    inputs = examples(folder, pair_mode="electra").collate(np.arange(12), 1).inputs
     for part in (inputs.padding, inputs.segments):
         first, second = part.chunk(2)
         assert part.any() and torch.equal(first, second)

@@ -91,7 +91,7 @@ def test_both_losses_are_those_by_hand():
 
 def test_finding_weighs_fifty_times_filling_in_and_each_has_its_mean():
     assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
-    assert made(options={"detection_weight": 7.0}).task.coefficients["rtd"] == 7.0
+    assert made(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
 
 
 @every_architecture
@@ -184,7 +184,7 @@ def test_figures_are_those_by_hand():
     model = learner()
     filled = Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 9, IGNORED]))
     found = Binary(torch.tensor([2.0, -1.0, 0.5, -3.0, 9.0]), torch.tensor([1, 1, 0, 0, IGNORED]))
-    figures = model.task.measure({"mlm": filled, "rtd": found})
+    figures = model.task.metrics({"mlm": filled, "rtd": found}, ReplacedTokensBatch(*[None] * 7))
     auc = figures.pop("auc")
     ratios = {name: float(ratio.total / ratio.weight) for name, ratio in figures.items()}
     assert ratios == {
@@ -199,7 +199,9 @@ def test_figures_equal_scikit_learns():
     torch.manual_seed(0)
     logits, answers = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
     filled = Classes(torch.eye(12)[[2]], torch.tensor([2]))
-    figures = learner().task.measure({"mlm": filled, "rtd": Binary(logits, answers)})
+    figures = learner().task.metrics(
+        {"mlm": filled, "rtd": Binary(logits, answers)}, ReplacedTokensBatch(*[None] * 7)
+    )
     auc = figures.pop("auc")
     said = logits > 0
     for name, score in {

@@ -11,8 +11,9 @@ from toolkit.criteria import IGNORED
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.rtd_config import ReplacedTokenConfig
 from toolkit.tasks.pretraining.rtd_examples import (
-    ReplacedTokenConfig,
     ReplacedTokenExamples,
     ReplacedTokensBatch,
     check_mask_token,
@@ -87,9 +88,8 @@ def test_no_gradient_passes_what_is_drawn():
 def examples(data):
     def make(*, training=True, **options):
         return ReplacedTokenExamples(
-            ReplacedTokenConfig(**options), DataFolder.open(data), "train", seed=1,
-            training=training, fixed_shapes=False,
-        )  # fmt: skip
+            ReplacedTokenConfig(**options), SplitSource(DataFolder.open(data), "train", 1, training)
+        )
 
     return make
 
@@ -121,7 +121,7 @@ def test_a_place_that_is_drawn_twice_gets_one_token(examples):
     draws = {}
     for place, draw in zip(b.selected.tolist(), b.draws.tolist(), strict=True):
         draws.setdefault(place, set()).add(draw)
-    assert len(draws) < len(b.places) and all(len(found) == 1 for found in draws.values())
+    assert len(draws) < len(b.selected) and all(len(found) == 1 for found in draws.values())
 
 
 def test_a_rank_without_sentences_has_a_batch_of_weight_zero(examples):
@@ -141,7 +141,10 @@ def test_a_vocabulary_without_a_mask_is_refused():
     [
         ({"generator_size": 0.0}, r"generator_size must lie above 0 .* but is 0\.0"),
         ({"generator_size": 1.5}, r"generator_size must lie above 0 .* but is 1\.5"),
-        ({"detection_weight": 0.0}, r"detection_weight must be positive, .* use --task mlm"),
+        (
+            {"discriminator_weight": 0.0},
+            r"must be positive, .* use --task mlm",
+        ),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(options, complaint):

@@ -9,16 +9,16 @@ from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.answer_spans import character_span
-from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import SquadExamples
 
 
 def examples(folder, split="train", training=False, **options):
     c = SquadConfig(**{"tokens_per_sample": 16, "stride": 4, **options})
-    return SquadExamples(c, SquadSplit(folder, split), training=training)
+    return SquadExamples(c, SplitSource(folder, split, training=training))
 
 
 def read_back(found, batch, row):
@@ -65,7 +65,9 @@ def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
     assert found.collate(np.array([3]), None).starts.tolist() == [0]
     unknown = examples(folder, "test").collate(np.arange(2), None)
     assert unknown.starts.tolist() == [IGNORED] * 2 and unknown.weights["end"] == 0
-    with pytest.raises(ToolkitError, match=r"questions to train on must have answers, but split"):
+    with pytest.raises(
+        ToolkitError, match=r"has questions without answers and cannot be used for training"
+    ):
         examples(folder, "test", training=True)
 
 

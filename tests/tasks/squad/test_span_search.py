@@ -26,7 +26,7 @@ def test_the_best_of_all_pairs_are_found(longest):
     draw = torch.Generator().manual_seed(longest)
     begin, end = (torch.randn(4, PLACES, generator=draw) for _ in range(2))
     may_begin, may_end = (torch.rand(4, PLACES, generator=draw) < 0.6 for _ in range(2))
-    found = best_spans(begin, end, may_begin, may_end, longest=longest, count=5)
+    found = best_spans(begin, end, may_begin, may_end, max_tokens=longest, count=5)
     for row, (scores, firsts, lasts) in enumerate(zip(*found, strict=True)):
         wanted = tried(begin[row], end[row], may_begin[row], may_end[row], longest)[:5]
         real = scores.isfinite()
@@ -36,10 +36,10 @@ def test_the_best_of_all_pairs_are_found(longest):
 
 def test_where_nothing_may_begin_there_is_nothing():
     zeros, no = torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bool)
-    scores, _, _ = best_spans(zeros, zeros, no, ~no, longest=2, count=3)
+    scores, _, _ = best_spans(zeros, zeros, no, ~no, max_tokens=2, count=3)
     assert scores.tolist() == [[-math.inf] * 3]
 
 
 def test_fewer_pairs_than_are_wanted_are_all_there_are():
     zeros, yes = torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool)
-    assert best_spans(zeros, zeros, yes, yes, longest=1, count=9)[0].shape == (1, 2)
+    assert best_spans(zeros, zeros, yes, yes, max_tokens=1, count=9)[0].shape == (1, 2)

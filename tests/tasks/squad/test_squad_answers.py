@@ -9,8 +9,8 @@ import torch
 
 from tests.tasks.conftest import ASKED, NOTHING, TOWN
 from toolkit.criteria import Classes
-from toolkit.data.formats.qa.split import SquadSplit
 from toolkit.distributed import World
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import SquadExamples
 from toolkit.tasks.squad.predictions import SquadCollector
@@ -23,7 +23,7 @@ def answered(questions):
     """Answers by scores that a function of (question, token of the passage) gives."""
 
     def call(begin, end, none=lambda question: 0.0, split="valid", order=1, **options):
-        examples = SquadExamples(C, SquadSplit(questions(**options), split), training=False)
+        examples = SquadExamples(C, SplitSource(questions(**options), split))
         answers = SquadCollector(examples, torch.zeros(()))
         windows = examples.windows
         for ids in np.array_split(np.arange(len(examples.lengths))[::order], 3):
@@ -58,13 +58,13 @@ def test_the_right_places_are_the_right_answers(answered):
         answers = answered(at(0), at(1), order=order)
         texts = [it.text(None) for it in answers.predicted]
         assert texts == ["Anna Bell.", "1905", "Jose,"]
-        assert answers.figures() == {"exact_match": 1.0, "f1": 1.0}
+        assert answers.compute() == {"exact_match": 1.0, "f1": 1.0}
 
 
 def test_answers_in_part_have_a_part_of_f1(answered):
-    first = answered(at(0), at(0)).figures()
+    first = answered(at(0), at(0)).compute()
     assert first["exact_match"] == 1.0  # Anna is among the answers
-    late = answered(at(1), at(1)).figures()
+    late = answered(at(1), at(1)).compute()
     assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
 
 
@@ -103,7 +103,7 @@ def doubtful(question):
 def test_the_threshold_that_is_best_is_found_and_kept(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     answers = answered(at(0), at(1), doubtful, **options)
-    found = answers.figures()
+    found = answers.compute()
     assert found["exact_match"] == found["best_exact_match"] == found["best_f1"] == 1.0
     doubts = [it.null_odds for it in answers.given]
     assert max(doubts[:3]) == found["null_threshold"] < doubts[3]
@@ -113,7 +113,7 @@ def test_the_threshold_that_is_best_is_found_and_kept(answered):
 
 def test_exact_match_and_f1_have_a_best_of_their_own(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    found = answered(at(1), at(1), doubtful, **options).figures()
+    found = answered(at(1), at(1), doubtful, **options).compute()
     assert found["best_exact_match"] == 3 / 4 and found["best_f1"] == pytest.approx(11 / 12)
 
 
@@ -125,7 +125,7 @@ def test_a_short_passage_has_no_more_answers_than_spans(answered):
 
 def test_another_split_is_judged_with_the_threshold_as_it_is(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
-    found = answered(at(0), at(1), doubtful, split="train", **options).figures()
+    found = answered(at(0), at(1), doubtful, split="train", **options).compute()
     assert found["null_threshold"] == 0.0 and found["best_f1"] == 1.0
     assert found["exact_match"] == found["unanswerable_f1"] * 0.25
 
@@ -133,7 +133,7 @@ def test_another_split_is_judged_with_the_threshold_as_it_is(answered):
 def test_files_are_those_of_the_benchmark(answered, tmp_path):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     answers = answered(at(0), at(1), doubtful, **options)
-    answers.figures()
+    answers.compute()
     answers.write(tmp_path / "one.json")
     wanted = {"q1": "Anna Bell.", "q2": "1905", "q3": "Jose,", "q4": ""}
     assert json.loads((tmp_path / "one.json").read_text()) == wanted
@@ -150,7 +150,7 @@ def test_questions_without_known_answers_have_no_figures(answered):
     answers = answered(
         lambda q, t: float(t == 3), lambda q, t: float(t == 3), split="test", bare=bare
     )
-    assert answers.figures() == {} and answers.given[0].texts
+    assert answers.compute() == {} and answers.predicted[0].texts
 
 
 class Together(World):
@@ -168,11 +168,11 @@ def test_ranks_have_the_answers_of_all(answered):
     halves = [SquadCollector(whole.examples, torch.zeros(())) for _ in range(2)]
     count = len(whole.seen)
     for half, own in zip(halves, (slice(0, count, 2), slice(1, count, 2)), strict=True):
-        for name in ("scores", "tokens", "none", "heard"):
+        for name in ("scores", "tokens", "null_scores", "seen"):
             getattr(half, name)[own] = getattr(whole, name)[own]
     first, second = halves
-    with pytest.raises(AssertionError, match="every window is in one batch"):
+    with pytest.raises(AssertionError, match="every example is in one batch"):
         first.sync(Together(size=2))
     second.sync(Together(size=2))
-    assert [it.texts for it in second.predicted] == [it.texts for it in whole.given]
-    assert second.compute() == whole.figures()
+    assert [it.texts for it in second.predicted] == [it.texts for it in whole.predicted]
+    assert second.compute() == whole.compute()

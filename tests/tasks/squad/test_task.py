@@ -12,7 +12,7 @@ from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
 from toolkit.config.load import compose
-from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.squad.config import SquadConfig
 from toolkit.tasks.squad.examples import SquadExamples
 from toolkit.training.run import run
@@ -26,7 +26,7 @@ def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
     folder = questions()
     learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
     c = SquadConfig(tokens_per_sample=16, stride=9)
-    found = SquadExamples(c, SquadSplit(folder, "train"), training=False)
+    found = SquadExamples(c, SplitSource(folder, "train"))
     ids = np.arange(len(found.lengths))
     together = learner(found.collate(ids, None))
     for row in ids.tolist():
@@ -41,9 +41,7 @@ def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
 def test_scores_are_fp32_where_states_are_not(questions):
     folder = questions()
     learner = build_model("bert_tiny", task="squad", vocabulary_size=len(folder.vocabulary))
-    found = SquadExamples(
-        SquadConfig(tokens_per_sample=30), SquadSplit(folder, "train"), training=False
-    )
+    found = SquadExamples(SquadConfig(tokens_per_sample=30), SplitSource(folder, "train"))
     with torch.autocast("cpu", torch.bfloat16):
         scores = learner(found.collate(np.arange(3), None))["begin"].logits
     assert scores.dtype == torch.float32

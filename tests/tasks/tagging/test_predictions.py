@@ -40,7 +40,7 @@ def test_figures_and_tables_are_of_each_tag(answers):
     assert rows["NOUN"] == (2 / 6, 1.0, 0.5, 2)
     assert rows["DET"] == (0.0, 0.0, 0.0, 1)
     f1 = [0.5, 0, 2 / 3, 2 / 3, 1]  # NOUN DET PUNCT VERB PRON
-    assert answers.figures()["macro_f1"] == pytest.approx(np.mean(f1))
+    assert answers.compute()["macro_f1"] == pytest.approx(np.mean(f1))
 
 
 def test_programs_get_an_event_for_each_tag_and_the_confusions(answers):

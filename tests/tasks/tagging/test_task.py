@@ -60,7 +60,7 @@ def test_the_mean_of_a_words_pieces_is_taken_over_them_alone():
 def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
     logits = torch.randn(len(batch.word_ids), 5)
-    found = task.batch_metrics({"tag": Classes(logits, batch.targets)}, batch)
+    found = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
     groups = {
         "accuracy": [True] * 9,
@@ -75,7 +75,7 @@ def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
 def test_rows_that_fill_up_are_not_counted(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
-    found = task.batch_metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
+    found = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
     assert found["accuracy"].weight == 0
 
 

@@ -6,17 +6,17 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.translation.config import TranslationConfig
 from toolkit.tasks.translation.examples import TranslationExamples
 
 
 @pytest.fixture
 def examples(parallel):
     def make(split="train", training=True, fixed_shapes=False, **options):
-        options = {"tokens_per_sample": 0, "overlength": "error", **options}
-        found = ParallelSplit(DataFolder.open(parallel), split)
-        return TranslationExamples(found, training=training, fixed_shapes=fixed_shapes, **options)
+        source = SplitSource(DataFolder.open(parallel), split, 1, training, fixed_shapes)
+        return TranslationExamples(TranslationConfig(**options), source)
 
     return make
 

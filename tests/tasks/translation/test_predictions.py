@@ -10,7 +10,9 @@ from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation import predictions
+from toolkit.tasks.translation.config import TranslationConfig
 from toolkit.tasks.translation.examples import TranslationExamples
 from toolkit.tasks.translation.predictions import TranslationCollector
 
@@ -31,16 +33,14 @@ def asked(split, monkeypatch):
     """Shows batches to answers whose model is perfect; gives the answers, and what bounds it."""
     bounds = []
 
-    def best(model, inputs, words, *, beam, most):
+    def best(model, inputs, words, *, beam, max_length):
         assert beam == 3
-        bounds.extend(most)
+        bounds.extend(max_length)
         special = torch.tensor(words.special)
         return [row[~torch.isin(row, special)].flip(0).tolist() for row in inputs.tokens]
 
     monkeypatch.setattr(predictions, "generate_best", best)
-    examples = TranslationExamples(
-        split, tokens_per_sample=0, overlength="error", training=False, fixed_shapes=False
-    )
+    examples = TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
 
     def ask(*batches):
         answers = TranslationCollector(split, beam=3)
@@ -56,7 +56,7 @@ def asked(split, monkeypatch):
 
 def test_a_perfect_translation_has_every_point(asked, split):
     answers, bounds = asked([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
-    assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    assert answers.compute() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     longest = split.source.lengths[[4, 2, 0]] + 1
     assert bounds[:3] == (2 * longest + 20).tolist()
 
@@ -66,8 +66,7 @@ def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypa
     word = split.tokenizer.encode("dogs")
     monkeypatch.setattr(predictions, "generate_best", lambda *_, **options: [word, word])
     tokens = torch.tensor([[*word, end], [end, pad]])
-    options = {"tokens_per_sample": 0, "overlength": "error", "training": False}
-    examples = TranslationExamples(split, **options, fixed_shapes=False)
+    examples = TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
     batch = examples.collate(np.array([0, 1]), None)
     answers = TranslationCollector(split, beam=1)
     answers.update_from_encoder(None, batch._replace(inputs=Inputs(tokens, padding=tokens == pad)))
@@ -108,7 +107,7 @@ def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeyp
     monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
     monkeypatch.setattr(split.tokenizer.target, "lowercase", True)
     answers, _ = asked([0, 1], [2, 3])
-    assert answers.figures() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
+    assert answers.compute() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     assert "case:lc" in answers.tables()[0].text()
 
 
@@ -116,6 +115,6 @@ def test_ranks_have_the_translations_of_all(asked, split, monkeypatch):
     halves = [asked(rows)[0] for rows in ([4, 2, 0, 8], [1, 3, 5, 6, 7])]
     said = [json.dumps(list(half.translations.items())) for half in halves]
     monkeypatch.setattr(World, "all_gather", lambda world, text: said)
-    halves[0].gather(World())
+    halves[0].sync(World(size=2))
     assert halves[0].scores[0].value == pytest.approx(100.0)
     assert sorted(halves[0].translations) == list(range(9))

@@ -10,7 +10,9 @@ from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.transformer import TransformerConfig
-from toolkit.tasks.translation.task import Translation, TranslationConfig
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.translation.config import TranslationConfig
+from toolkit.tasks.translation.task import Translation
 
 TINY = {"width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0, "vocabulary_size": 17}
 SMALL = {
@@ -23,8 +25,7 @@ SMALL["lightconv_tiny"] = SMALL["dynamicconv_tiny"]
 @pytest.fixture
 def examples(parallel):
     config = TranslationConfig()
-    options = {"seed": 1, "training": False, "fixed_shapes": False}
-    return Translation.examples(config, DataFolder.open(parallel), "valid", **options)
+    return Translation.examples(config, SplitSource(DataFolder.open(parallel), "valid"))
 
 
 def learner(arch="transformer_tiny"):
@@ -60,7 +61,7 @@ def test_figures_are_without_label_smoothing(examples):
     made, batch = learner(), examples.collate(np.arange(5), None)
     predictions = made(batch)
     logits, targets = predictions["translation"]
-    found = made.task.measure(predictions)
+    found = made.task.metrics(predictions, batch)
     loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum").item()
     assert found["nll"].total.item() == pytest.approx(loss, rel=1e-5)
     assert found["ppl"] == found["nll"] and found["nll"].weight == len(targets)

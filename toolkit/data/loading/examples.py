@@ -8,15 +8,7 @@ from toolkit.common.arrays import IntArray
 
 
 @runtime_checkable
-class HasRemark(Protocol):
-    """Examples that leave out a part of the data and report how much."""
-
-    remark: str
-    """As in `1,200 cut, 3,400 tokens lost (1.2%)`; empty if nothing is left out."""
-
-
-@runtime_checkable
-class Examples(Protocol):
+class BatchSource(Protocol):
     """Examples of a split; the batch planner reads their lengths, the workers collate them."""
 
     lengths: IntArray

@@ -11,7 +11,7 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.data.loading.batching import BatchPlan, BatchPlanner, compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
-from toolkit.data.loading.examples import Examples
+from toolkit.data.loading.examples import BatchSource
 from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
 
 
@@ -29,7 +29,7 @@ class BatchLoader:
 
     def __init__(
         self,
-        examples: Examples,
+        examples: BatchSource,
         *,
         max_tokens: int | None,
         batch_size: int | None,

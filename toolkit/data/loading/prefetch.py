@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import signal_name
-from toolkit.data.loading.examples import Examples
+from toolkit.data.loading.examples import BatchSource
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
@@ -47,7 +47,7 @@ class _UserError(NamedTuple):
 class _BatchDataset(Dataset[Any]):
     """Collates numbered requests; `current` holds the request number of each worker."""
 
-    def __init__(self, examples: Examples, name: str, current: Tensor) -> None:
+    def __init__(self, examples: BatchSource, name: str, current: Tensor) -> None:
         self._examples, self._name, self._current = examples, name, current
 
     def __getitem__(self, numbered: tuple[int, BatchRequest]) -> Any:
@@ -98,7 +98,7 @@ class BatchPrefetcher:
 
     def __init__(
         self,
-        examples: Examples,
+        examples: BatchSource,
         *,
         name: str,
         workers: int = 0,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from toolkit.config.sections import check_choice, require
-from toolkit.tasks.tagging.config import max_input_length
 
 HEADS = ("pooled", "plain")
 DEFAULT_TOKENS = 128
@@ -36,14 +34,3 @@ class GlueConfig:
             f"task.tokens_per_sample must be at least 5, or 0 for the usual, but is "
             f"{self.tokens_per_sample}.",
         )
-
-
-def resolve_length(c: Any, arch: Any, default: int = DEFAULT_TOKENS) -> Any:
-    """With a length that the architecture takes, by its config or the encoder itself."""
-    limit = max_input_length(arch)
-    require(
-        not limit or c.tokens_per_sample <= limit,
-        f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
-        f"is {c.tokens_per_sample}. Lower it, or raise the architecture's max_positions.",
-    )
-    return replace(c, tokens_per_sample=c.tokens_per_sample or min(default, limit or default))

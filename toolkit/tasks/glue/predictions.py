@@ -1,8 +1,7 @@
-"""The answer given to every row of a split: the benchmark's figures and its files."""
+"""Predictions of the task glue: the benchmark's metrics and its submission files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy as np
 from toolkit.criteria import Prediction, Values
 from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.formats.classification.submission import write_submission
-from toolkit.distributed import World
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,
@@ -21,73 +19,62 @@ from toolkit.metrics.classification import (
     class_metrics,
     confusion_matrix,
 )
-from toolkit.reporting.tables import Table
+from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch
-from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictions import Array, PredictionCollector
 
 
-class GlueCollector(PredictionCollector):
+class GlueCollector(PredictionCollector[GlueBatch]):
     def __init__(self, split: ClassificationSplit) -> None:
+        super().__init__(len(split))
         self.split, self.labels = split, split.labels
-        self.seen = np.zeros(len(split), bool)
-        self.predicted = np.zeros(len(split), np.float64 if split.is_regression else np.int64)
-        """Class or number given to each row."""
+        self.predicted = self.make_array(np.float64 if split.is_regression else np.int64)
+        """Class or value of each row."""
 
     def update(self, batch: GlueBatch, predictions: Mapping[str, Prediction]) -> None:
-        prediction, rows = predictions[OBJECTIVE], batch.row_ids.cpu().numpy()
+        prediction = predictions[OBJECTIVE]
         scores, _ = prediction
         values = scores if isinstance(prediction, Values) else scores.argmax(-1)
-        self.predicted[rows[rows >= 0]] = values.double().cpu().numpy()[rows >= 0]
-        self.seen[rows[rows >= 0]] = True
-
-    def sync(self, world: World) -> None:
-        rows = np.flatnonzero(self.seen)
-        for text in world.all_gather(json.dumps([rows.tolist(), self.predicted[rows].tolist()])):
-            places, values = json.loads(text)
-            self.predicted[places], self.seen[places] = values, True
-        assert self.seen.all(), "every row is in one batch"
+        self.store(batch.row_ids, self.predicted, values.double())
 
     @cached_property
-    def labeled(self) -> tuple[Any, Any]:
-        """Right and given answers, where the right ones are known."""
+    def labeled(self) -> tuple[Array, Array]:
+        """True and predicted labels of the rows with known labels."""
         known = self.split.labeled
         return self.split.answers[known], self.predicted[known]
 
     def compute(self) -> dict[str, float]:
-        """All that the kind of answer has, and the score, the mean of the task's official ones."""
+        """All metrics of the kind of label, and `score`, the mean of the task's official ones."""
         if not self.split.labeled.any():
             return {}
         known = REGRESSION_METRICS if self.split.is_regression else CLASSIFICATION_METRICS
-        found = {name: figure(*self.labeled) for name, figure in known.items()}
+        values = {name: metric(*self.labeled) for name, metric in known.items()}
         if len(self.labels.classes) > 2:
-            del found["f1"]
-        return {**found, "score": float(np.mean([found[name] for name in self.labels.metrics]))}
+            del values["f1"]
+        return {**values, "score": float(np.mean([values[name] for name in self.labels.metrics]))}
 
     @cached_property
     def confusion(self) -> Counts:
-        """Rows are right classes, columns given ones."""
+        """Rows are true classes, columns predicted ones."""
         return confusion_matrix(*self.labeled, len(self.labels.classes))[:-1]
 
     def tables(self) -> Sequence[Table]:
-        """Precision, recall and F1 of each class."""
+        """Precision, recall and F1 per class."""
         if self.split.is_regression or not self.split.labeled.any():
             return []
-        found = class_metrics(self.confusion, self.labels.classes)
-        by_label = Table(
-            columns=("class", "precision", "recall", "f1", "rows"),
-            rows=[tuple(it) for it in found],
-            shared_precision=("precision", "recall", "f1"),
-        )
-        return [by_label]
+        rows: list[tuple[Cell, ...]]
+        rows = [tuple(row) for row in class_metrics(self.confusion, self.labels.classes)]
+        scores = ("precision", "recall", "f1")
+        return [Table(columns=("class", *scores, "rows"), rows=rows, shared_precision=scores)]
 
     def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """An event for each class, and one with the table of confusions."""
+        """One event per class, and one with the confusion matrix."""
         if self.split.is_regression or not self.split.labeled.any():
             return []
         names = self.labels.classes
-        found = [("class", it._asdict()) for it in class_metrics(self.confusion, names)]
+        classes = [("class", row._asdict()) for row in class_metrics(self.confusion, names)]
         counts = {"given": names, "is": names, "counts": self.confusion.tolist()}
-        return [*found, ("confusion", counts)]
+        return [*classes, ("confusion", counts)]
 
     def write(self, path: Path) -> None:
         write_submission(self.split, self.predicted, path)

@@ -1,65 +1,58 @@
-"""A class or a number for a text or a pair: the tasks of GLUE (Wang et al. 2019)."""
+"""The tasks of GLUE (Wang et al. 2019): a class or a value for a text or a pair."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
-from toolkit.data.formats.classification.split import ClassificationSplit
-from toolkit.data.loading.examples import Examples
 from toolkit.models.encoder import select_states
 from toolkit.models.heads import Pooler, SentenceHead
-from toolkit.models.interface import Sizes
-from toolkit.tasks.glue.config import GlueConfig, resolve_length
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.capabilities import resolve_length
+from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
 from toolkit.tasks.glue.examples import OBJECTIVE, GlueBatch, GlueExamples
 from toolkit.tasks.glue.predictions import GlueCollector
 from toolkit.tasks.task import Task
 
 
 @register_task("glue", GlueConfig())
-class Glue(Task):
+class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
     """-log p(class | text), p = softmax(W x + b), x the [CLS] state, pooled or plain.
 
-    Of a number y it is (w . x + b - y)^2 (Devlin et al. 2019, section 4.1 and code).
+    For a value y: (w . x + b - y)^2 (Devlin et al. 2019, section 4.1 and code).
     """
 
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    examples_class = GlueExamples
 
-    def __init__(self, c: GlueConfig, encoder: Any, sizes: Sizes, make_encoder: Any) -> None:
+    def __init__(
+        self, c: GlueConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
+    ) -> None:
         super().__init__()
         if not sizes.labels:
             raise ToolkitError(
-                "task glue must know how many classes there are, but the data has none. Run "
-                "toolkit-preprocess with --format glue or tsv."
+                "Task glue requires labeled data. Run toolkit-preprocess with --format glue or tsv."
             )
         self.is_regression = sizes.labels == 1
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = SentenceHead(encoder.width, sizes.labels, c.head_dropout)
 
     @classmethod
-    def resolve_for(cls, config: Any, arch: Any) -> Any:
-        return resolve_length(config, arch)
+    def resolve_for(cls, config: GlueConfig, arch: object) -> GlueConfig:
+        return resolve_length(config, arch, DEFAULT_TOKENS)
 
-    @classmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        return GlueExamples(config, ClassificationSplit(folder, split), training=training)
-
-    def predict(self, encoder: Any, batch: GlueBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
         states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
         scores = self.head(self.pooler(states))  # (N, D) -> (N, C)
         if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
         return {OBJECTIVE: Classes(scores, batch.targets)}
 
-    def collector(self, examples: Examples) -> GlueCollector:
-        """Collects each answer: for the benchmark's figures, and to be submitted."""
-        assert isinstance(examples, GlueExamples), "the examples are this task's own"
+    def collector(self, examples: GlueExamples) -> GlueCollector:
         return GlueCollector(examples.split)

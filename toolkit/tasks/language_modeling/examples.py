@@ -1,6 +1,6 @@
-"""Samples of running text put into batches, each symbol to be told from those before it.
+"""Samples of running text as batches for causal language models.
 
-B batch   T places of a sample   N places that have a symbol
+B batch   T positions of a sample   N positions with a token
 """
 
 from __future__ import annotations
@@ -8,32 +8,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.criteria import IGNORED
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.language_model_blocks import ShiftedTokens, TokenBlocks
-from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.interface import Inputs
-from toolkit.tasks.shape_padding import pad_to_multiple
+from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.language_modeling.config import LanguageModelingConfig
 
 OBJECTIVE = "lm"
-Numbers = npt.NDArray[np.int64]
 
 
 class BlockBatch(NamedTuple):
-    """Samples, and the symbol behind each place."""
+    """Samples, and the next token of each position."""
 
     inputs: Inputs
-    """The symbol before each; padding behind a sample's end, which a model that looks to the left
-    alone never sees."""
+    """The previous token of each position; padding follows, which a causal model never sees."""
     selected: Int[Tensor, " N"]
-    """Where there is a symbol, as flat indices into B x T; rows beyond the last repeat 0."""
+    """Flat indices of the positions with a token into B x T; padding rows repeat index 0."""
     targets: Int[Tensor, " N"]
-    """These symbols; IGNORED in rows that only fill up."""
+    """These tokens; IGNORED in padding rows."""
     word_count: float
     """Words among the targets: first pieces of words, and end symbols."""
     weights: dict[str, float]
@@ -41,53 +39,44 @@ class BlockBatch(NamedTuple):
     tokens: int
 
 
-class BlockExamples:
+class BlockExamples(Examples[BlockBatch]):
     """The samples of one split."""
 
-    def __init__(
-        self,
-        folder: DataFolder,
-        split: str,
-        *,
-        sample_mode: str,
-        eos_after: str,
-        tokens_per_sample: int,
-        fixed_shapes: bool,
-    ) -> None:
-        self._words, self._fixed_shapes = folder.vocabulary, fixed_shapes
-        self._stream = TokenBlocks(
-            folder.split(split).column("tokens"),
+    def __init__(self, c: LanguageModelingConfig, source: SplitSource) -> None:
+        folder, self.fixed_shapes = source.folder, source.fixed_shapes
+        self._blocks = TokenBlocks(
+            folder.split(source.name).column("tokens"),
             folder.vocabulary,
-            sample_mode=sample_mode,
-            eos_after=eos_after,
-            tokens_per_sample=tokens_per_sample,
+            sample_mode=c.sample_mode,
+            eos_after=c.eos_after,
+            tokens_per_sample=c.tokens_per_sample,
         )
-        self._begins_word = self._words.starts_word.copy()
-        self._begins_word[self._words.sep] = True
-        self.lengths: Numbers = self._stream.lengths
-        options = (sample_mode, eos_after, tokens_per_sample)
-        self.fingerprint = compute_fingerprint(folder.fingerprint, split, *options)
+        self._eos = folder.vocabulary.sep
+        self._starts_word = folder.vocabulary.starts_word.copy()
+        self._starts_word[self._eos] = True
+        self.lengths = self._blocks.lengths
+        options = (c.sample_mode, c.eos_after, c.tokens_per_sample)
+        self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, *options)
 
-    def collate(self, ids: Numbers, epoch: int | None) -> BlockBatch:
-        """The samples side by side; without ids an idle rank's batch of weight zero."""
-        idle = len(ids) == 0
-        ids = np.zeros(1, np.int64) if idle else ids % len(self.lengths)
-        rows = self._stream.read_batch(ids)
+    def make_batch(self, ids: IntArray, epoch: int | None) -> BlockBatch:
+        rows = self._blocks.read_batch(ids % len(self))
         targets = rows.tokens[rows.inside]
-        count = 0 if idle else len(targets)
-        told = np.full_like(targets, IGNORED) if idle else targets
         return BlockBatch(
             inputs=Inputs(tokens=torch.from_numpy(rows.previous)),
-            selected=pad_to_multiple(np.flatnonzero(rows.inside), 0, self._fixed_shapes),
-            targets=pad_to_multiple(told, IGNORED, self._fixed_shapes),
-            word_count=0.0 if idle else float(self._starts_word_mask(rows).sum()),
-            weights={OBJECTIVE: float(count)},
-            sentences=0 if idle else len(ids),
-            tokens=count,
+            selected=self.pad(np.flatnonzero(rows.inside), 0),
+            targets=self.pad(targets, IGNORED),
+            word_count=float(self._starts_word_mask(rows).sum()),
+            weights={OBJECTIVE: float(len(targets))},
+            sentences=len(ids),
+            tokens=len(targets),
         )
 
-    def _starts_word_mask(self, rows: ShiftedTokens) -> npt.NDArray[np.bool_]:
-        """Which targets do: by their mark, or behind an end, where some tokenizers leave it out."""
-        behind_end = rows.previous[rows.inside] == self._words.sep
-        marked: npt.NDArray[np.bool_] = self._begins_word[rows.tokens[rows.inside]]
-        return marked | behind_end
+    def to_idle(self, batch: BlockBatch) -> BlockBatch:
+        return super().to_idle(batch)._replace(word_count=0.0)
+
+    def _starts_word_mask(self, rows: ShiftedTokens) -> BoolArray:
+        """Targets that start a word: by their marker, or after an end symbol, where some
+        tokenizers omit it."""
+        after_end = rows.previous[rows.inside] == self._eos
+        marked: BoolArray = self._starts_word[rows.tokens[rows.inside]]
+        return marked | after_end

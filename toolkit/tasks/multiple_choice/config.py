@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.config.sections import check_choice, require
 from toolkit.tasks.glue.config import HEADS
-from toolkit.tasks.glue.config import resolve_length as suited_to
 from toolkit.tasks.squad.config import MIN_TOKENS
 
 DEFAULT_TOKENS = 512
@@ -37,9 +35,3 @@ class MultipleChoiceConfig:
             f"task.tokens_per_sample must be at least {MIN_TOKENS}, or 0 for the usual, but is "
             f"{self.tokens_per_sample}.",
         )
-
-
-def resolve_multiple_choice(c: MultipleChoiceConfig, arch: Any) -> MultipleChoiceConfig:
-    """With a length that the architecture takes, by its config or the encoder itself."""
-    found: MultipleChoiceConfig = suited_to(c, arch, DEFAULT_TOKENS)
-    return found

@@ -1,20 +1,19 @@
-"""One of several options for a passage: RACE (Lai et al. 2017), SWAG (Zellers et al. 2018)."""
+"""Multiple choice: RACE (Lai et al. 2017), SWAG (Zellers et al. 2018)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
-from toolkit.data.formats.qa.split import ChoiceSplit
-from toolkit.data.loading.examples import Examples
 from toolkit.models.encoder import select_states
 from toolkit.models.heads import OptionHead, Pooler
-from toolkit.models.interface import Sizes
-from toolkit.tasks.multiple_choice.config import MultipleChoiceConfig, resolve_multiple_choice
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.capabilities import resolve_length
+from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.multiple_choice.config import DEFAULT_TOKENS, MultipleChoiceConfig
 from toolkit.tasks.multiple_choice.examples import (
     NO_OPTION,
     OBJECTIVE,
@@ -25,11 +24,11 @@ from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
 from toolkit.tasks.task import Task
 
 IMPOSSIBLE = -1e4
-"""Score of an option that a question does not have; every precision has it."""
+"""Score of an option that a question does not have; representable in every precision."""
 
 
 @register_task("multiple_choice", MultipleChoiceConfig())
-class MultipleChoice(Task):
+class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, MultipleChoiceBatch]):
     """-log p(option), p a softmax over w . x_o + b, x_o the [CLS] state of passage and option o.
 
     (Devlin et al. 2019, section 4.4.) x is pooled or plain, as in the task glue.
@@ -37,32 +36,29 @@ class MultipleChoice(Task):
 
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
+    examples_class = MultipleChoiceExamples
 
     def __init__(
-        self, c: MultipleChoiceConfig, encoder: Any, sizes: Sizes, make_encoder: Any
+        self,
+        c: MultipleChoiceConfig,
+        encoder: EncoderModel,
+        sizes: Sizes,
+        make_encoder: EncoderFactory,
     ) -> None:
         super().__init__()
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
         self.head = OptionHead(encoder.width, c.head_dropout)
 
     @classmethod
-    def resolve_for(cls, config: Any, arch: Any) -> Any:
-        return resolve_multiple_choice(config, arch)
+    def resolve_for(cls, config: MultipleChoiceConfig, arch: object) -> MultipleChoiceConfig:
+        return resolve_length(config, arch, DEFAULT_TOKENS)
 
-    @classmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        return MultipleChoiceExamples(config, ChoiceSplit(folder, split), training=training)
-
-    def predict(self, encoder: Any, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
+    def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
         states = select_states(encoder, batch.inputs, batch.selected)  # (B, D)
         scores = self.head(self.pooler(states))  # (B, D) -> (B)
         options = scores[batch.option_rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.option_rows == NO_OPTION, IMPOSSIBLE)
         return {OBJECTIVE: MaskedClasses(options, batch.targets)}
 
-    def collector(self, examples: Examples) -> MultipleChoiceCollector:
-        """Collects each answer: for the figures of each part, and to be handed in."""
-        assert isinstance(examples, MultipleChoiceExamples), "the examples are this task's own"
+    def collector(self, examples: MultipleChoiceExamples) -> MultipleChoiceCollector:
         return MultipleChoiceCollector(examples.split)

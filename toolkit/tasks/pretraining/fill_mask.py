@@ -1,9 +1,8 @@
-"""Words for the gaps: what a masked language model would put in place of each [MASK]."""
+"""Fill [MASK] tokens with a masked language model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,82 +10,80 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import MASK as MASK
-from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.generation.output import MaskPrediction
 from toolkit.models.encoder import select_states
-from toolkit.models.interface import Inputs
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.batch import MaskedBatch
 
 
 @torch.no_grad()
 def fill_mask(
     head: nn.Module,
-    encoder: Any,
-    tokenizer: Any,
+    encoder: EncoderModel,
+    tokenizer: Tokenizer,
     sentences: Sequence[str],
     top: int,
 ) -> list[list[MaskPrediction]]:
-    """Per sentence and per [MASK] in it, the `top` tokens of softmax(head) with their shares.
-
-    All sentences go through the encoder together.
-    """
+    """The `top` tokens of softmax(head) for each [MASK] of each sentence, in one batch."""
     if top < 1:
         raise ToolkitError(f"top must be at least 1, but is {top}.")
-    device = encoder.token_embedding.weight.device
-    coded = [encode_masked(tokenizer, sentence, encoder.max_positions) for sentence in sentences]
-    batch = collate_masked(coded, tokenizer.vocabulary, device)
-    logits = head(
-        select_states(encoder, batch.inputs, batch.selected), encoder.token_embedding.weight
-    )
-    rows = top_predictions(logits.float().softmax(-1), tokenizer.vocabulary, top)
-    return [[next(rows) for _ in range(ids.count(tokenizer.vocabulary.mask))] for ids in coded]
+    table, vocabulary = encoder.token_embedding.weight, tokenizer.vocabulary
+    encoded = [encode_masked(tokenizer, sentence, encoder.max_positions) for sentence in sentences]
+    batch = collate_masked(encoded, vocabulary, table.device)
+    logits = head(select_states(encoder, batch.inputs, batch.selected), table)
+    predictions = top_predictions(logits.float().softmax(-1), vocabulary, top)
+    return [[next(predictions) for _ in range(ids.count(vocabulary.mask))] for ids in encoded]
 
 
-def encode_masked(tokenizer: Any, sentence: str, limit: int | None) -> list[int]:
-    """[CLS] words [SEP], every literal [MASK] as the mask, which the space before it belongs to."""
+def encode_masked(tokenizer: Tokenizer, sentence: str, limit: int | None) -> list[int]:
+    """[CLS] words [SEP]; a literal [MASK] becomes the mask token and absorbs a space before it."""
     *before, last = sentence.split(MASK)
     if not before:
-        raise ToolkitError(
-            f"a sentence to fill must contain {MASK}, but this has none: {sentence!r}."
-        )
-    v, pieces = tokenizer.vocabulary, [*(piece.rstrip(" ") for piece in before), last]
-    ids = [v.cls, *tokenizer.encode(pieces[0])]
-    for piece in pieces[1:]:
-        apart = piece[:1].isspace()
-        ids += [
-            v.mask,
-            *(tokenizer.encode(piece) if apart else tokenizer.encode_continuation(piece)),
-        ]
-    ids.append(v.sep)
-    if limit is not None and len(ids) > limit:
-        raise ToolkitError(
-            f"a sentence must have at most {limit} tokens for this model, but this has {len(ids)}: "
-            f"{sentence[:60]!r}... Shorten it."
-        )
+        raise ToolkitError(f"The sentence must contain {MASK}, but is {sentence!r}.")
+    vocabulary = tokenizer.vocabulary
+    first, *parts = [*(part.rstrip(" ") for part in before), last]
+    ids = [vocabulary.cls, *tokenizer.encode(first)]
+    for part in parts:
+        starts_word = part[:1].isspace()
+        encode = tokenizer.encode if starts_word else tokenizer.encode_continuation
+        ids += [vocabulary.mask, *encode(part)]
+    ids.append(vocabulary.sep)
+    check_length(sentence, len(ids), limit)
     return ids
 
 
+def check_length(sentence: str, tokens: int, limit: int | None) -> None:
+    if limit is not None and tokens > limit:
+        raise ToolkitError(
+            f"The sentence must have at most {limit} tokens for this model, but has {tokens}: "
+            f"{sentence[:60]!r}... Shorten it."
+        )
+
+
 def collate_masked(
-    coded: Sequence[Sequence[int]], vocabulary: Any, device: torch.device
+    encoded: Sequence[Sequence[int]], vocabulary: Vocabulary, device: torch.device
 ) -> MaskedBatch:
-    """The sentences side by side, padded to the longest; places are those of the masks."""
-    tokens = torch.full((len(coded), max(map(len, coded))), vocabulary.pad)
+    """One batch, padded to the longest sentence; the selected positions are the masks."""
+    tokens = torch.full((len(encoded), max(map(len, encoded))), vocabulary.pad)
     padding = torch.ones_like(tokens, dtype=torch.bool)
-    for row, ids in enumerate(coded):
+    for row, ids in enumerate(encoded):
         tokens[row, : len(ids)], padding[row, : len(ids)] = torch.tensor(ids), False
-    places = ((tokens == vocabulary.mask) & ~padding).flatten().nonzero().flatten()
+    selected = ((tokens == vocabulary.mask) & ~padding).flatten().nonzero().flatten()
     return MaskedBatch(
         Inputs(tokens=tokens.to(device), padding=padding.to(device)),
-        places.to(device),
-        tokens.flatten()[places].to(device),
-        {"mlm": float(len(places))},
-        len(coded),
+        selected.to(device),
+        tokens.flatten()[selected].to(device),
+        {"mlm": float(len(selected))},
+        len(encoded),
         int((~padding).sum()),
     )
 
 
 def top_predictions(
-    shares: Float[Tensor, "N V"], vocabulary: Any, top: int
+    probabilities: Float[Tensor, "N V"], vocabulary: Vocabulary, top: int
 ) -> Iterator[MaskPrediction]:
-    best = shares.topk(min(top, shares.shape[-1]), dim=-1)
+    best = probabilities.topk(min(top, probabilities.shape[-1]), dim=-1)
     for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-        yield [(vocabulary.symbols[i], share) for i, share in zip(ids, values, strict=True)]
+        yield [(vocabulary.symbols[i], value) for i, value in zip(ids, values, strict=True)]

@@ -4,60 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.common.registry import register_task
-from toolkit.criteria import IGNORED, Classes, Prediction
-from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.criteria import Classes, Prediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import MaskPrediction
 from toolkit.models.encoder import select_states
 from toolkit.models.heads import TokenHead
-from toolkit.models.interface import Sizes
+from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.batch import MaskedBatch
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
-from toolkit.tasks.pretraining.masked_examples import MaskedExamples, MaskingConfig
-from toolkit.tasks.task import Ratio, Task
+from toolkit.tasks.pretraining.masked_examples import MaskedExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.tasks.task import Metric, Task
+from toolkit.tasks.token_metrics import accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLanguageModelConfig(MaskingConfig):
-    """Nothing beyond what is hidden and how."""
+    """The options of masking."""
 
 
 @register_task("mlm", MaskedLanguageModelConfig())
-class MaskedLanguageModel(Task):
-    """-log p(x_n | the rest), n over the selected places: predict the hidden tokens."""
+class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
+    """-log p(x_n | the rest), n over the selected positions."""
 
     coefficients: Mapping[str, float] = {"mlm": 1.0}
+    examples_class = MaskedExamples
 
     def __init__(
-        self, c: MaskedLanguageModelConfig, encoder: Any, sizes: Sizes, make_encoder: Any
+        self,
+        c: MaskedLanguageModelConfig,
+        encoder: EncoderModel,
+        sizes: Sizes,
+        make_encoder: EncoderFactory,
     ) -> None:
         super().__init__()
         self.head = TokenHead(encoder)
 
-    @classmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        return MaskedExamples(
-            config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
-        )
-
-    def predict(self, encoder: Any, batch: MaskedBatch) -> dict[str, Prediction]:
-        states = select_states(
-            encoder, batch.inputs, batch.selected
-        )  # (N, D), selected places only
+    def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, Prediction]:
+        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
         return {"mlm": Classes(self.head(states, encoder.token_embedding.weight), batch.targets)}
 
-    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
-        """accuracy: share of the selected places whose most probable token is the true one."""
-        logits, targets = predictions["mlm"]
-        right = (logits.argmax(-1) == targets).sum()  # IGNORED is no class, so it is never right
-        return {"accuracy": Ratio(right.float(), (targets != IGNORED).sum().float())}
+    def metrics(
+        self, predictions: Mapping[str, Prediction], batch: MaskedBatch
+    ) -> Mapping[str, Metric]:
+        """Fraction of the selected positions whose most probable token is correct."""
+        return {"accuracy": accuracy(predictions["mlm"])}
 
     def fill_mask(
-        self, encoder: Any, tokenizer: Any, sentences: Sequence[str], top: int = 5
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
-        """For every [MASK] of every sentence, the `top` most probable tokens."""
         return fill_mask(self.head, encoder, tokenizer, sentences, top)

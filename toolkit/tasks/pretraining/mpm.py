@@ -1,115 +1,108 @@
-"""Masked position modeling beside masked language modeling (TACO, section 3.5)."""
+"""Masked position modeling together with masked language modeling (TACO, section 3.5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
-from toolkit.criteria import IGNORED, Classes, Prediction
-from toolkit.data.loading.examples import Examples
-from toolkit.generation.fill_mask import MaskPrediction
+from toolkit.criteria import Classes, Prediction
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.generation.output import MaskPrediction
 from toolkit.models.encoder import select_states
 from toolkit.models.heads import PositionHead, TokenHead
-from toolkit.models.interface import Sizes
+from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.fill_mask import fill_mask
-from toolkit.tasks.pretraining.fill_order import order_words
+from toolkit.tasks.pretraining.order_words import order_words
+from toolkit.tasks.pretraining.position_config import MaskedPositionConfig
 from toolkit.tasks.pretraining.position_examples import (
-    MaskedPositionConfig,
     MaskedPositionExamples,
     MaskedPositionsBatch,
 )
-from toolkit.tasks.task import Ratio, Task
+from toolkit.tasks.task import Metric, Task
+from toolkit.tasks.token_metrics import accuracy
 
 
 @register_task("mpm", MaskedPositionConfig())
-class MaskedPositions(Task):
-    """-log p(x_i | hidden x, all p) - log p(p_j | all x, hidden p) (TACO, eq. 3 and 4).
+class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, MaskedPositionsBatch]):
+    """-log p(x_i | masked x, all p) - log p(p_j | all x, masked p) (TACO, eq. 3 and 4).
 
     i over the selected tokens of one copy of a sentence, j over the selected positions of another;
-    each is a mean over its own places.
+    each term is averaged over its own positions.
     """
 
+    examples_class = MaskedPositionExamples
+
     def __init__(
-        self, c: MaskedPositionConfig, encoder: Any, sizes: Sizes, make_encoder: Any
+        self,
+        c: MaskedPositionConfig,
+        encoder: EncoderModel,
+        sizes: Sizes,
+        make_encoder: EncoderFactory,
     ) -> None:
         super().__init__()
-        self.coefficients: Mapping[str, float] = dict.fromkeys(c.objective_names, 1.0)
-        if "mlm" in c.objective_names:
+        self.coefficients = dict.fromkeys(c.objective_names, 1.0)
+        if "mlm" in self.coefficients:
             self.head = TokenHead(encoder)
-        if "mpm" in c.objective_names:
+        if "mpm" in self.coefficients:
             check_position_ids(encoder)
             if c.position_range == "table":
                 check_max_position(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
 
-    @classmethod
-    def examples(
-        cls, config: Any, folder: Any, split: str, *, seed: int, training: bool, fixed_shapes: bool
-    ) -> Examples:
-        return MaskedPositionExamples(
-            config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
-        )
-
-    def predict(self, encoder: Any, batch: MaskedPositionsBatch) -> dict[str, Prediction]:
-        states = select_states(
-            encoder, batch.inputs, batch.selected
-        )  # (N, D), selected places only
-        words = len(batch.token_targets)
-        found: dict[str, Prediction] = {}
+    def predict(self, encoder: EncoderModel, batch: MaskedPositionsBatch) -> dict[str, Prediction]:
+        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
+        tokens = len(batch.token_targets)
+        predictions: dict[str, Prediction] = {}
         if "mlm" in self.coefficients:
-            logits = self.head(states[:words], encoder.token_embedding.weight)
-            found["mlm"] = Classes(logits, batch.token_targets)
+            logits = self.head(states[:tokens], encoder.token_embedding.weight)
+            predictions["mlm"] = Classes(logits, batch.token_targets)
         if "mpm" in self.coefficients:
-            logits = self.position_head(states[words:], encoder.position_embedding.weight[:-1])
-            found["mpm"] = Classes(logits, batch.position_targets)
-        return found
+            table = encoder.position_embedding.weight[:-1]
+            logits = self.position_head(states[tokens:], table)
+            predictions["mpm"] = Classes(logits, batch.position_targets)
+        return predictions
 
-    def metrics(self, predictions: Mapping[str, Prediction]) -> dict[str, Ratio]:
-        """Share of the selected places whose most probable token or position is the true one."""
-        figures = {}
-        for name, (logits, targets) in predictions.items():
-            right = (logits.argmax(-1) == targets).sum()  # IGNORED is no class: never right
-            weight = (targets != IGNORED).sum().float()
-            figures[f"{name}_accuracy"] = Ratio(right.float(), weight)
-        return figures
+    def metrics(
+        self, predictions: Mapping[str, Prediction], batch: MaskedPositionsBatch
+    ) -> Mapping[str, Metric]:
+        """Fraction of the selected positions whose most probable token or position is correct."""
+        return {f"{name}_accuracy": accuracy(it) for name, it in predictions.items()}
 
     def fill_mask(
-        self, encoder: Any, tokenizer: Any, sentences: Sequence[str], top: int = 5
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
-        """For every [MASK] of every sentence, the `top` most probable tokens."""
         if "mlm" not in self.coefficients:
             raise ToolkitError(
-                "filling masks needs a model that learned to, but this one was trained with "
-                "--task.objectives mpm. Train with mlm,mpm."
+                "Filling masks requires a model trained with --task.objectives mlm,mpm; this one "
+                "was trained with mpm."
             )
         return fill_mask(self.head, encoder, tokenizer, sentences, top)
 
     def order_words(
-        self, encoder: Any, tokenizer: Any, sentence: str, top: int = 5
+        self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
-        """Words in braces, or all of them, in their most probable order."""
         if "mpm" not in self.coefficients:
             raise ToolkitError(
-                "ordering words needs a model that learned to, but this one was trained with "
-                "--task.objectives mlm. Train with mlm,mpm."
+                "Ordering words requires a model trained with --task.objectives mlm,mpm; this one "
+                "was trained with mlm."
             )
         return order_words(self.position_head, encoder, tokenizer, sentence, top)
 
 
-def check_position_ids(encoder: Any) -> None:
+def check_position_ids(encoder: EncoderModel) -> None:
     """An encoder must have a vector for hidden positions, and see positions only through ids."""
+    hint = "Choose --arch taco, or bert with --arch.hidden-position-embedding true."
     if not encoder.takes_positions:
         raise ToolkitError(
-            "task mpm must have an encoder that knows positions by their ids alone, but this one "
-            "also sees which words are neighbors, through its convolutions, or no positions at "
-            "all. Use --arch taco, or bert with --arch.hidden-position-embedding true."
+            f"Task mpm requires an encoder that sees positions only through position ids, but "
+            f"{type(encoder).__name__} also has convolutions, or no positions at all. {hint}"
         )
-    if getattr(encoder, "position_embedding", None) is None:
+    if encoder.position_embedding is None:
         raise ToolkitError(
-            "task mpm must have an encoder with a vector for hidden positions, but this one has "
-            "none. Use --arch taco, or bert with --arch.hidden-position-embedding true."
+            f"Task mpm requires an encoder with an embedding for hidden positions, but "
+            f"{type(encoder).__name__} has none. {hint}"
         )
 
 
@@ -117,5 +110,5 @@ def check_max_position(position: int, positions: int) -> None:
     if position >= positions:
         raise ToolkitError(
             f"task.max_position must be below arch.max_positions, but is {position} and the table "
-            f"has {positions}. Set --task.max-position {positions - 1}."
+            f"has {positions} rows. Set --task.max-position {positions - 1}."
         )

@@ -1,8 +1,7 @@
-"""Sentences for a generator to fill in and for a discriminator to look through."""
+"""Sentences for a generator to fill in and a discriminator to classify."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,132 +9,90 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sections import require
 from toolkit.criteria import IGNORED
-from toolkit.data.samples.masking import SAMPLE, HashNoise
-from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.samples.masking import SAMPLE
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
-from toolkit.tasks.pretraining.masked_examples import MaskingConfig, MaskingExamples, Numbers
+from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.pretraining.masked_examples import MaskingExamples
+from toolkit.tasks.pretraining.masking_config import MaskingConfig
 
 ROWS_PER_CHUNK = 64
-"""Places whose tokens are drawn together."""
+"""Positions whose tokens are sampled together."""
 BELOW_ONE = 1 - 2**-22
-"""The largest share of a sum in fp32 that is surely less than the sum."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplacedTokenConfig(MaskingConfig):
-    masking: str = "electra"
-    """Which tokens the generator fills in. electra: drawn with replacement, as in ELECTRA; exact:
-    an exact share; bernoulli: each on its own; whole_word: all of a word's pieces; span: runs."""
-    generator_size: float = 0.25
-    """The generator's widths and heads as a share of the model's, above 0 up to 1; one head at
-    least. The paper has 0.25 for small models and 0.3333 for base."""
-    discriminator_weight: float = 50.0
-    """Factor of the loss of finding replaced tokens; that of filling in is 1."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            0 < self.generator_size <= 1,
-            f"task.generator_size must lie above 0 and be at most 1, but is {self.generator_size}.",
-        )
-        require(
-            self.discriminator_weight > 0,
-            f"task.discriminator_weight must be positive, but is {self.discriminator_weight}. For "
-            "filling "
-            f"in alone use --task mlm.",
-        )
+"""The largest fraction of a sum in fp32 that is surely less than the sum."""
 
 
 class ReplacedTokensBatch(NamedTuple):
-    """Sentences with hidden tokens, and for each of them what chance has."""
+    """Sentences with masked tokens, and random numbers to sample replacements with."""
 
     inputs: Inputs
     selected: Int[Tensor, " N"]
-    """Selected places as flat indices into B x S; rows beyond the last target repeat place 0."""
+    """Flat indices of the selected positions into B x S; padding rows repeat index 0."""
     targets: Int[Tensor, " N"]
-    """True token of each selected place; IGNORED (-100) in the rows that only fill up."""
+    """Original token of each selected position; IGNORED (-100) in padding rows."""
     draws: Float[Tensor, " N"]
-    """A uniform number in [0, 1) for each selected place, the same for the same place."""
+    """A uniform number in [0, 1) per row; a position selected twice has the same twice."""
     weights: dict[str, float]
     sentences: int
     tokens: int
 
     @property
     def original(self) -> Int[Tensor, " BS"]:
-        """The sentences with their true tokens, one behind the other."""
+        """The original sentences, flattened."""
         return self.with_tokens(self.targets)
 
     def with_tokens(self, new: Int[Tensor, " N"]) -> Int[Tensor, " BS"]:
-        """The sentences with others at all selected places; rows that only fill up do nothing."""
+        """The sentences with new tokens at the selected positions; padding rows do nothing."""
         tokens = self.inputs.tokens.flatten()
         kept = tokens.index_select(0, self.selected)
         return tokens.scatter(0, self.selected, torch.where(self.targets == IGNORED, kept, new))
 
-    def labels(self, shown: Int[Tensor, " BS"]) -> Int[Tensor, " BS"]:
-        """1 where a token is not the true one; IGNORED in padding and for an idle rank."""
-        labels = (shown != self.original).long()
+    def labels(self, tokens: Int[Tensor, " BS"]) -> Int[Tensor, " BS"]:
+        """1 where a token is not the original; IGNORED in padding and for an idle rank."""
+        labels = (tokens != self.original).long()
         if not self.weights["rtd"]:
             return torch.full_like(labels, IGNORED)
         padding = self.inputs.padding
         return labels if padding is None else labels.masked_fill(padding.flatten(), IGNORED)
 
 
-class ReplacedTokenExamples(MaskingExamples):
-    """The sentences of one split; every collation hides some of their tokens anew."""
+class ReplacedTokenExamples(MaskingExamples[ReplacedTokensBatch]):
+    """The sentences of one split; every epoch masks other tokens.
 
-    def __init__(
-        self,
-        config: MaskingConfig,
-        folder: DataFolder,
-        split: str,
-        *,
-        seed: int,
-        training: bool,
-        fixed_shapes: bool,
-    ) -> None:
-        check_mask_token(folder.vocabulary, folder.name)
-        super().__init__(
-            config, folder, split, seed=seed, training=training, fixed_shapes=fixed_shapes
-        )
+    The generator's loss sums over the selected positions, the discriminator's over all tokens.
+    """
 
-    def collate(self, ids: Numbers, epoch: int | None) -> ReplacedTokensBatch:
-        """Filling in counts for each selected place, finding for each token that is no padding.
+    def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
+        check_mask_token(source.folder.vocabulary, source.folder.name)
+        super().__init__(config, source)
 
-        Without ids an idle rank's batch of weight zero.
-        """
-        idle = len(ids) == 0
-        ids, epoch = (np.zeros(1, np.int64), None) if idle else (ids, epoch)
+    def make_batch(self, ids: IntArray, epoch: int | None) -> ReplacedTokensBatch:
         batch = self.mask_tokens(ids, epoch)
-        rows, places = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
-        draws = HashNoise(self._seed, epoch if self._training else None, ids).at(
-            SAMPLE, rows, places
-        )
-        weights = {**batch.weights, "rtd": float(batch.tokens)}
+        rows, positions = np.divmod(batch.selected.numpy(), batch.inputs.tokens.shape[1])
+        draws = self.noise(ids, epoch).at(SAMPLE, rows, positions)
         return ReplacedTokensBatch(
             inputs=batch.inputs,
             selected=batch.selected,
-            targets=torch.full_like(batch.targets, IGNORED) if idle else batch.targets,
+            targets=batch.targets,
             draws=torch.from_numpy(draws.astype(np.float32)),
-            weights=dict.fromkeys(weights, 0.0) if idle else weights,
-            sentences=0 if idle else batch.sentences,
-            tokens=0 if idle else batch.tokens,
+            weights={**batch.weights, "rtd": float(batch.tokens)},
+            sentences=batch.sentences,
+            tokens=batch.tokens,
         )
 
 
 def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
-    """[MASK] must be a symbol of its own: the generator is asked for what stands there."""
+    """[MASK] must differ from the other special tokens: the generator predicts what it hides."""
     others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
-    taken = [role for role, i in others.items() if i == vocabulary.mask]
-    if taken:
+    same = [role for role, i in others.items() if i == vocabulary.mask]
+    if same:
         raise ToolkitError(
-            f"task rtd must have a vocabulary with a symbol of its own for [MASK], but in that of "
-            f"{name} it is the same as that of {taken[0]}, "
-            f"{vocabulary.symbols[vocabulary.mask]!r}. Run toolkit-preprocess with a vocabulary "
-            f"that has one."
+            f"Task rtd requires a vocabulary with a separate [MASK] token, but that of {name} uses "
+            f"{vocabulary.symbols[vocabulary.mask]!r} also as {same[0]}. Run toolkit-preprocess "
+            f"with a vocabulary that has one."
         )
 
 
@@ -143,14 +100,14 @@ def check_mask_token(vocabulary: Vocabulary, name: str) -> None:
 def sample_tokens(logits: Float[Tensor, "N V"], draws: Float[Tensor, " N"]) -> Int[Tensor, " N"]:
     """argmax_v (logits_v + g_v), g Gumbel noise: v with probability softmax(logits)_v.
 
-    Found by inverting the distribution function, for which one uniform number for each place is
-    enough (Clark et al. 2020's code draws V). No gradient passes. Of logits that are not
-    finite it is any symbol: the loss tells of them.
+    Computed by inverting the cumulative distribution, which needs one uniform number per position
+    (Clark et al. 2020's code draws V). No gradient flows. Logits that are not finite yield an
+    arbitrary token; the loss reveals them.
     """
-    found = []
+    samples = []
     for rows, shares in zip(logits.split(ROWS_PER_CHUNK), draws.split(ROWS_PER_CHUNK), strict=True):
         sums = rows.float().softmax(-1).cumsum(-1)
-        wanted = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
-        places = torch.searchsorted(sums, wanted, right=True)[:, 0]
-        found.append(places.clamp(max=sums.shape[-1] - 1))
-    return torch.cat(found)
+        thresholds = shares.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
+        tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]
+        samples.append(tokens.clamp(max=sums.shape[-1] - 1))
+    return torch.cat(samples)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.config.sections import require
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR
-from toolkit.tasks.glue.config import resolve_length as suited_to
 
 DEFAULT_TOKENS = 384
 """Tokens that are read at once by default, as in the papers."""
@@ -42,9 +40,3 @@ class SquadConfig:
     @property
     def max_question_tokens(self) -> int:
         return min(self.question_tokens, (self.tokens_per_sample - SPECIAL_OF_PAIR) // 2)
-
-
-def resolve_squad(c: SquadConfig, arch: Any) -> SquadConfig:
-    """With a length that the architecture takes, by its config or the encoder itself."""
-    found: SquadConfig = suited_to(c, arch, DEFAULT_TOKENS)
-    return found

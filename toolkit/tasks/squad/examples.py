@@ -1,18 +1,19 @@
-"""Questions with windows of their passages, put into batches with the places of their answers.
+"""Questions with windows of their passages as batches, with the positions of their answers.
 
-B windows of the batch   S places of a window
+B windows of the batch   S positions of a window
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.qa.split import SquadSplit
@@ -20,72 +21,78 @@ from toolkit.data.formats.qa.windows import Windows, split_into_windows
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, SPECIAL_OF_SINGLE, join_pairs
 from toolkit.models.interface import Inputs
+from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.glue.examples import to_inputs
 from toolkit.tasks.squad.config import SquadConfig
 
 START, END = "begin", "end"
-Numbers = npt.NDArray[np.int64]
+UNKNOWN = -2
+"""Span of a question whose answer is not in the data."""
 
 
 class SquadBatch(NamedTuple):
-    """Windows, and where in them the answers begin and end."""
+    """Windows, and the positions of the answers in them."""
 
     inputs: Inputs
     starts: Int[Tensor, " B"]
-    """Place of the answer's first token, 0 ([CLS]) where the window has none of it or not all;
-    IGNORED where it is not known."""
+    """Position of the answer's first token; 0 ([CLS]) if the window does not contain all of it,
+    IGNORED if it is unknown."""
     ends: Int[Tensor, " B"]
-    """Place of its last token, likewise."""
+    """Position of its last token, likewise."""
     allowed: Bool[Tensor, "B S"]
-    """True where an answer may begin and end: at [CLS] and in the passage."""
+    """True where an answer may start and end: at [CLS] and in the passage."""
     passage_starts: Int[Tensor, " B"]
-    """Place of the passage's first token."""
+    """Position of the passage's first token."""
     window_ids: Int[Tensor, " B"]
-    """Number of each in the split; -1 for an idle rank's."""
+    """Index of each window in the split; -1 for an idle rank."""
     weights: dict[str, float]
     sentences: int
     tokens: int
 
 
-class SquadExamples:
-    """The windows of one split: arithmetic on lengths, so that other windows cost nothing."""
+class SquadExamples(Examples[SquadBatch]):
+    """The windows of one split; they are computed from lengths, without reading the passages."""
 
-    def __init__(self, c: SquadConfig, split: SquadSplit, *, training: bool) -> None:
-        if training and (split.spans == -2).all():
+    idle_values: ClassVar[Mapping[str, int]] = {
+        "starts": IGNORED,
+        "ends": IGNORED,
+        "window_ids": -1,
+    }
+
+    def __init__(self, c: SquadConfig, source: SplitSource) -> None:
+        self.config, self.split = c, SquadSplit(source.folder, source.name)
+        split = self.split
+        if source.training and (split.spans == UNKNOWN).all():
             raise ToolkitError(
-                f"questions to train on must have answers, but split {split.name!r} of "
-                f"{split.folder.name} has none. Choose another --train-subset."
+                f"Split {split.name!r} of {split.folder.name} has questions without answers and "
+                f"cannot be used for training. Choose another --train-subset."
             )
-        self.split, self.config = split, c
-        asked = split.questions.lengths.astype(np.int64)
-        self._asked = np.minimum(asked, c.max_question_tokens)
-        room = c.tokens_per_sample - SPECIAL_OF_PAIR - self._asked
+        lengths = split.questions.lengths.astype(np.int64)
+        self._question = np.minimum(lengths, c.max_question_tokens)
+        room = c.tokens_per_sample - SPECIAL_OF_PAIR - self._question
         self.windows: Windows = split_into_windows(split.passage_lengths, room, c.stride)
-        self.targets = find_targets(split.spans, self.windows, self._asked + SPECIAL_OF_SINGLE)
+        self.targets = find_targets(split.spans, self.windows, self._question + SPECIAL_OF_SINGLE)
         questions = self.windows.question_ids
-        self.lengths = self._asked[questions] + self.windows.lengths + SPECIAL_OF_PAIR
-        shortened = int((self._asked < asked).sum())
+        self.lengths = self._question[questions] + self.windows.lengths + SPECIAL_OF_PAIR
+        truncated = int((self._question < lengths).sum())
         self.remark = f"windows of {len(split):,} questions" + (
-            f", {shortened:,} of them shortened" if shortened else ""
+            f", {truncated:,} of them truncated" if truncated else ""
         )
         options = (split.name, c.tokens_per_sample, c.stride, c.max_question_tokens)
         self.fingerprint = compute_fingerprint(split.folder.fingerprint, *options)
 
-    def collate(self, ids: Numbers, epoch: int | None) -> SquadBatch:
-        """The windows side by side; without ids an idle rank's batch of weight zero."""
-        idle = len(ids) == 0
-        ids = np.zeros(1, np.int64) if idle else ids % len(self.lengths)
-        split, (questions, begins, lengths, _) = self.split, self.windows
-        asked = questions[ids]
+    def make_batch(self, ids: IntArray, epoch: int | None) -> SquadBatch:
+        ids = ids % len(self)
+        split, (window_questions, starts, lengths, _) = self.split, self.windows
+        questions, targets = window_questions[ids], self.targets[ids]
         texts = join_pairs(
-            split.questions.take(asked, self._asked[asked]),
-            split.passages.take(split.passage_of[asked], lengths[ids], begins[ids]),
+            split.questions.take(questions, self._question[questions]),
+            split.passages.take(split.passage_of[questions], lengths[ids], starts[ids]),
             split.vocabulary,
         )
-        places = np.arange(texts.tokens.shape[1])
+        positions = np.arange(texts.tokens.shape[1])
         first, count = texts.second_starts[:, None], lengths[ids][:, None]
-        allowed = (places == 0) | ((places >= first) & (places < first + count))
-        targets = np.full((1, 2), IGNORED) if idle else self.targets[ids]
+        allowed = (positions == 0) | ((positions >= first) & (positions < first + count))
         known = float((targets[:, 0] != IGNORED).sum())
         return SquadBatch(
             inputs=to_inputs(texts),
@@ -93,18 +100,18 @@ class SquadExamples:
             ends=torch.from_numpy(targets[:, 1].copy()),
             allowed=torch.from_numpy(allowed),
             passage_starts=torch.from_numpy(texts.second_starts),
-            window_ids=torch.from_numpy(np.full(1, -1) if idle else ids),
+            window_ids=torch.from_numpy(ids),
             weights={START: known, END: known},
-            sentences=0 if idle else len(ids),
-            tokens=0 if idle else int(texts.lengths.sum()),
+            sentences=len(ids),
+            tokens=int(texts.lengths.sum()),
         )
 
 
-def find_targets(spans: Numbers, windows: Windows, firsts: Numbers) -> Numbers:
-    """Places of the first and last token of each window's answer; 0 where it has not all of it."""
-    begins = windows.starts[:, None]
+def find_targets(spans: IntArray, windows: Windows, passage_starts: IntArray) -> IntArray:
+    """First and last position of the answer in each window; 0 if it does not contain all of it."""
+    starts = windows.starts[:, None]
     span = spans[windows.question_ids]
-    inside = (span >= begins) & (span < begins + windows.lengths[:, None])
-    places = span - begins + firsts[windows.question_ids][:, None]
-    found = np.where(inside.all(1, keepdims=True), places, 0)
-    return np.where(span == -2, IGNORED, found)
+    inside = (span >= starts) & (span < starts + windows.lengths[:, None])
+    positions = span - starts + passage_starts[windows.question_ids][:, None]
+    targets = np.where(inside.all(1, keepdims=True), positions, 0)
+    return np.where(span == UNKNOWN, IGNORED, targets)

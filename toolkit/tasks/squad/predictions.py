@@ -1,4 +1,4 @@
-"""The answer given to every question of a split: the official figures and the files."""
+"""Predictions of the task squad: the official metrics and prediction files."""
 
 from __future__ import annotations
 
@@ -10,137 +10,84 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.arrays import BoolArray, FloatArray
 from toolkit.criteria import Prediction
 from toolkit.data.formats.qa.answer_spans import character_span
 from toolkit.data.formats.qa.windows import max_context_tokens
-from toolkit.distributed import World
 from toolkit.metrics.squad import best_scores, best_threshold
-from toolkit.tasks.predictions import PredictionCollector, check_unique_ids
+from toolkit.tasks.predictions import (
+    PredictionCollector,
+    check_unique_ids,
+    write_predictions_file,
+)
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadExamples
 from toolkit.tasks.squad.span_search import best_spans
 
 ANSWERS, NBEST, ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
+TUNED_ON = "valid"
+"""The split on which the threshold for unanswerable questions is tuned."""
 
 
 class QuestionPrediction(NamedTuple):
-    """What is answered to one question."""
+    """The best answers to one question."""
 
     texts: list[str]
-    """The best answers, no text twice; none where the passage has no token."""
+    """Best first, without duplicates; empty if the passage has no token."""
     scores: list[float]
     null_odds: float
-    """Score of no answer less that of the best one; infinite where there is none."""
+    """Score of "no answer" minus the best answer's; infinite if there is none."""
 
     def text(self, threshold: float | None) -> str:
-        """The best, or nothing where it is too doubtful."""
+        """The best answer, or the empty string if the odds of "no answer" exceed the threshold."""
         if not self.texts or (threshold is not None and self.null_odds > threshold):
             return ""
         return self.texts[0]
 
 
-def write_answers(
-    path: Path, names: Sequence[str], given: Sequence[QuestionPrediction], threshold: float | None
-) -> None:
-    """To a file the answers; into a folder also the n-best, and the doubts where there are any."""
-    check_unique_ids(names, "id")
-    answers = {n: it.text(threshold) for n, it in zip(names, given, strict=True)}
-    try:
-        if not path.is_dir():
-            write_json(path, answers)
-            return
-        write_json(path / ANSWERS, answers)
-        write_json(path / NBEST, {n: format_nbest(it) for n, it in zip(names, given, strict=True)})
-        if threshold is not None:
-            doubts = ((n, it.null_odds) for n, it in zip(names, given, strict=True))
-            write_json(
-                path / ODDS, {n: doubt if math.isfinite(doubt) else 1e9 for n, doubt in doubts}
-            )
-    except OSError as error:
-        raise ToolkitError(
-            f"predictions must go where files can be written, but {path} cannot: "
-            f"{error.strerror}. Choose another --predictions."
-        ) from error
-
-
-def write_json(path: Path, held: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(held, ensure_ascii=False, indent=1) + "\n", "utf-8", "replace")
-
-
-def format_nbest(it: QuestionPrediction) -> list[dict[str, Any]]:
-    """Each text with its share of the probability of them all: a softmax over their scores."""
-    top = max(it.scores, default=0.0)
-    odds = [math.exp(score - top) for score in it.scores]
-    rows = zip(it.texts, odds, it.scores, strict=True)
-    return [
-        {"text": text, "probability": part / sum(odds), "score": score}
-        for text, part, score in rows
-    ]
-
-
-TUNED_ON = "valid"
-"""The split that says how doubtful an answer must be to be none."""
-Scores = npt.NDArray[np.float64]
-
-
-class SquadCollector(PredictionCollector):
+class SquadCollector(PredictionCollector[SquadBatch]):
     def __init__(self, examples: SquadExamples, threshold: Tensor) -> None:
+        super().__init__(len(examples))
         self.examples, self.split = examples, examples.split
         self._threshold = threshold
-        count, kept = len(examples.lengths), examples.config.nbest
-        self.seen = np.zeros(count, bool)
-        self.scores = np.full((count, kept), -np.inf, np.float32)
-        """Of the best answers of each window."""
-        self.tokens = np.zeros((count, kept, 2), np.int64)
+        nbest = examples.config.nbest
+        self.scores = self.make_array(np.float32, nbest, fill=-np.inf)
+        """Scores of the best answers of each window."""
+        self.tokens = self.make_array(np.int64, nbest, 2)
         """First and last token of each, in the passage."""
-        self.null_scores = np.full(count, np.inf, np.float32)
+        self.null_scores = self.make_array(np.float32, fill=np.inf)
         """Score of [CLS] in each window."""
 
     def update(self, batch: SquadBatch, predictions: Mapping[str, Prediction]) -> None:
-        numbers = batch.window_ids.cpu().numpy()
-        if numbers[0] < 0:
+        windows = batch.window_ids.cpu().numpy()
+        if windows[0] < 0:
             return
-        (begin, _), (end, _) = predictions[START], predictions[END]
-        may_begin = torch.from_numpy(self.start_mask(batch)).to(begin.device)
+        (start, _), (end, _) = predictions[START], predictions[END]
+        may_start = torch.from_numpy(self.start_mask(batch)).to(start.device)
         c = self.examples.config
-        scores, *places = best_spans(
-            begin, end, may_begin, batch.allowed, longest=c.answer_tokens, count=c.nbest
+        scores, *positions = best_spans(
+            start, end, may_start, batch.allowed, max_tokens=c.answer_tokens, count=c.nbest
         )
-        found = scores.shape[1]
-        self.scores[numbers, :found] = scores.cpu().numpy()
-        first = self.examples.windows.starts[numbers] - batch.passage_starts.cpu().numpy()
-        tokens = torch.stack(places, -1).cpu().numpy() + first[:, None, None]
-        self.tokens[numbers, :found] = tokens
-        self.null_scores[numbers] = (begin[:, 0].float() + end[:, 0].float()).cpu().numpy()
-        self.seen[numbers] = True
+        count = scores.shape[1]
+        self.scores[windows, :count] = scores.cpu().numpy()
+        offsets = self.examples.windows.starts[windows] - batch.passage_starts.cpu().numpy()
+        tokens = torch.stack(positions, -1).cpu().numpy() + offsets[:, None, None]
+        self.tokens[windows, :count] = tokens
+        self.store(batch.window_ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
 
-    def start_mask(self, batch: SquadBatch) -> npt.NDArray[np.bool_]:
-        """Where answers may begin: a token of several windows counts where most is around it.
+    def start_mask(self, batch: SquadBatch) -> BoolArray:
+        """Where answers may start: a token of several windows counts in the one with most context.
 
-        So no answer is found twice, and none where little of its passage is seen.
+        No answer is found twice, and none with little of its passage in sight.
         """
-        own = np.zeros(batch.allowed.shape, bool)
-        firsts = batch.passage_starts.tolist()
-        for row, (window, first) in enumerate(zip(batch.window_ids.tolist(), firsts, strict=True)):
-            flags = max_context_tokens(self.examples.windows, window)
-            own[row, first : first + len(flags)] = flags
-        return own
-
-    def sync(self, world: World) -> None:
-        windows = np.flatnonzero(self.seen)
-        parts: list[npt.NDArray[Any]] = [self.scores, self.tokens, self.null_scores]
-        parts = parts if world.size > 1 else []
-        mine = json.dumps([windows.tolist(), *(part[windows].tolist() for part in parts)])
-        for text in world.all_gather(mine):
-            places, *values = json.loads(text)
-            self.seen[places] = True
-            for part, value in zip(parts, values, strict=True):
-                part[places] = np.array(value, part.dtype).reshape(-1, *part.shape[1:])
-        assert self.seen.all(), "every window is in one batch"
+        mask = np.zeros(batch.allowed.shape, bool)
+        starts = batch.passage_starts.tolist()
+        for row, (window, start) in enumerate(zip(batch.window_ids.tolist(), starts, strict=True)):
+            tokens = max_context_tokens(self.examples.windows, window)
+            mask[row, start : start + len(tokens)] = tokens
+        return mask
 
     @cached_property
     def predicted(self) -> list[QuestionPrediction]:
@@ -148,33 +95,32 @@ class SquadCollector(PredictionCollector):
         return [self.predict_question(question) for question in range(len(self.split))]
 
     def predict_question(self, question: int) -> QuestionPrediction:
-        firsts = self.examples.windows.first_windows
-        windows = slice(firsts[question], firsts[question + 1])
+        first_windows = self.examples.windows.first_windows
+        windows = slice(first_windows[question], first_windows[question + 1])
         scores = self.scores[windows].ravel()
         order = np.argsort(-scores, kind="stable")
         order = order[np.isfinite(scores[order])][: self.scores.shape[1]]
-        read, found = self.split.read_passage(question), dict[str, float]()
+        passage, texts = self.split.read_passage(question), dict[str, float]()
         spans = self.tokens[windows].reshape(-1, 2)[order].tolist()
         for (first, last), score in zip(spans, scores[order].tolist(), strict=True):
-            begin, end = character_span(read.begins, read.ends, first, last)
-            found.setdefault(read.text[begin:end], score)
-        best = np.float32(next(iter(found.values()), -np.inf))
-        return QuestionPrediction(
-            list(found), list(found.values()), float(self.null_scores[windows].min() - best)
-        )
+            start, end = character_span(passage.begins, passage.ends, first, last)
+            texts.setdefault(passage.text[start:end], score)
+        best = np.float32(next(iter(texts.values()), -np.inf))
+        null_odds = float(self.null_scores[windows].min() - best)
+        return QuestionPrediction(list(texts), list(texts.values()), null_odds)
 
     @property
     def threshold(self) -> float | None:
-        """Above which doubt there is no answer; None where there always is one."""
+        """Odds above which a question is unanswerable; None if all have answers."""
         return float(self._threshold) if self.split.none_allowed else None
 
     @cached_property
     def labeled(self) -> list[int]:
-        """Questions whose answers are known."""
+        """Questions with known answers."""
         return [i for i, record in enumerate(self.split.records) if record["known"]]
 
-    def score_answers(self, texts: Sequence[str]) -> Scores:
-        """Exact match and F1 of an answer to each of these questions."""
+    def score_answers(self, texts: Sequence[str]) -> FloatArray:
+        """Exact match and F1 of an answer to each labeled question."""
         allowed, records = self.split.none_allowed, self.split.records
         rows = [
             best_scores(text, records[i]["answers"], none_allowed=allowed)
@@ -183,37 +129,71 @@ class SquadCollector(PredictionCollector):
         return np.array(rows, np.float64).reshape(-1, 2)
 
     def compute(self) -> dict[str, float]:
-        """Shares from 0 to 1, as accuracies; the threshold is what split valid is best with."""
+        """Fractions from 0 to 1, like accuracies; split valid sets the threshold."""
         if not self.labeled:
             return {}
-        if not self.split.none_allowed:
-            exact, f1 = self.score_answers(
-                [self.predicted[i].text(None) for i in self.labeled]
-            ).mean(0)
-            return {"exact_match": float(exact), "f1": float(f1)}
-        return self.compute_with_null()
+        answered = self.score_answers([self.predicted[i].text(None) for i in self.labeled])
+        if self.split.none_allowed:
+            return self.compute_with_null(answered)
+        exact, f1 = answered.mean(0)
+        return {"exact_match": float(exact), "f1": float(f1)}
 
-    def compute_with_null(self) -> dict[str, float]:
-        """The figures of SQuAD 2.0."""
-        always = self.score_answers([self.predicted[i].text(None) for i in self.labeled])
-        never = self.score_answers([""] * len(self.labeled))
-        doubts = np.array([self.predicted[i].null_odds for i in self.labeled])
-        tuned, best_f1 = best_threshold(doubts, always[:, 1], never[:, 1])
-        _, best_exact = best_threshold(doubts, always[:, 0], never[:, 0])
+    def compute_with_null(self, answered: FloatArray) -> dict[str, float]:
+        """Metrics of SQuAD 2.0; `answered` are the scores if every question is answered."""
+        unanswered = self.score_answers([""] * len(self.labeled))
+        odds = np.array([self.predicted[i].null_odds for i in self.labeled])
+        tuned, best_f1 = best_threshold(odds, answered[:, 1], unanswered[:, 1])
+        _, best_exact = best_threshold(odds, answered[:, 0], unanswered[:, 0])
         if self.split.name == TUNED_ON:
             self._threshold.fill_(tuned)
         threshold = float(self._threshold)
-        scores = np.where((doubts > threshold)[:, None], never, always)
+        scores = np.where((odds > threshold)[:, None], unanswered, answered)
         exact, f1 = scores.mean(0)
-        found = {"exact_match": float(exact), "f1": float(f1), "null_threshold": threshold}
-        found |= {"best_exact_match": best_exact, "best_f1": best_f1}
-        has = np.array([bool(self.split.records[i]["answers"]) for i in self.labeled])
-        for name, chosen in (("answerable", has), ("unanswerable", ~has)):
-            if chosen.any():
-                exact, f1 = scores[chosen].mean(0)
-                found |= {f"{name}_exact_match": float(exact), f"{name}_f1": float(f1)}
-        return found
+        metrics = {"exact_match": float(exact), "f1": float(f1), "null_threshold": threshold}
+        metrics |= {"best_exact_match": best_exact, "best_f1": best_f1}
+        answerable = np.array([bool(self.split.records[i]["answers"]) for i in self.labeled])
+        for name, rows in (("answerable", answerable), ("unanswerable", ~answerable)):
+            if rows.any():
+                exact, f1 = scores[rows].mean(0)
+                metrics |= {f"{name}_exact_match": float(exact), f"{name}_f1": float(f1)}
+        return metrics
 
     def write(self, path: Path) -> None:
-        names = [record["id"] for record in self.split.records]
-        write_answers(path, names, self.predicted, self.threshold)
+        ids = [record["id"] for record in self.split.records]
+        write_answers(path, ids, self.predicted, self.threshold)
+
+
+def write_answers(
+    path: Path,
+    ids: Sequence[str],
+    predicted: Sequence[QuestionPrediction],
+    threshold: float | None,
+) -> None:
+    """Write the answers to a file; into a directory also the n-best and the odds of no answer."""
+    check_unique_ids(ids, "id")
+    questions = list(zip(ids, predicted, strict=True))
+    answers = {name: question.text(threshold) for name, question in questions}
+    if not path.is_dir():
+        write_predictions_file(path, to_json(answers))
+        return
+    write_predictions_file(path / ANSWERS, to_json(answers))
+    nbest = {name: format_nbest(question) for name, question in questions}
+    write_predictions_file(path / NBEST, to_json(nbest))
+    if threshold is not None:
+        odds = {n: q.null_odds if math.isfinite(q.null_odds) else 1e9 for n, q in questions}
+        write_predictions_file(path / ODDS, to_json(odds))
+
+
+def to_json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+
+def format_nbest(question: QuestionPrediction) -> list[dict[str, Any]]:
+    """Each answer with its score and its probability, a softmax over the scores."""
+    top = max(question.scores, default=0.0)
+    odds = [math.exp(score - top) for score in question.scores]
+    rows = zip(question.texts, odds, question.scores, strict=True)
+    return [
+        {"text": text, "probability": part / sum(odds), "score": score}
+        for text, part, score in rows
+    ]

@@ -1,36 +1,22 @@
-"""Options of the task pos_tagging, and how they are suited to an architecture."""
+"""Options of the task pos_tagging."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from toolkit.config.sections import require
-from toolkit.tasks.capabilities import HasMaxLength
+from toolkit.tasks.capabilities import max_input_length
 
 DEFAULT_TOKENS = 512
-"""Tokens that are read at once by an architecture that sets no limit."""
+"""tokens_per_sample for architectures without a maximum length."""
 
 
 @runtime_checkable
 class HasFixedLength(Protocol):
-    """The config of an architecture that reads whole words, always so many of them."""
+    """The config of a word-level architecture with a fixed number of positions."""
 
     fixed_length: int
-
-
-@runtime_checkable
-class HasMaxPositions(Protocol):
-    """The config of an architecture with a table of positions."""
-
-    max_positions: int | None
-
-
-def max_input_length(arch: Any) -> int | None:
-    """Tokens that an architecture reads at once, by its config or the encoder itself; None: any."""
-    if isinstance(arch, HasMaxLength):
-        return arch.max_length
-    return arch.max_positions if isinstance(arch, HasMaxPositions) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,21 +42,21 @@ class PosTaggingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedTaggingConfig(PosTaggingConfig):
-    """The same for one architecture: tokens_per_sample is above 0."""
+    """The options for one architecture: tokens_per_sample is above 0."""
 
     fixed_length: int = 0
-    """Places that every chunk is filled up to; 0 for those of the longest in its batch."""
+    """Length that every chunk is padded to; 0 for that of the longest in its batch."""
 
 
-def resolve_tagging(c: PosTaggingConfig, arch: Any) -> ResolvedTaggingConfig:
-    """With the lengths that an architecture reads, by its config or the encoder itself."""
+def resolve_tagging(c: PosTaggingConfig, arch: object) -> ResolvedTaggingConfig:
+    """Resolve the lengths for an architecture's config or an encoder."""
     fixed = arch.fixed_length if isinstance(arch, HasFixedLength) else 0
     limit = fixed or max_input_length(arch) or DEFAULT_TOKENS
     require(
         c.tokens_per_sample <= limit,
-        f"task.tokens_per_sample must be at most what the architecture reads at once, {limit}, but "
+        f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, but "
         f"is {c.tokens_per_sample}. Lower it, or raise the architecture's "
         f"{'fixed_length' if fixed else 'max_positions'}.",
     )
-    given = {**asdict(c), "tokens_per_sample": c.tokens_per_sample or limit}
-    return ResolvedTaggingConfig(**{**given, "fixed_length": fixed})
+    options = {**asdict(c), "tokens_per_sample": c.tokens_per_sample or limit}
+    return ResolvedTaggingConfig(**{**options, "fixed_length": fixed})

@@ -1,11 +1,12 @@
-"""Chunks of tagged sentences, put into batches for encoders of whole words or of pieces.
+"""Chunks of tagged sentences as batches, for encoders of whole words or of subwords.
 
 N words of the batch   P of their pieces
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import IGNORED
 from toolkit.data.formats.tagging.chunks import split_into_chunks, word_indices
@@ -20,12 +22,10 @@ from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.ragged import ragged_arange
 from toolkit.models.interface import Inputs
-from toolkit.tasks.shape_padding import SHAPE_MULTIPLE
+from toolkit.tasks.examples import SHAPE_MULTIPLE, Examples
 from toolkit.tasks.tagging.config import ResolvedTaggingConfig
 
 OBJECTIVE = "tag"
-
-Numbers = npt.NDArray[np.int64]
 
 
 class TaggingBatch(NamedTuple):
@@ -33,19 +33,19 @@ class TaggingBatch(NamedTuple):
 
     inputs: Inputs
     selected: Int[Tensor, " P"]
-    """Pieces that words are predicted from, as flat indices into B x S."""
+    """Flat indices of the pieces that words are predicted from into B x S."""
     word_index: Int[Tensor, " P"] | None
-    """Which word each of them is a piece of; None where every word has one."""
+    """Word of each of these pieces; None if every word has one."""
     targets: Int[Tensor, " N"]
-    """Label of each word; IGNORED in rows that only fill up, and of tags not seen in training."""
+    """Label of each word; IGNORED in padding rows and for tags unseen in training."""
     word_ids: Int[Tensor, " N"]
-    """Number of each word in the split; -1 in rows that only fill up."""
+    """Index of each word in the split; -1 in padding rows."""
     scored: Bool[Tensor, " N"]
-    """Its true tag is known, so that an answer is right or wrong."""
+    """Whether the true tag is known."""
     oov: Bool[Tensor, " N"]
     """Scored, and out of the vocabulary."""
     ambiguous: Bool[Tensor, " N"]
-    """Scored and known, with several tags in the training part."""
+    """Scored and in the vocabulary, with several tags in the training split."""
     weights: dict[str, float]
     sentences: int
     """Chunks, which are the examples."""
@@ -53,52 +53,54 @@ class TaggingBatch(NamedTuple):
     """Words."""
 
 
-class TaggingExamples:
-    """The chunks of one split."""
+class TaggingExamples(Examples[TaggingBatch]):
+    """The chunks of a split, or of other words."""
+
+    idle_values: ClassVar[Mapping[str, int]] = {
+        "targets": IGNORED,
+        "word_ids": -1,
+        "scored": 0,
+        "oov": 0,
+        "ambiguous": 0,
+    }
 
     def __init__(self, c: ResolvedTaggingConfig, split: TaggedWords, *, fixed_shapes: bool) -> None:
-        self.split, self._fixed_shapes = split, fixed_shapes
-        tokenizer = self.split.tokenizer
+        self.split, self.fixed_shapes = split, fixed_shapes
+        tokenizer = split.tokenizer
         if c.fixed_length and not tokenizer.has_words:
             raise ToolkitError(
-                "an architecture that reads whole words must have a folder of them, but this one "
-                "has pieces. Run toolkit-preprocess without the option that brought them, such as "
+                "A word-level architecture requires word-level data, but this folder has subwords. "
+                "Run toolkit-preprocess without options that select a subword tokenizer, such as "
                 "--tokenizer-from."
             )
-        self._words = tokenizer.has_words
-        self._marks = int(tokenizer.vocabulary.cls != tokenizer.vocabulary.pad)  # [CLS] and [SEP]
-        most = c.tokens_per_sample - 2 * self._marks
-        self._counts = np.minimum(self.split.type_pieces.counts, most)
-        self._chunks = split_into_chunks(self.split.lengths, self._counts[self.split.types], most)
-        self._first, self._fill = c.pooling == "first", c.fixed_length
-        self.lengths = self._chunks.token_counts + 2 * self._marks
-        if self._fill:
-            self.lengths = np.full_like(self.lengths, self._fill)
-        self.remark = ""
-        self.fingerprint = ""
+        self._word_level = tokenizer.has_words
+        # [CLS] and [SEP]
+        self._special = int(tokenizer.vocabulary.cls != tokenizer.vocabulary.pad)
+        room = c.tokens_per_sample - 2 * self._special
+        self._counts = np.minimum(split.type_pieces.counts, room)
+        self._chunks = split_into_chunks(split.lengths, self._counts[split.types], room)
+        self._first_piece = c.pooling == "first"
+        self.lengths = self._chunks.token_counts + 2 * self._special
+        if c.fixed_length:
+            self.lengths = np.full_like(self.lengths, c.fixed_length)
         if isinstance(split, TaggedSplit):
             self.fingerprint = compute_fingerprint(split.folder.fingerprint, split.name, c)
 
-    def collate(self, ids: Numbers, epoch: int | None) -> TaggingBatch:
-        """The chunks side by side; without ids an idle rank's batch of weight zero."""
-        if len(ids) == 0:
-            return self._idle()
-        split, ids = self.split, ids % len(self.lengths)
+    def make_batch(self, ids: IntArray, epoch: int | None) -> TaggingBatch:
+        split, ids = self.split, ids % len(self)
         words = word_indices(self._chunks, ids)
-        types = split.types[words]
-        inputs, firsts, counts = self._inputs(ids, types)
-        several = not self._first and int(counts.max()) > 1
-        places = ragged_arange(firsts, counts) if several else firsts
-        owners = np.repeat(np.arange(len(words)), counts) if several else None
-        tags = split.tags[words]
+        types, tags = split.types[words], split.tags[words]
+        inputs, first_pieces, counts = self._inputs(ids, types)
+        selected, word_index, rows = first_pieces, None, self._row_count(len(words))
+        if not self._first_piece and int(counts.max()) > 1:
+            selected = ragged_arange(first_pieces, counts)
+            index = np.repeat(np.arange(len(words)), counts)
+            word_index = pad_rows(index, self._row_count(len(index)), rows - 1)
         scored = tags > -2
-        rows = self._row_count(len(words))
         return TaggingBatch(
             inputs=inputs,
-            selected=pad_rows(places, self._row_count(len(places)), 0),
-            word_index=None
-            if owners is None
-            else pad_rows(owners, self._row_count(len(owners)), rows - 1),
+            selected=pad_rows(selected, self._row_count(len(selected)), 0),
+            word_index=word_index,
             targets=pad_rows(np.where(tags < 0, IGNORED, tags), rows, IGNORED),
             word_ids=pad_rows(words, rows, -1),
             scored=pad_rows(scored, rows, False),
@@ -109,68 +111,50 @@ class TaggingExamples:
             tokens=len(words),
         )
 
-    def _inputs(self, ids: Numbers, types: Numbers) -> tuple[Inputs, Numbers, Numbers]:
-        """What the encoder reads; the flat place of each word's first piece, and its pieces."""
-        vocabulary, pieces, chunks = (
-            self.split.tokenizer.vocabulary,
-            self.split.type_pieces,
-            self._chunks,
-        )
+    def _inputs(self, ids: IntArray, types: IntArray) -> tuple[Inputs, IntArray, IntArray]:
+        """The encoder's inputs; the flat index of each word's first piece, and its piece count."""
+        vocabulary, pieces = self.split.tokenizer.vocabulary, self.split.type_pieces
         counts, lengths = self._counts[types], self.lengths[ids]
-        width = int(lengths.max())
-        at = ragged_arange(np.arange(len(ids)) * width + self._marks, chunks.token_counts[ids])
+        width, token_counts = int(lengths.max()), self._chunks.token_counts[ids]
+        positions = ragged_arange(np.arange(len(ids)) * width + self._special, token_counts)
         tokens = np.full(len(ids) * width, vocabulary.pad)
-        tokens[at] = pieces.ids[ragged_arange(pieces.starts[types], counts)]
-        real = chunks.token_counts[ids] + 2 * self._marks
-        if self._marks:
+        tokens[positions] = pieces.ids[ragged_arange(pieces.starts[types], counts)]
+        real = token_counts + 2 * self._special
+        if self._special:
             rows = np.arange(len(ids)) * width
             tokens[rows], tokens[rows + real - 1] = vocabulary.cls, vocabulary.sep
         padding = np.arange(width) >= real[:, None]
-        firsts = at[np.cumsum(counts) - counts]
-        spellings = spelled = None
-        if self._words:
-            spellings, spelled = self._char_inputs(types, firsts, (len(ids), width))
+        first_pieces = positions[np.cumsum(counts) - counts]
+        char_ids = word_index = None
+        if self._word_level:
+            char_ids, word_index = self._char_inputs(types, first_pieces, (len(ids), width))
         inputs = Inputs(
             tokens=torch.from_numpy(tokens.reshape(len(ids), width)),
             padding=torch.from_numpy(padding) if padding.any() else None,
-            char_ids=spellings,
-            word_index=spelled,
+            char_ids=char_ids,
+            word_index=word_index,
         )
-        return inputs, firsts, counts
+        return inputs, first_pieces, counts
 
     def _char_inputs(
-        self, types: Numbers, places: Numbers, shape: tuple[int, int]
+        self, types: IntArray, positions: IntArray, shape: tuple[int, int]
     ) -> tuple[Int[Tensor, "U C"], Int[Tensor, "B S"]]:
-        """Each distinct word of the batch once, <PAD> first; and which one is at each place."""
-        distinct, which = np.unique(types, return_inverse=True)
-        spelled = np.zeros(shape[0] * shape[1], np.int64)
-        spelled[places] = which + 1
+        """Characters of each distinct word, <PAD> first; and the index of the word per position."""
+        distinct, index = np.unique(types, return_inverse=True)
+        word_index = np.zeros(shape[0] * shape[1], np.int64)
+        word_index[positions] = index + 1
         rows = pad_rows(np.append(-1, distinct), self._row_count(len(distinct) + 1), -1).numpy()
-        spellings = torch.from_numpy(self.split.type_char_ids[rows])
-        return spellings, torch.from_numpy(spelled.reshape(shape))
+        char_ids = torch.from_numpy(self.split.type_char_ids[rows])
+        return char_ids, torch.from_numpy(word_index.reshape(shape))
 
     def _row_count(self, count: int) -> int:
-        """So many and no more, or a number that comes again, with one that fills up at least."""
-        return SHAPE_MULTIPLE * (count // SHAPE_MULTIPLE + 1) if self._fixed_shapes else count
-
-    def _idle(self) -> TaggingBatch:
-        batch = self.collate(np.zeros(1, np.int64), None)
-        nothing = torch.full_like(batch.targets, IGNORED)
-        return batch._replace(
-            targets=nothing,
-            word_ids=torch.full_like(batch.word_ids, -1),
-            scored=torch.zeros_like(batch.scored),
-            oov=torch.zeros_like(batch.oov),
-            ambiguous=torch.zeros_like(batch.ambiguous),
-            weights={OBJECTIVE: 0.0},
-            sentences=0,
-            tokens=0,
-        )
+        """With fixed shapes the next multiple, with one padding row at least."""
+        return SHAPE_MULTIPLE * (count // SHAPE_MULTIPLE + 1) if self.fixed_shapes else count
 
 
-def pad_rows(values: npt.NDArray[Any], rows: int, filler: int) -> Tensor:
+def pad_rows(values: npt.NDArray[Any], rows: int, fill: int) -> Tensor:
     if len(values) == rows:
         return torch.from_numpy(values)
-    whole = np.full(rows, filler, values.dtype)
-    whole[: len(values)] = values
-    return torch.from_numpy(whole)
+    padded = np.full(rows, fill, values.dtype)
+    padded[: len(values)] = values
+    return torch.from_numpy(padded)

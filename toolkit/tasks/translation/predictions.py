@@ -1,4 +1,4 @@
-"""What a model writes for every source of a split: BLEU, chrF, and a file of it."""
+"""Translations of a split: BLEU, chrF, and a file."""
 
 from __future__ import annotations
 
@@ -10,86 +10,80 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
 from toolkit.generation.output import to_single_line
 from toolkit.metrics.translation import CorpusScore, corpus_scores
+from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.predictions import PredictionCollector
+from toolkit.tasks.predictions import PredictionCollector, write_predictions_file
 from toolkit.tasks.translation.examples import TranslationBatch
 
 EMPTY_LENGTH = 1
-"""Length of a source without words: its end."""
-LONGER, MORE = 2, 20
-"""Symbols that may be written: so many for each of the source's, and so many more."""
+"""Length of a source without words: its end symbol."""
+LENGTH_FACTOR, LENGTH_OFFSET = 2, 20
+"""Maximum length of a translation: factor x length of the source + offset."""
 
 
-class TranslationCollector(PredictionCollector):
+class TranslationCollector(PredictionCollector[TranslationBatch]):
     def __init__(self, split: ParallelSplit, beam: int) -> None:
+        super().__init__(0)
         self.split, self.beam = split, beam
         self.translations: dict[int, str] = {}
-        """Number of a pair -> what was written for its source."""
+        """Index of a pair -> translation of its source."""
 
     def update(self, batch: TranslationBatch, predictions: Mapping[str, Prediction]) -> None:
-        """Nothing: these follow the true target, and not what was written before."""
+        """Predictions are unused: they are conditioned on the true target."""
 
-    def update_from_encoder(self, encoder: Any, batch: TranslationBatch) -> None:
-        """Translate the batch's sources; blank ones become nothing, as in toolkit-generate."""
-        rows = batch.pair_ids.tolist()
-        if rows[0] < 0:
+    def update_from_encoder(self, encoder: EncoderModel, batch: TranslationBatch) -> None:
+        """Translate the batch's sources; a blank one has an empty translation."""
+        ids = batch.pair_ids.tolist()
+        if ids[0] < 0:
             return
-        padding, words = batch.inputs.padding, self.split.tokenizer.target.vocabulary
+        padding, target = batch.inputs.padding, self.split.tokenizer.target
         width = batch.inputs.tokens.shape[1]
-        lengths = [width] * len(rows) if padding is None else (~padding).sum(1).tolist()
-        most = [LONGER * length + MORE for length in lengths]
-        found = generate_best(encoder, batch.inputs, words, beam=self.beam, max_length=most)
-        decode = self.split.tokenizer.target.decode
-        said = zip(found, lengths, strict=True)
-        texts = (decode(ids) if length > EMPTY_LENGTH else "" for ids, length in said)
-        self.translations |= dict(zip(rows, texts, strict=True))
+        lengths = [width] * len(ids) if padding is None else (~padding).sum(1).tolist()
+        limits = [LENGTH_FACTOR * length + LENGTH_OFFSET for length in lengths]
+        hypotheses = generate_best(
+            encoder, batch.inputs, target.vocabulary, beam=self.beam, max_length=limits
+        )
+        for number, tokens, length in zip(ids, hypotheses, lengths, strict=True):
+            self.translations[number] = target.decode(tokens) if length > EMPTY_LENGTH else ""
 
     def sync(self, world: World) -> None:
         for text in world.all_gather(json.dumps(list(self.translations.items()))):
-            self.translations |= {number: said for number, said in json.loads(text)}
+            self.translations |= dict(json.loads(text))
 
     @cached_property
     def scores(self) -> list[CorpusScore]:
-        """Against the references as they stand in the files, where the folder has them.
+        """Scores against the reference lines, lowercased if the target's vocabulary is.
 
-        In lower case where the target's vocabulary knows no other. None where the model could not
-        be asked, being spread over ranks.
+        Empty without references, or if a model sharded over ranks could not translate.
         """
         if not self.translations:
             return []
-        numbers = sorted(self.translations)
-        references = self.split.references(np.array(numbers))
-        lowercase = self.split.tokenizer.target.lowercase
-        said = [self.translations[number] for number in numbers]
-        return corpus_scores(said, references, lowercase=lowercase)
+        ids = sorted(self.translations)
+        return corpus_scores(
+            [self.translations[number] for number in ids],
+            self.split.references(np.array(ids)),
+            lowercase=self.split.tokenizer.target.lowercase,
+        )
 
     def compute(self) -> dict[str, float]:
         return {score.name: score.value for score in self.scores}
 
     def tables(self) -> Sequence[Table]:
-        """How the scores were counted."""
+        """The scores' signatures."""
         rows = [(s.name, s.signature, s.detail) for s in self.scores]
         return [Table(columns=("score", "signature", "detail"), rows=rows)] if rows else []
 
     def events(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """An event for each score."""
+        """One event per score."""
         return [("score", score._asdict()) for score in self.scores]
 
     def write(self, path: Path) -> None:
-        """A line for each pair of the split that was translated, in order."""
+        """One line per translated pair, in order."""
         lines = (to_single_line(self.translations[number]) for number in sorted(self.translations))
-        text = "".join(f"{line}\n" for line in lines)
-        try:
-            path.write_text(text, "utf-8", newline="\n")
-        except OSError as error:
-            raise ToolkitError(
-                f"predictions must be a file that can be written, but {path} is not: "
-                f"{error.strerror}. Choose another with --predictions."
-            ) from None
+        write_predictions_file(path, "".join(f"{line}\n" for line in lines))

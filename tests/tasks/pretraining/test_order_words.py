@@ -9,7 +9,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Encoded, Sizes
-from toolkit.tasks.pretraining.fill_order import check_orderable, encode_hidden_words, order_words
+from toolkit.tasks.encoder_factory import EncoderFactory
+from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words, order_words
 from toolkit.tasks.task import Learner
 
 WORDS = "bob once asked alice to borrow a book"
@@ -29,7 +30,10 @@ class Reader(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.words, self.positions = torch.nn.Embedding(1, 1), torch.nn.Embedding(21, 1)
+        self.token_embedding, self.position_embedding = (
+            torch.nn.Embedding(1, 1),
+            torch.nn.Embedding(21, 1),
+        )
 
     def forward(self, inputs):
         return Encoded(inputs.tokens[..., None].float())
@@ -45,6 +49,11 @@ class Knowing(torch.nn.Module):
     def forward(self, states, table):
         own = torch.tensor([self.told[self.symbols[int(i)]] for i in states.flatten()])
         return 5.0 * torch.nn.functional.one_hot(own, len(table)).float()
+
+
+def sizes_of(tokenizer):
+    sizes = Sizes(tokens=len(tokenizer.vocabulary))
+    return sizes, EncoderFactory(None, sizes)
 
 
 def encoder(tokenizer):
@@ -79,26 +88,24 @@ def test_words_of_bytes_keep_the_space_before_them(byte_level):
     ("sentence", "complaint"),
     [
         ("bob {once} asked", "at least two tokens to order, but has 1: .* Put braces"),
-        ("a " * 9, "at most 8 tokens for this model, but this has 11: .* Shorten it"),
+        ("a " * 9, "at most 8 tokens for this model, but has 11: .* Shorten it"),
     ],
 )
 def test_what_cannot_be_ordered_is_told(tokenizer, sentence, complaint):
     with pytest.raises(ToolkitError, match=complaint):
-        check_orderable(sentence, *encode_hidden_words(tokenizer, sentence), 8)
+        check_orderable(sentence, encode_hidden_words(tokenizer, sentence)[1], 8)
 
 
 @pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])
 def test_a_brace_that_belongs_to_no_word_is_told(tokenizer, word):
-    with pytest.raises(ToolkitError, match=f"stand around single words, but one in '{word}' does "):
+    with pytest.raises(ToolkitError, match=f"must enclose single words, but are '{word}'"):
         encode_hidden_words(tokenizer, f"bob {{once}} {word} asked {{alice}}")
 
 
 def test_a_learner_orders_in_evaluation_and_goes_back_to_training(tokenizer):
     torch.manual_seed(0)
     net, task = encoder(tokenizer), TASKS["mpm"]
-    learner = Learner(
-        net, task.factory(task.config, net, Sizes(tokens=len(tokenizer.vocabulary)), None)
-    )
+    learner = Learner(net, task.factory(task.config, net, *sizes_of(tokenizer)))
     learner.tokenizer = tokenizer
     first, second = (learner.train().order_words("bob once asked") for _ in range(2))
     assert first == second and learner.training
@@ -110,7 +117,7 @@ def test_a_task_that_learned_no_order_is_refused(tokenizer):
     for name, config in (("mlm", {}), ("mpm", {"objectives": "mlm"})):
         task = TASKS[name]
         c = dataclasses.replace(task.config, **config)
-        learner = Learner(net, task.factory(c, net, Sizes(tokens=len(tokenizer.vocabulary)), None))
+        learner = Learner(net, task.factory(c, net, *sizes_of(tokenizer)))
         learner.tokenizer = tokenizer
-        with pytest.raises(ToolkitError, match="ordering words needs a"):
+        with pytest.raises(ToolkitError, match="Ordering words requires a"):
             learner.order_words("bob once asked")

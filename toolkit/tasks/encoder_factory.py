@@ -1,0 +1,60 @@
+"""Further encoders of a run's architecture, for tasks that train more than one."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import ARCHITECTURES
+from toolkit.config.run import ComponentConfig
+from toolkit.models.interface import EncoderModel, Sizes
+
+C = TypeVar("C")
+
+
+@runtime_checkable
+class SupportsScaling(Protocol):
+    """A config that can describe a smaller version of its architecture."""
+
+    def scaled(self, fraction: float) -> dict[str, Any]: ...
+
+
+class EncoderFactory(NamedTuple):
+    arch: ComponentConfig
+    sizes: Sizes
+
+    def __call__(self, **overrides: Any) -> EncoderModel:
+        """An encoder with some of the architecture's options changed."""
+        config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
+        encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
+        return encoder
+
+    def scaled(self, fraction: float) -> EncoderModel:
+        """An encoder with this fraction of the widths and heads."""
+        config = self.arch.config
+        if not isinstance(config, SupportsScaling):
+            raise ToolkitError(
+                f"Architecture {self.arch.name!r} cannot be scaled: {type(config).__name__} has no "
+                f"method `scaled`. Derive it from toolkit.models.encoder.EncoderConfig, or define "
+                f"one."
+            )
+        try:
+            return self(**config.scaled(fraction))
+        except ToolkitError as error:
+            raise ToolkitError(
+                f"Architecture {self.arch.name!r} cannot be scaled by {fraction}: {error} Choose a "
+                f"fraction that divides the number of heads, such as 0.5 or 0.3333."
+            ) from error
+
+
+def override_config(config: C, changes: dict[str, Any], owner: str) -> C:
+    """The config with some fields changed; unknown fields are an error."""
+    known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ToolkitError(f"{owner} has no option {name!r}.{hint} Known: {', '.join(known)}.")
+    return dataclasses.replace(config, **changes)  # type: ignore[type-var]

@@ -1,0 +1,92 @@
+"""Examples of a task: what it makes of one split of a data folder."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from toolkit.common.arrays import IntArray
+from toolkit.criteria import IGNORED
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.batch import Batch
+
+SHAPE_MULTIPLE = 64
+B = TypeVar("B", bound=Batch)
+
+
+class SplitSource(NamedTuple):
+    """A split of a data folder, and what its examples are for."""
+
+    folder: DataFolder
+    name: str
+    seed: int = 0
+    training: bool = False
+    fixed_shapes: bool = False
+    """Pad the number of selected positions to a multiple of 64: CPUs and GPUs prepare a matrix
+    product once per shape, which takes longer than a few more rows."""
+
+
+class Examples(ABC, Generic[B]):
+    """Base class: set `lengths` and `fingerprint`, and define `make_batch`."""
+
+    lengths: IntArray
+    """Tokens per example, special tokens included; the batch planner reads them."""
+    fingerprint: str = ""
+    """Changes with the data, the vocabulary and the options that shape the examples."""
+    remark: str = ""
+    """What is left out of the data, such as `1,200 cut, 3,400 tokens lost (1.2%)`."""
+    fixed_shapes: bool = False
+    idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
+    """Batch field -> its value in the batch of an idle rank. NaN where targets are fractions."""
+
+    @abstractmethod
+    def __init__(self, config: Any, source: SplitSource) -> None:
+        """`config` is the task's, completed for the architecture."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @abstractmethod
+    def make_batch(self, ids: IntArray, epoch: int | None) -> B:
+        """One micro-batch; epoch None is evaluation, the same every time.
+
+        Ids from len(self) on are further copies of example id % len(self): the same data, with
+        randomness of their own.
+        """
+
+    def collate(self, ids: IntArray, epoch: int | None) -> B:
+        """One micro-batch; without ids that of an idle rank.
+
+        A rank is idle if the others have more batches. Its batch goes through the model like any
+        other, but its weights, sentences, tokens and loss are zero.
+        """
+        if len(ids):
+            return self.make_batch(ids, epoch)
+        return self.to_idle(self.make_batch(np.zeros(1, np.int64), None))
+
+    def to_idle(self, batch: B) -> B:
+        replaced: dict[str, Any] = {
+            name: torch.full_like(values, np.nan if values.is_floating_point() else value)
+            for name, value in self.idle_values.items()
+            for values in (getattr(batch, name),)
+        }
+        weights = dict.fromkeys(batch.weights, 0.0)
+        named: Any = batch
+        idle: B = named._replace(**replaced, weights=weights, sentences=0, tokens=0)
+        return idle
+
+    def pad(self, values: IntArray, fill: int) -> Int[Tensor, " N"]:
+        """One row at least, so that every head takes part in every batch; see `fixed_shapes`."""
+        return pad_to_multiple(values, fill, SHAPE_MULTIPLE if self.fixed_shapes else 1)
+
+
+def pad_to_multiple(values: IntArray, fill: int, multiple: int) -> Int[Tensor, " N"]:
+    padded = np.full(multiple * max(1, -(-len(values) // multiple)), fill, np.int64)
+    padded[: len(values)] = values
+    return torch.from_numpy(padded)
