@@ -119,6 +119,6 @@ def test_every_reserved_name_is_in_the_table_of_configuration():
 
 
 def test_every_kind_of_picture_has_its_numbers_in_the_table_of_figures():
-    page = (REPOSITORY / "docs" / "figures.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "json_output.md").read_text(encoding="utf-8")
     for kind in PLOTS:
         assert f"| `toolkit-plot {kind}` |" in page
