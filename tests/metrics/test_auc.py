@@ -14,7 +14,7 @@ def counts(scores, answers):
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.7, 3.0])
-def test_the_area_is_that_of_scikit_learn_within_the_error_that_is_told(apart):
+def test_roc_auc_equals_scikit_learn_within_its_error(apart):
     metrics = pytest.importorskip("sklearn.metrics")
     random = np.random.default_rng(0)
     answers = random.random(5000) < 0.1
@@ -25,17 +25,17 @@ def test_the_area_is_that_of_scikit_learn_within_the_error_that_is_told(apart):
     assert abs(roc_auc(positives, negatives) - wanted) < error / 10
 
 
-def test_scores_that_are_equal_count_half():
+def test_roc_auc_counts_equal_scores_half():
     assert roc_auc(*counts([0.0, 0.0, 1.0], [1, 0, 1])) == 0.75
 
 
-def test_scores_beyond_the_widest_are_the_outermost():
+def test_histogram_counts_extreme_logits_in_the_outermost_bins():
     positives, negatives = counts([1e9, MAX_LOGIT, -torch.inf, torch.nan], [1, 1, 0, 0])
     assert positives[BINS - 1] == 2 and negatives[0] == negatives[BINS // 2] == 1
     assert roc_auc(positives, negatives) == 1.0
 
 
-def test_there_is_no_area_without_both_kinds():
+def test_roc_auc_is_none_without_both_classes():
     assert roc_auc(*counts([1.0, 2.0], [1, 1])) is None
     assert roc_auc(*counts([], [])) is None
 

@@ -71,7 +71,7 @@ def phrases():
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_figures_are_those_of_the_official_rules(version):
+def test_squad_metrics_follow_the_official_rules(version):
     every = phrases()
     for given in every:
         for right in every:
@@ -82,19 +82,19 @@ def test_figures_are_those_of_the_official_rules(version):
             )
 
 
-def test_answers_are_compared_without_articles_and_punctuation():
+def test_normalize_answer_drops_articles_and_punctuation():
     assert normalize_answer("The  U.S.A., an Apple!") == "usa apple"
     assert normalize_answer("theory a-b") == "theory ab"
 
 
-def test_the_best_of_several_answers_counts():
+def test_best_scores_take_the_best_reference():
     found = best_scores("Anna Bell", ["Bob", "the Anna", "anna bell."], none_allowed=False)
     assert found == (1.0, 1.0)
     exactness, overlap = best_scores("Anna Bell", ["Bob", "the Anna"], none_allowed=False)
     assert exactness == 0 and overlap == pytest.approx(2 / 3, abs=1e-12)
 
 
-def test_where_there_is_no_answer_none_is_right():
+def test_best_scores_without_references_reward_no_answer():
     assert best_scores("", [], none_allowed=True) == (1.0, 1.0)
     assert best_scores("Anna", ["the", ""], none_allowed=True) == (0.0, 0.0)
     assert best_scores("", ["Anna"], none_allowed=True) == (0.0, 0.0)
@@ -110,7 +110,7 @@ def tried(doubts, scores, none):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_threshold_is_better_than_the_one_that_is_found(seed):
+def test_best_threshold_is_optimal(seed):
     draw = np.random.default_rng(seed)
     doubts = draw.integers(-3, 4, 12).astype(float) if seed % 2 else draw.normal(size=12)
     has = draw.random(12) < 0.5

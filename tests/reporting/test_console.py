@@ -25,7 +25,7 @@ def written(*events, terminal=False, progress="auto"):
     return out.getvalue()
 
 
-def test_without_a_terminal_a_report_is_one_plain_line_with_the_time_left():
+def test_console_without_a_terminal_prints_one_line_per_report():
     line = written(("train", TRAIN))
     assert line.count("\n") == 1
     assert " ".join(line.split()) == (
@@ -34,7 +34,7 @@ def test_without_a_terminal_a_report_is_one_plain_line_with_the_time_left():
     )
 
 
-def test_lines_stand_below_each_other():
+def test_console_aligns_the_columns_of_its_lines():
     first, second = written(
         ("train", TRAIN), ("train", {**TRAIN, "update": 1000, "loss": 12.0})
     ).splitlines()
@@ -42,12 +42,12 @@ def test_lines_stand_below_each_other():
     assert first.index("updates/s") == second.index("updates/s")
 
 
-def test_a_line_is_never_broken_or_colored():
+def test_console_lines_are_neither_wrapped_nor_colored():
     line = written(("save", {"update": 5, "path": "[bold]" + "x" * 300}))
     assert line == "save   update    5/1000  [bold]" + "x" * 300 + "\n"
 
 
-def test_a_terminal_shows_a_bar_and_a_line_for_each_validation():
+def test_console_on_a_terminal_shows_a_bar_and_a_line_per_validation():
     valid = {"update": 100, "epoch": 1, "subset": "valid", "loss": 4.0, "accuracy": 0.25}
     out = written(("train", TRAIN), ("valid", valid), ("train", TRAIN), terminal=True)
     assert "100/1000" in out and "43,211 tokens/s" in out and "7:30 left" in out
@@ -55,11 +55,11 @@ def test_a_terminal_shows_a_bar_and_a_line_for_each_validation():
     assert "train  update" not in out
 
 
-def test_lines_can_be_asked_for_on_a_terminal():
+def test_console_prints_lines_on_a_terminal_if_asked():
     assert "train  update" in written(("train", TRAIN), terminal=True, progress="lines")
 
 
-def test_a_figure_that_is_missing_or_no_number_is_left_out():
+def test_console_omits_missing_metrics():
     assert written(("train", {"update": 1, "loss": None})).split() == ["train", "update", "1/1000"]
 
 
@@ -69,7 +69,7 @@ def a_console(terminal):
     return TrainingConsole(total_updates=1000, console=screen), out
 
 
-def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
+def test_console_shows_a_second_bar_during_validation():
     console, out = a_console(terminal=True)
     console.write("train", TRAIN)
     with console.progress("validating valid", 900, "examples") as progress:
@@ -80,7 +80,7 @@ def test_what_training_waits_for_has_a_line_of_its_own_on_the_bar():
     console.close()
 
 
-def test_without_a_bar_it_has_a_line_a_minute():
+def test_console_without_a_bar_prints_a_progress_line_per_minute():
     console, out = a_console(terminal=False)
     with console.progress("validating valid", 900, "examples") as progress:
         progress.now = iter([progress.started_at + s for s in (10, 61, 70, 121)]).__next__
@@ -92,13 +92,13 @@ def test_without_a_bar_it_has_a_line_a_minute():
     ]
 
 
-def test_each_of_several_objectives_is_shown_and_a_single_one_is_the_loss():
+def test_console_shows_each_of_several_objectives():
     figures = {"update": 5, "loss": 9.0, "mlm_loss": 6.0, "mpm_loss": 3.0, "mpm_accuracy": 0.25}
     several = written(("valid", {**figures, "subset": "valid"}))
     assert "valid  mlm 6.000  mpm 3.000  mpm accuracy 0.250  loss 9.000" in several
     assert "mlm" not in written(("valid", {"update": 5, "loss": 6.0, "mlm_loss": 6.0}))
 
 
-def test_how_good_translations_are_is_shown_at_every_validation():
+def test_console_shows_translation_scores():
     line = written(("valid", {"update": 5, "ppl": 8.0, "bleu": 31.126, "chrf": 58.4}))
     assert line.split("  ")[-2:] == ["bleu 31.13", "chrf 58.40\n"]

@@ -24,14 +24,14 @@ def names(folder):
     return {name: len(runs) for name, runs in group_runs(read_runs([folder])).items()}
 
 
-def test_runs_that_differ_in_their_seed_alone_are_one_group_named_by_what_differs(tmp_path):
+def test_runs_that_differ_only_in_their_seed_are_one_group(tmp_path):
     make_run(tmp_path / "a", fixed=True, seed=1)
     make_run(tmp_path / "b", fixed=True, seed=2, result="options.yaml")
     make_run(tmp_path / "c", fixed=False)
     assert names(tmp_path) == {"fixed=true": 2, "fixed=false": 1}
 
 
-def test_runs_that_began_at_other_weights_are_no_seeds_of_each_other(tmp_path):
+def test_runs_finetuned_from_different_checkpoints_are_different_groups(tmp_path):
     for name in ("a", "b"):
         make_run(tmp_path / name)
         saved = json.loads((tmp_path / name / "result.json").read_text())
@@ -40,13 +40,13 @@ def test_runs_that_began_at_other_weights_are_no_seeds_of_each_other(tmp_path):
     assert names(tmp_path) == {"finetune_from=from/a": 1, "finetune_from=from/b": 1}
 
 
-def test_architectures_of_different_names_need_no_more_than_these(tmp_path):
+def test_groups_are_named_by_architecture_if_that_is_enough(tmp_path):
     make_run(tmp_path / "a", arch="plain", fixed=False)
     make_run(tmp_path / "b", arch="kernels", fixed=True)
     assert names(tmp_path) == {"plain": 1, "kernels": 1}
 
 
-def test_of_options_beside_the_names_of_parts_those_are_told_that_the_names_do_not_imply(tmp_path):
+def test_group_names_omit_options_implied_by_component_names(tmp_path):
     made = [("plain", False, 1), ("plain", False, 2), ("kernels", True, 1), ("kernels", True, 2)]
     for arch, fixed, lr in made:
         options = {"optimizer": {"lr": lr}, "criterion": {"name": f"of {arch}"}}
@@ -54,7 +54,7 @@ def test_of_options_beside_the_names_of_parts_those_are_told_that_the_names_do_n
     assert set(names(tmp_path)) == {"plain, lr=1", "plain, lr=2", "kernels, lr=1", "kernels, lr=2"}
 
 
-def test_configurations_come_in_the_order_of_their_numbers_else_as_they_stand(tmp_path):
+def test_groups_are_sorted_by_numeric_options(tmp_path):
     for size in (17, 1, 5):
         make_run(tmp_path / "sizes" / f"size={size}", fixed=size)
     assert list(names(tmp_path / "sizes")) == ["fixed=1", "fixed=5", "fixed=17"]
@@ -63,26 +63,26 @@ def test_configurations_come_in_the_order_of_their_numbers_else_as_they_stand(tm
     assert list(names(tmp_path / "flags")) == ["fixed=true", "fixed=false"]
 
 
-def test_a_single_configuration_is_named_by_its_folder(tmp_path):
+def test_a_single_group_is_named_by_its_folder(tmp_path):
     make_run(tmp_path / "a,seed=1")
     make_run(tmp_path / "a,seed=2", seed=2)
     assert names(tmp_path) == {"a": 2}
 
 
-def test_runs_that_tell_no_configuration_are_grouped_by_their_names(tmp_path):
+def test_runs_without_a_configuration_are_grouped_by_folder_name(tmp_path):
     for name in ("x,seed=1", "x,seed=2", "y,seed=1"):
         make_run(tmp_path / name, result="")
     assert names(tmp_path) == {"x": 2, "y": 1}
 
 
-def test_runs_of_one_name_in_two_places_are_no_seeds_of_each_other(tmp_path):
+def test_runs_of_equal_name_in_different_folders_are_different_groups(tmp_path):
     for place in "ab":
         make_run(tmp_path / place / "run", result="")
     found = group_runs(read_runs([tmp_path / "a", tmp_path / "b"]))
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
 
 
-def test_configurations_that_their_options_do_not_tell_apart_are_all_kept(tmp_path):
+def test_groups_with_equal_labels_are_kept_apart(tmp_path):
     for place, config in (("a", {"arch": {"size": None}}), ("b", {"arch": {}})):
         make_run(tmp_path / place / "run", result="")
         (tmp_path / place / "run" / "result.json").write_text(json.dumps({"config": config}))
@@ -90,15 +90,15 @@ def test_configurations_that_their_options_do_not_tell_apart_are_all_kept(tmp_pa
     assert {name: len(runs) for name, runs in found.items()} == {"a/run": 1, "b/run": 1}
 
 
-def test_a_run_that_is_named_twice_is_one_seed(tmp_path, monkeypatch):
+def test_a_run_given_twice_counts_once(tmp_path, monkeypatch):
     make_run(tmp_path / "a", seed=1)
     make_run(tmp_path / "b", seed=2)
     monkeypatch.chdir(tmp_path)
     assert [run.folder.name for run in read_runs([tmp_path, "a", "b"])] == ["a", "b"]
 
 
-def test_a_folder_without_runs_is_one_clear_error(tmp_path):
-    with pytest.raises(ToolkitError, match=r"must be a folder that holds metrics.jsonl.*does not"):
+def test_read_runs_rejects_a_folder_without_runs(tmp_path):
+    with pytest.raises(ToolkitError, match=r"No run in .*: it has no metrics.jsonl"):
         read_runs([tmp_path])
-    with pytest.raises(ToolkitError, match=r"does not exist. Give its --save-dir"):
+    with pytest.raises(ToolkitError, match=r"No such folder: .*. Name the --save-dir"):
         read_runs([tmp_path / "missing"])

@@ -16,5 +16,5 @@ from toolkit.reporting.runs import short_names
         (["a", "b/a"], ["a", "b/a"]),
     ],
 )
-def test_paths_are_named_by_the_shortest_ends_that_tell_them_apart(paths, names):
+def test_short_names_are_the_shortest_distinct_path_suffixes(paths, names):
     assert short_names(paths) == names

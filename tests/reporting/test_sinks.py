@@ -13,14 +13,14 @@ def updates(path):
     return [record["update"] for record in read_records(path)]
 
 
-def test_a_record_is_in_the_file_before_the_sink_is_closed(tmp_path):
+def test_json_lines_sink_writes_each_record_at_once(tmp_path):
     sink = JsonLinesSink(tmp_path / "run" / "metrics.jsonl")
     sink.write("train", {"update": 5, "loss": 2.5})
     line = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert json.loads(line) == {"event": "train", "update": 5, "loss": 2.5}
 
 
-def test_a_loss_that_is_not_a_number_stays_valid_json(tmp_path):
+def test_json_lines_sink_writes_nan_as_valid_json(tmp_path):
     sink = JsonLinesSink(tmp_path / "metrics.jsonl")
     sink.write("train", {"update": 1, "loss": math.nan})
     strict = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=pytest.fail)
@@ -28,7 +28,7 @@ def test_a_loss_that_is_not_a_number_stays_valid_json(tmp_path):
     assert math.isnan(read_records(tmp_path / "metrics.jsonl")[0]["loss"])
 
 
-def test_a_resumed_log_holds_no_update_twice(tmp_path):
+def test_json_lines_sink_of_a_resumed_run_drops_later_updates(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"update": 2}\n{"update": 4}\n{"update": 6}\n{"upd')
     sink = JsonLinesSink(path, resumed_at=4)
@@ -36,14 +36,14 @@ def test_a_resumed_log_holds_no_update_twice(tmp_path):
     assert updates(path) == [2, 4, 6]
 
 
-def test_a_run_from_the_start_forgets_an_older_log(tmp_path):
+def test_json_lines_sink_of_a_new_run_replaces_an_older_log(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"event": "start"}\n{"update": 0}\n{"update": 2}\n')
     JsonLinesSink(path)
     assert read_records(path) == []
 
 
-def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog):
+def test_json_lines_sink_keeps_records_while_the_disk_is_full(tmp_path, caplog):
     path, before = tmp_path / "metrics.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     sink = JsonLinesSink(path)
     sink.write("train", {"update": 1})
@@ -60,20 +60,20 @@ def test_records_wait_for_a_full_disk_and_none_is_torn_or_lost(tmp_path, caplog)
     assert caplog.text.count("cannot be written ([Errno 27] File too large)") == 1
 
 
-def test_a_log_that_cannot_be_written_is_one_clear_error(tmp_path):
+def test_json_lines_sink_rejects_an_unwritable_log(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ToolkitError, match=r"must be writable, but .* another --save-dir"):
+    with pytest.raises(ToolkitError, match=r"must be writable, but is not: .* another --save-dir"):
         JsonLinesSink(tmp_path / "file" / "metrics.jsonl")
 
 
-def test_sinks_pass_everything_on_to_each(tmp_path):
+def test_multi_sink_writes_to_every_sink(tmp_path):
     sinks = MultiSink([JsonLinesSink(tmp_path / "a.jsonl"), JsonLinesSink(tmp_path / "b.jsonl")])
     sinks.write("valid", {"update": 3, "subset": "valid"})
     sinks.close()
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text() != ""
 
 
-def test_tensorboard_shows_numbers_under_train_and_under_each_subset(tmp_path):
+def test_tensorboard_sink_groups_metrics_by_event_and_subset(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     sink = TensorBoardSink(tmp_path)
@@ -87,7 +87,7 @@ def test_tensorboard_shows_numbers_under_train_and_under_each_subset(tmp_path):
     assert [(e.step, e.value) for e in events.Scalars("train/loss")] == [(1, 3.0)]
 
 
-def test_tensorboard_forgets_what_a_resumed_run_repeats(tmp_path):
+def test_tensorboard_sink_purges_updates_that_a_resumed_run_repeats(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for resumed_at, loss in ((0, 3.0), (1, 2.0)):

@@ -15,7 +15,7 @@ TABLE = Table(
 )
 
 
-def test_text_is_aligned_with_the_best_row_starred():
+def test_text_table_aligns_columns_and_stars_the_best_row():
     assert TABLE.text().splitlines() == [
         "loss on valid",
         "run      mean_loss  n",
@@ -24,7 +24,7 @@ def test_text_is_aligned_with_the_best_row_starred():
     ]
 
 
-def test_markdown_protects_pipes_and_marks_the_best_row():
+def test_markdown_table_escapes_pipes_and_marks_the_best_row():
     assert TABLE.markdown().splitlines() == [
         "loss on valid",
         "",
@@ -35,7 +35,7 @@ def test_markdown_protects_pipes_and_marks_the_best_row():
     ]
 
 
-def test_latex_escapes_what_latex_would_read():
+def test_latex_table_escapes_special_characters():
     assert TABLE.latex().splitlines() == [
         "% loss on valid",
         "\\begin{tabular}{lrr}",
@@ -49,32 +49,32 @@ def test_latex_escapes_what_latex_would_read():
     ]
 
 
-def test_json_keeps_full_precision_and_what_else_is_given():
+def test_json_table_keeps_full_precision():
     value = json.loads(TABLE.json(metric="loss"))
     assert value["rows"][1] == {"run": "lr=1%", "mean_loss": 10.5, "n": 2}
     assert (value["best"], value["metric"]) == (0, "loss")
 
 
-def test_text_that_stands_for_numbers_is_aligned_like_them():
+def test_right_align_applies_to_formatted_numbers():
     table = Table(
         columns=["split", "tokens"], rows=[["a", "7"], ["b", "1,200"]], right_align=["tokens"]
     )
     assert table.text().splitlines() == ["split  tokens", "a           7", "b       1,200"]
 
 
-def test_a_missing_number_is_a_dash():
+def test_a_missing_number_is_printed_as_a_dash():
     table = Table(columns=["x", "deviation"], rows=[["a", None], ["b", 0.0123456]])
     assert table.text().splitlines() == ["x  deviation", "a          -", "b   0.012346"]
 
 
-def test_columns_shown_together_have_equal_decimals():
+def test_columns_of_shared_precision_have_equal_decimals():
     table = Table(
         columns=["mean", "deviation"], rows=[[6.5, 0.0123]], shared_precision=("mean", "deviation")
     )
     assert table.text().splitlines()[1].split() == ["6.5000", "0.0123"]
 
 
-def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
+def test_a_table_uses_rich_only_on_a_terminal():
     drawn, plain = io.StringIO(), io.StringIO()
     TABLE.print(Console(file=drawn, force_terminal=True, width=60))
     TABLE.print(Console(file=plain))
@@ -92,6 +92,6 @@ def test_a_table_is_drawn_on_a_terminal_and_plain_elsewhere():
         ([None, None], ["-", "-"]),
     ],
 )
-def test_numbers_that_have_no_size_do_not_tell_the_decimals(cells, text):
+def test_decimals_ignore_zero_and_non_finite_numbers(cells, text):
     lines = Table(columns=["x"], rows=[[cell] for cell in cells]).text().splitlines()
     assert [line.strip() for line in lines[1:]] == text

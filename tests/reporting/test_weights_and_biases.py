@@ -34,7 +34,7 @@ def wandb(monkeypatch):
     return told
 
 
-def test_numbers_are_reported_over_the_update(wandb, tmp_path):
+def test_wandb_sink_logs_metrics_over_updates(wandb, tmp_path):
     sink = WandbSink("novels", tmp_path, {"arch": {"name": "bert"}})
     sink.write("train", {"update": 5, "loss": 2.5, "note": "text"})
     sink.write("valid", {"update": 5, "subset": "test", "loss": 2.0})
@@ -46,7 +46,7 @@ def test_numbers_are_reported_over_the_update(wandb, tmp_path):
     assert start["config"] == {"arch": {"name": "bert"}} and start["settings"]["console"] == "off"
 
 
-def test_a_run_that_goes_on_goes_on_there_and_says_nothing_twice(wandb, tmp_path):
+def test_wandb_sink_of_a_resumed_run_continues_its_wandb_run(wandb, tmp_path):
     first = WandbSink("novels", tmp_path, {})
     records = [{"event": "train", "update": u, "loss": 1.0} for u in (2, 4, 6)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_goes_on_there_and_says_nothing_twice(wandb, tmp_path
 
 
 @pytest.mark.parametrize(("project", "resumed_at"), [("novels", 0), ("another", 4)])
-def test_a_run_from_the_start_or_of_another_project_is_a_new_one(
+def test_wandb_sink_of_a_new_run_or_project_starts_a_new_wandb_run(
     wandb, tmp_path, project, resumed_at
 ):
     WandbSink("novels", tmp_path, {})
@@ -68,37 +68,37 @@ def test_a_run_from_the_start_or_of_another_project_is_a_new_one(
     assert json.loads((tmp_path / RUN_ID_FILE).read_text()) == {"project": project, "run": "id2"}
 
 
-def test_a_damaged_identity_is_a_new_run(wandb, tmp_path):
+def test_wandb_sink_with_a_damaged_id_file_starts_a_new_wandb_run(wandb, tmp_path):
     (tmp_path / RUN_ID_FILE).write_text("[")
     WandbSink("novels", tmp_path, {}, resumed_at=4)
     assert wandb.starts[0]["id"] is None
 
 
-def test_closing_twice_finishes_once(wandb, tmp_path):
+def test_wandb_sink_finishes_once(wandb, tmp_path):
     sink = WandbSink("novels", tmp_path, {})
     sink.close()
     sink.close()
     assert wandb.finished == 1
 
 
-def test_without_wandb_one_line_says_what_to_install(monkeypatch, tmp_path):
+def test_wandb_sink_without_wandb_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ToolkitError, match=r"needs wandb, but that is not installed. Run pip inst"):
+    with pytest.raises(ToolkitError, match=r"requires wandb, which is not installed. Run pip inst"):
         WandbSink("novels", tmp_path, {})
 
 
-def test_a_refusal_of_the_service_is_a_users_matter(wandb, monkeypatch, tmp_path):
+def test_wandb_sink_reports_an_error_of_the_service(wandb, monkeypatch, tmp_path):
     def init(**options):
         raise Refusal("no API key")
 
     monkeypatch.setattr(wandb, "init", init)
     with pytest.raises(
-        ToolkitError, match=r"W&B says: no API key. Run wandb login, or set WANDB_M"
+        ToolkitError, match=r"W&B rejects .*: no API key. Run wandb login, or set WANDB_M"
     ):
         WandbSink("novels", tmp_path, {})
 
 
-def test_an_identity_that_cannot_be_written_is_told(wandb, tmp_path):
+def test_wandb_sink_rejects_an_unwritable_id_file(wandb, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
         ToolkitError, match=r"wandb.json must be writable, but is not: Not a direct"

@@ -26,7 +26,7 @@ def watched(folder, *, terminal):
     return out.getvalue()
 
 
-def test_without_a_terminal_starts_and_ends_are_a_line_each(tmp_path):
+def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
     assert watched(tmp_path, terminal=False).splitlines() == [
         "1 of 3 runs are already finished",
         f"started   a (2/3), log in {tmp_path}/a/log.txt",
@@ -36,13 +36,13 @@ def test_without_a_terminal_starts_and_ends_are_a_line_each(tmp_path):
     ]
 
 
-def test_a_terminal_shows_how_far_each_run_is(tmp_path):
+def test_sweep_progress_on_a_terminal_shows_a_bar_per_run(tmp_path):
     shown = watched(tmp_path, terminal=True)
     assert "5/10  loss 2.500" in shown and "started" not in shown
     assert "failed    b after 0:05: no such folder" in shown
 
 
-def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
+def test_sweep_progress_reports_a_signaled_run_as_stopped(tmp_path):
     out = io.StringIO()
     with SweepProgress(
         [job(tmp_path, "a")], total=1, updates=10, console=Console(file=out)
@@ -51,7 +51,7 @@ def test_a_run_that_a_signal_ended_has_not_failed(tmp_path):
     assert out.getvalue() == "stopped   a after 0:03\n"
 
 
-def test_the_latest_record_is_found_behind_a_torn_line(tmp_path):
+def test_read_latest_record_skips_an_incomplete_line(tmp_path):
     (tmp_path / "log").write_text(RECORDS)
     assert read_latest_record(tmp_path / "log")["update"] == 5
     assert read_latest_record(tmp_path / "missing") is None

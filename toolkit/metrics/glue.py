@@ -1,4 +1,4 @@
-"""One number for a benchmark: the plain mean over its tasks (Wang et al. 2019, section 3)."""
+"""The GLUE score: the mean over its tasks (Wang et al. 2019, section 3)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from toolkit.common.errors import ToolkitError
 
 TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "QNLI", "RTE")
 NINE_TASKS = (*TASKS, "MNLI-m", "MNLI-mm")
-"""Chang et al. 2021: both parts of MNLI count; WNLI does not."""
+"""Chang et al. 2021: both parts of MNLI, without WNLI."""
 EIGHT_TASKS = (*TASKS, "MNLI-m")
 """TACO and ConvBERT: eight tasks, MNLI as one."""
 
 
 def glue_score(scores: Mapping[str, float], columns: tuple[str, ...] = NINE_TASKS) -> float:
-    """sum_t score_t / T; a task's score is the mean of its official figures."""
+    """sum_t score_t / T; a task's score is the mean of its official metrics."""
     missing = [name for name in columns if name not in scores]
     if missing:
         raise ToolkitError(
-            f"the score of GLUE must be of all its {len(columns)} columns, but "
-            f"{', '.join(missing)} is missing. Evaluate them first."
+            f"the GLUE score requires all {len(columns)} tasks, but {', '.join(missing)} is "
+            f"missing. Evaluate them first."
         )
     return sum(scores[name] for name in columns) / len(columns)

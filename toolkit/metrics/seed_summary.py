@@ -1,4 +1,4 @@
-"""What several runs of one configuration say together."""
+"""Summary statistics over the seeds of a configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class SeedSummary:
     mean: float
     deviation: float | None
-    """Standard deviation with n - 1; None for a single value, which has none."""
+    """Standard deviation with n - 1; None for a single value."""
     standard_error: float | None
     """Standard error of the mean, deviation / sqrt(n)."""
     median: float
@@ -24,7 +24,7 @@ class SeedSummary:
 def summarize(values: Sequence[float]) -> SeedSummary:
     """Mean, sqrt(sum (x - mean)^2 / (n - 1)), median, count and range of one or more values.
 
-    With a NaN among them all but the count and the range, which is of the others, are NaN too.
+    With a NaN among the values, all are NaN except the count and the range of the other values.
     """
     n, numbers = len(values), [x for x in values if not math.isnan(x)] or [math.nan]
     mean = sum(values) / n

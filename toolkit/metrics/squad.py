@@ -1,6 +1,6 @@
-"""SQuAD's official figures: exact match and F1 (Rajpurkar et al. 2016, 2018, evaluation scripts).
+"""SQuAD's official metrics: exact match and F1 (Rajpurkar et al. 2016, 2018, evaluation scripts).
 
-Answers are compared in lower case, without punctuation, articles and superfluous white space.
+Answers are compared in lower case, without punctuation, articles and extra white space.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from toolkit.common.arrays import FloatArray
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-Numbers = npt.NDArray[np.float64]
-
 
 def normalize_answer(answer: str) -> str:
-    """What is compared of it; the order of the steps matters."""
+    """The text to compare; the order of the steps matters."""
     bare = answer.lower().translate(PUNCTUATION)
     return " ".join(ARTICLES.sub(" ", bare).split())
 
@@ -31,9 +30,9 @@ def exact_match(prediction: str, reference: str) -> float:
 
 
 def word_f1(prediction: str, reference: str, *, none_allowed: bool) -> float:
-    """2 p r / (p + r), p and r the shares of the words of each that the other has too.
+    """2 p r / (p + r) with precision p and recall r over the words.
 
-    Where one has no words it is 0; with SQuAD 2.0's rules 1 if neither has any.
+    0 if one of the two has no words. Under SQuAD 2.0's rules, 1 if neither has any.
     """
     a, b = normalize_answer(prediction).split(), normalize_answer(reference).split()
     if none_allowed and not (a and b):
@@ -48,10 +47,10 @@ def word_f1(prediction: str, reference: str, *, none_allowed: bool) -> float:
 def best_scores(
     prediction: str, references: Sequence[str], *, none_allowed: bool
 ) -> tuple[float, float]:
-    """Exact match and F1 with the right answer that each is largest for.
+    """Maximum exact match and maximum F1 over the reference answers.
 
-    With SQuAD 2.0's rules answers that have no words do not count, and without any the right one is
-    to give none.
+    Under SQuAD 2.0's rules references without words are ignored; without any reference the correct
+    prediction is the empty one.
     """
     if none_allowed:
         references = [answer for answer in references if normalize_answer(answer)] or [""]
@@ -64,19 +63,19 @@ def best_scores(
 
 
 def best_threshold(
-    no_answer_scores: Numbers, scores: Numbers, empty_scores: Numbers
+    no_answer_scores: FloatArray, scores: FloatArray, empty_scores: FloatArray
 ) -> tuple[float, float]:
-    """The threshold above which a doubt means that there is no answer, and the mean score with it.
+    """No-answer score above which to predict no answer, and the mean score with that threshold.
 
-    `scores` are those of the answers given at all doubts, `none` those of giving none. Of equally
-    good thresholds the lowest; equal doubts are decided alike, so that the mean can be had.
+    `scores` are those of the predicted answers, `empty_scores` those of predicting none. Among
+    equally good thresholds the lowest is returned. Equal no-answer scores are decided alike.
     """
     order = np.argsort(no_answer_scores, kind="stable")
-    sorted_doubts = no_answer_scores[order]
+    sorted_scores = no_answer_scores[order]
     gains = np.concatenate([[0.0], np.cumsum((scores - empty_scores)[order])])
-    last = np.append(np.diff(sorted_doubts) > 0, True)
+    last = np.append(np.diff(sorted_scores) > 0, True)
     possible = np.concatenate([[0], 1 + np.flatnonzero(last)])
     best = possible[gains[possible].argmax()]
-    lowest = np.nextafter(np.float32(sorted_doubts[0]), np.float32(-np.inf))
-    threshold = sorted_doubts[best - 1] if best else lowest
+    lowest = np.nextafter(np.float32(sorted_scores[0]), np.float32(-np.inf))
+    threshold = sorted_scores[best - 1] if best else lowest
     return float(threshold), float((empty_scores.sum() + gains[best]) / len(no_answer_scores))

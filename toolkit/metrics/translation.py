@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of translations against references, as sacreBLEU counts them (Post 2018)."""
+"""BLEU, chrF and TER as computed by sacreBLEU (Post 2018)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ ALL_METRICS = ("bleu", "chrf", "ter")
 
 
 class CorpusScore(NamedTuple):
-    """A score over all sentences, with how it was counted: versions, case, tokenization."""
+    """A corpus-level score with its signature: version, case, tokenization."""
 
     name: str
     value: float
     signature: str
     detail: str = ""
-    """What else there is to tell, such as the precisions of BLEU's n-grams."""
+    """Details such as BLEU's n-gram precisions."""
 
 
 def corpus_scores(
@@ -27,21 +27,20 @@ def corpus_scores(
     names: Sequence[str] = DEFAULT_METRICS,
     lowercase: bool = False,
 ) -> list[CorpusScore]:
-    """The scores named, 0 to 100 and for ter 0 or more; one reference for each hypothesis."""
+    """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis."""
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
     found = []
     for name in names:
         metric = build_metric(name, lowercase)
         score = metric.corpus_score(list(hypotheses), [list(references)])
-        signature, told = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
-        found.append(CorpusScore(name, float(score.score), signature, str(told)))
+        signature, detail = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
+        found.append(CorpusScore(name, float(score.score), signature, str(detail)))
     return found
 
 
 def build_metric(name: str, lowercase: bool) -> Any:
-    """sacreBLEU's object for one score, with its defaults: TER is in lower case anyway."""
-    metrics: Any = importlib.import_module("sacrebleu.metrics")  # a second, for scoring alone
-
+    """sacreBLEU's metric with its defaults; TER is always lowercased."""
+    metrics: Any = importlib.import_module("sacrebleu.metrics")  # takes a second to import
     if name == "bleu":
         return metrics.BLEU(lowercase=lowercase)
     if name == "chrf":

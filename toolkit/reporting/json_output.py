@@ -1,4 +1,4 @@
-"""Where a command's figures go: to people as text, to programs as JSON lines, never mixed."""
+"""Output of a command: text for users, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from toolkit.common.errors import ToolkitError
 
 STDOUT = "-"
 OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
-"""How a file of figures begins. A run's log begins with an update, and cannot be made again."""
+"""Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
 
 
 class Output:
-    """What `--json FILE` asks for; with - the JSON has standard output for itself.
+    """Text and JSON lines (`--json FILE`); with `-`, JSON goes to stdout and text to stderr.
 
-    People then read on standard error. The file is opened at once, so that one that cannot be
-    written is told before the work.
+    The file is opened at once, so that an unwritable path fails before the work.
     """
 
     def __init__(self, target: str | None) -> None:
@@ -36,7 +35,7 @@ class Output:
 
     @property
     def text_stream(self) -> Any:
-        """The stream of text that people read."""
+        """The stream for text."""
         return sys.stderr if self.target == STDOUT else sys.stdout
 
     @property
@@ -44,7 +43,7 @@ class Output:
         return Console(file=self.text_stream)
 
     def write(self, event: str, values: Mapping[str, Any]) -> None:
-        """One line, an object whose `event` says what it tells of; numbers in full precision."""
+        """Write one JSON line with the type of the event; numbers keep full precision."""
         if self.file:
             self.file.write(json_files.dumps({"event": event, **values}) + "\n")
             self.file.flush()
@@ -63,23 +62,23 @@ class Output:
 
 
 def open_json_file(target: str) -> Any:
-    """The file, emptied; but never one that is no such file, as a text named by mistake."""
+    """The file, emptied. Files that no command wrote with --json are never overwritten."""
     try:
         if Path(target).is_file() and not is_command_output(Path(target)):
             raise ToolkitError(
-                f"--json must be a new file or one of figures, but {target} holds something else, "
-                f"which would be lost. Choose another name."
+                f"--json must name a new file or one written by --json, but {target} holds "
+                f"something else. Choose another name."
             )
         return Path(target).open("w", encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
-            f"--json must be a file that can be written, or -, but {target} is not: "
+            f"--json must be a writable file or -, but {target} is not: "
             f"{error.strerror}. Choose another."
         ) from error
 
 
 def is_command_output(path: Path) -> bool:
-    """Whether there is nothing in it, or lines that an Output wrote."""
+    """Whether the file is empty or was written by `Output`."""
     with path.open("rb") as file:
-        begin = file.read(100)
-    return not begin or OUTPUT_START.match(begin) is not None
+        start = file.read(100)
+    return not start or OUTPUT_START.match(start) is not None

@@ -1,4 +1,4 @@
-"""Runs as their save folders tell them: what was logged, and under which configuration."""
+"""Runs read from their save folders: logs and configurations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.reporting.event_log import Record, read_records
 
 METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"
-OPTIONS_FILE = "options.yaml"  # of a run in a sweep; JSON, which is YAML too
+OPTIONS_FILE = "options.yaml"  # of a run in a sweep; JSON, which is valid YAML
 IRRELEVANT_OPTIONS = ("checkpoint.", "logging.", "data.num_workers")
-"""Options, or beginnings of them, that do not change what a run comes to."""
+"""Prefixes of options that do not change the result of a run."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class LoggedRun:
     folder: Path
     records: Sequence[Record]
     options: Mapping[str, Any]
-    """Path of an option -> value, those left out that runs of one configuration may differ in."""
+    """Option path -> value, without the seed and options that do not change the result."""
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
-    """Those in these folders, and in the folders in those that are no runs; each once."""
+    """The runs in these folders, or in their subfolders; each once."""
     found: dict[Path, LoggedRun] = {}
     for folder in map(Path, folders):
         inside = (
@@ -37,9 +37,10 @@ def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
         )
         if not inside:
             raise ToolkitError(
-                f"a run must be a folder that holds {METRICS_FILE}, or holds such folders, but "
-                f"{folder} "
-                f"{'does not' if folder.exists() else 'does not exist'}. Give its --save-dir."
+                f"No run in {folder}: it has no {METRICS_FILE}, nor have its subfolders. "
+                f"Name the --save-dir of a run."
+                if folder.exists()
+                else f"No such folder: {folder}. Name the --save-dir of a run."
             )
         found |= {path.resolve(): read_run(path) for path in sorted(inside)}
     return list(found.values())
@@ -51,7 +52,7 @@ def read_run(folder: Path) -> LoggedRun:
 
 
 def read_options(folder: Path) -> dict[str, Any]:
-    """From its result or, of a sweep's run without one, its options; else from its path."""
+    """Options from the run's result, else from its sweep options, else its path."""
     for name in (RESULT_FILE, OPTIONS_FILE):
         try:
             saved = json_files.loads((folder / name).read_text(encoding="utf-8"))
@@ -63,12 +64,12 @@ def read_options(folder: Path) -> dict[str, Any]:
 
 
 def name_without_seed(folder: Path) -> str:
-    """The folder's name; empty where it tells nothing but a seed."""
+    """The folder's name without its seed; may be empty."""
     return re.sub(r",?seed=\d+", "", folder.name)
 
 
 def relevant_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Path of an option -> value, for all that change what a run comes to."""
+    """Option path -> value, for all options that change the result of a run."""
     return {
         path: value
         for path, value in flatten(config)
@@ -86,8 +87,10 @@ def flatten(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
-    """Runs of equal configuration together, named by the options in which the groups differ, or by
-    their folders where these do not tell; in the order of their numbers, else as the runs come.
+    """Runs grouped by configuration, and named by the options in which the groups differ.
+
+    If these are ambiguous, groups are named by their folders. Groups are sorted by their numeric
+    options.
     """
     groups: dict[str, list[LoggedRun]] = {}
     for run in runs:
@@ -96,7 +99,7 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
     keys = dict.fromkeys(key for options in firsts for key in options)
     differing = [k for k in keys if count_distinct(firsts, k) > 1]
     for name in [k for k in differing if k.endswith(".name")]:
-        if name in differing:  # two parts may imply each other
+        if name in differing:  # two components may imply each other
             differing = [k for k in differing if k == name or not is_implied(firsts, k, name)]
     ordered = sorted(groups.values(), key=lambda group: numeric_key(group[0], differing))
     names = [describe_group(group[0], differing) for group in ordered]
@@ -106,17 +109,17 @@ def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:
 
 
 def count_distinct(options: Sequence[Mapping[str, Any]], *keys: str) -> int:
-    """How many different ones there are of these keys together."""
+    """Number of different combinations of values of these keys."""
     return len({json_files.dumps([it.get(key) for key in keys]) for it in options})
 
 
 def is_implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> bool:
-    """Whether who knows the name of a part knows the value of `key` too."""
+    """Whether the name of a component determines the value of `key`."""
     return count_distinct(options, name, key) == count_distinct(options, name)
 
 
 def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
-    """Its numbers among these options, by which configurations come in their order."""
+    """Sort key: the numeric values of these options."""
     found = [run.options.get(key) for key in keys]
     return [
         float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in found
@@ -124,9 +127,9 @@ def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
 
 
 def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:
-    """`fixed=true, dynamic=false`; the folder's name where there is one configuration alone."""
-    told = [k for k in differing if k in run.options and k != "run"]
-    parts = [(k.rpartition(".")[2], run.options[k]) for k in told]
+    """`fixed=true, dynamic=false`; the folder's name for a single configuration."""
+    shown = [k for k in differing if k in run.options and k != "run"]
+    parts = [(k.rpartition(".")[2], run.options[k]) for k in shown]
     text = ", ".join(v if k == "name" else f"{k}={format_value(v)}" for k, v in parts)
     return text or name_without_seed(run.folder) or run.folder.parent.name
 
@@ -138,10 +141,10 @@ def format_value(value: Any) -> str:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """The paths' ends, as short as tells them apart."""
+    """The shortest suffixes of the paths that are distinct."""
     parts = [Path(path).parts for path in paths]
     for count in range(1, max(map(len, parts))):
-        names = ["/".join(every[-count:]) for every in parts]
+        names = ["/".join(part[-count:]) for part in parts]
         if len(set(names)) == len(set(paths)):
             return names
     return list(paths)

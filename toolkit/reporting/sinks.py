@@ -1,7 +1,7 @@
-"""Where the figures of a run go: a file of JSON lines, TensorBoard, the console.
+"""Sinks of a run's metrics: JSON lines, TensorBoard, Weights & Biases, the console.
 
-Only the first rank has sinks. A sink that goes on with an earlier run forgets what that run
-reported after the update it is resumed at, so that no update appears twice.
+Only the main process has sinks. When a run resumes, its sinks drop what was reported after the
+update of the checkpoint, so that no update appears twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 @runtime_checkable
 class Sink(Protocol):
     def write(self, event: str, values: EventValues) -> None:
-        """Report the figures of one event: train, valid, save or end."""
+        """Report the values of one event: train, valid, save or end."""
         ...
 
     def close(self) -> None: ...
@@ -46,7 +46,7 @@ class MultiSink:
 
 
 class JsonLinesSink:
-    """One JSON object a line, each on disk before the next update; NaN is the string "NaN"."""
+    """One JSON object per line, written before the next update; NaN is the string "NaN"."""
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
         self.path, self.pending, self.warned = path, b"", False
@@ -58,7 +58,7 @@ class JsonLinesSink:
             self.file = path.open("ab", buffering=0)
         except OSError as error:
             raise ToolkitError(
-                f"{path} must be writable, but {error.strerror}. Choose another --save-dir."
+                f"{path} must be writable, but is not: {error.strerror}. Choose another --save-dir."
             ) from error
 
     def write(self, event: str, values: EventValues) -> None:
@@ -66,15 +66,15 @@ class JsonLinesSink:
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits; where the disk is full it waits in memory, and training goes on."""
-        told, self.warned = self.warned, False
+        """Write pending lines. If the disk is full they stay in memory, and training continues."""
+        warned, self.warned = self.warned, False
         try:
             while self.pending:
                 self.pending = self.pending[self.file.write(self.pending) :]
         except OSError as error:
             self.warned = True
-            if not told:
-                log.warning("%s cannot be written (%s); its records wait.", self.path, error)
+            if not warned:
+                log.warning("%s cannot be written (%s); they stay in memory.", self.path, error)
 
     def close(self) -> None:
         if not self.file.closed:
@@ -83,17 +83,17 @@ class JsonLinesSink:
 
 
 class TensorBoardSink:
-    """Numbers as scalars: train/loss, valid/loss, and valid/test/loss for a further subset."""
+    """Metrics as scalars: train/loss, valid/loss, valid/test/loss."""
 
     def __init__(self, folder: Path | str, *, resumed_at: int = 0) -> None:
-        from torch.utils.tensorboard import SummaryWriter  # slow to import, seldom asked for
+        from torch.utils.tensorboard import SummaryWriter  # slow to import
 
         try:
             self.writer = SummaryWriter(str(folder), purge_step=resumed_at + 1)
         except OSError as error:
             raise ToolkitError(
-                f"logging.tensorboard_logdir must be writable, but {folder}: {error.strerror}. "
-                f"Choose another folder."
+                f"logging.tensorboard_logdir must be writable, but {folder} is not: "
+                f"{error.strerror}. Choose another folder."
             ) from error
 
     def write(self, event: str, values: EventValues) -> None:
@@ -107,14 +107,14 @@ class TensorBoardSink:
         self.writer.close()
 
 
-RUN_ID_FILE = "wandb.json"  # in the save folder: which run there its figures go to
+RUN_ID_FILE = "wandb.json"  # in the save folder: the id of the W&B run
 
 
 class WandbSink:
-    """Numbers as train/loss, valid/loss, ... over `update`.
+    """Metrics as train/loss, valid/loss, ... over `update`.
 
-    A run that goes on from a checkpoint goes on there too. W&B forgets nothing, so what the log
-    says was reported beyond the checkpoint is not sent again: make this before the log is cut.
+    A resumed run continues the same W&B run. W&B cannot delete, so updates that the log shows as
+    reported are not sent again: create this sink before the log is truncated.
     """
 
     def __init__(
@@ -141,12 +141,12 @@ class WandbSink:
 def start_wandb_run(
     project: str, folder: Path, options: Mapping[str, Any], before: str | None
 ) -> Any:
-    """The run there, new or the one with this id."""
+    """A new W&B run, or the one with this id."""
     try:
         import wandb
     except ImportError as error:
         raise ToolkitError(
-            "logging.wandb_project needs wandb, but that is not installed. "
+            "logging.wandb_project requires wandb, which is not installed. "
             "Run pip install 'toolkit-seq[wandb]', or leave the option out."
         ) from error
     try:
@@ -157,17 +157,17 @@ def start_wandb_run(
             config=dict(options),
             id=before,
             resume="allow" if before else None,
-            settings=wandb.Settings(console="off"),  # the progress bar stays where it is
+            settings=wandb.Settings(console="off"),  # keeps the progress bar intact
         )
     except wandb.Error as error:
         raise ToolkitError(
-            f"logging.wandb_project must be open to you, but W&B says: {error}. Run wandb login, "
+            f"W&B rejects logging.wandb_project {project}: {error}. Run wandb login, "
             f"or set WANDB_MODE=offline."
         ) from error
 
 
 def read_run_id(folder: Path, project: str) -> str | None:
-    """The id under which the save folder's run was reported, if to the same project."""
+    """The id of the W&B run of this save folder, if it is in the same project."""
     try:
         found = json.loads((folder / RUN_ID_FILE).read_text(encoding="utf-8"))
         return str(found["run"]) if found["project"] == project else None
@@ -187,7 +187,7 @@ def save_run_id(folder: Path, project: str, run: str) -> None:
 
 
 def read_reported(log: Path, *, after: int) -> set[tuple[str, Any, Any]]:
-    """What the earlier run reported of later updates."""
+    """Keys of the events that the earlier run reported after an update."""
     records: list[Record] = read_records(log) if log.exists() else []
     return {event_key(r.get("event"), r) for r in records if r.get("update", 0) > after}
 

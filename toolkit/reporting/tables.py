@@ -1,4 +1,4 @@
-"""One table, printed for the terminal, for Markdown, for LaTeX and for programs."""
+"""Tables for the terminal, Markdown, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as Drawing
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.common import json_files
@@ -28,22 +28,22 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     best: int | None = None
-    """Row to mark: with a star on the terminal, in bold in Markdown and LaTeX."""
+    """Index of the row to mark: with a star as text, in bold in Markdown and LaTeX."""
     caption: str = ""
     shared_precision: Sequence[str] = ()
-    """Columns of one quantity, shown with equal decimals."""
+    """Columns of one quantity, printed with equal decimals."""
     right_align: Sequence[str] = ()
-    """Columns whose cells are text that stands for numbers, such as 1,200 and 3.4%."""
+    """Columns of formatted numbers, such as 1,200 and 3.4%."""
 
     def text(self) -> str:
-        """Aligned columns, as for a log file."""
+        """Aligned columns."""
         lines = [list(self.columns), *self.format_rows(lambda cell: cell + " *")]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         aligned = ["  ".join(self.align_cells(line, widths)).rstrip() for line in lines]
         return "\n".join([*([self.caption] if self.caption else []), *aligned]) + "\n"
 
     def markdown(self) -> str:
-        """A pipe table; the caption goes above it."""
+        """A pipe table below its caption."""
         heads = " | ".join(map(escape_pipes, self.columns))
         rules = " | ".join("---:" if number else "---" for number in self.numeric)
         rows = self.format_rows(lambda cell: f"**{cell}**", escape_pipes)
@@ -73,24 +73,24 @@ class Table:
         value = {"caption": self.caption, "best": self.best, "rows": rows, **more}
         return json_files.dumps(value, indent=2) + "\n"
 
-    def print(self, terminal: Console | None = None) -> None:
-        """Drawn on a terminal, aligned text elsewhere."""
-        terminal = terminal or Console()
-        if not terminal.is_terminal:
-            terminal.print(
+    def print(self, console: Console | None = None) -> None:
+        """Print with rich on a terminal, else as text."""
+        console = console or Console()
+        if not console.is_terminal:
+            console.print(
                 self.text(), end="", markup=False, highlight=False, soft_wrap=True, emoji=False
             )
             return
-        drawing = Drawing(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
+        drawing = RichTable(title=Text(self.caption) if self.caption else None, box=SIMPLE_HEAD)
         for name, number in zip(self.columns, self.numeric, strict=True):
             drawing.add_column(Text(name), justify="right" if number else "left", overflow="fold")
         for index, row in enumerate(self.format_rows(lambda cell: cell + " *")):
             drawing.add_row(*map(Text, row), style="bold" if index == self.best else "")
-        terminal.print(drawing)
+        console.print(drawing)
 
     @property
     def numeric(self) -> list[bool]:
-        """Per column, whether its cells are numbers (or missing ones)."""
+        """Per column, whether its cells are numbers or None."""
         return [
             name in self.right_align
             or (
@@ -103,7 +103,7 @@ class Table:
     def format_rows(
         self, mark: Callable[[str], str], clean: Callable[[str], str] = str
     ) -> list[list[str]]:
-        """The rows as text, `mark` applied to the best row: to its first cell."""
+        """Cells as text; `mark` is applied to the first cell of the best row."""
         columns = [
             format_column([row[i] for row in self.rows], self.decimals(i))
             for i in range(len(self.columns))
@@ -114,9 +114,9 @@ class Table:
         return rows
 
     def decimals(self, column: int) -> int:
-        """Five significant digits of the largest number, among the columns shown together."""
-        alike = [i for i, name in enumerate(self.columns) if name in self.shared_precision]
-        cells = [row[i] for row in self.rows for i in (alike if column in alike else [column])]
+        """Decimals for five significant digits of the largest number of the column."""
+        shared = [i for i, name in enumerate(self.columns) if name in self.shared_precision]
+        cells = [row[i] for row in self.rows for i in (shared if column in shared else [column])]
         sizes = [abs(c) for c in cells if isinstance(c, float) and math.isfinite(c) and c]
         return min(max(4 - math.floor(math.log10(max(sizes))), 0), 7) if sizes else 1
 
@@ -135,10 +135,10 @@ def format_column(cells: Sequence[Cell], decimals: int) -> list[str]:
 
 
 def escape_latex(text: str) -> str:
-    """Characters that LaTeX reads as commands, spelled out."""
+    """Escape LaTeX's special characters."""
     return "".join(LATEX_ESCAPES.get(character, character) for character in text)
 
 
 def escape_pipes(text: str) -> str:
-    """A pipe inside a cell would end it."""
+    """Escape the separator of Markdown cells."""
     return text.replace("|", "\\|")

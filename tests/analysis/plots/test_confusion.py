@@ -8,8 +8,8 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 
 EVENT = {
-    "event": "confusion", "checkpoint": "run", "subset": "test", "given": ["NOUN", "VERB"],
-    "is": ["NOUN", "VERB", "(unseen)"], "counts": [[5, 1], [2, 3], [4, 0]],
+    "event": "confusion", "checkpoint": "run", "subset": "test", "predicted": ["NOUN", "VERB"],
+    "true": ["NOUN", "VERB", "(unseen)"], "counts": [[5, 1], [2, 3], [4, 0]],
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_mistakes_are_told_by_their_number(file):
 
 
 def test_a_class_may_hold_what_some_take_for_the_end_of_a_line(tmp_path):
-    event = {**EVENT, "given": ["\u2028", "\x85"]}
+    event = {**EVENT, "predicted": ["\u2028", "\x85"]}
     (tmp_path / "figures.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
     [table] = read_confusions(tmp_path / "figures.jsonl")
     assert table.predicted == ["\u2028", "\x85"]

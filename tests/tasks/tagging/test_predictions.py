@@ -46,9 +46,9 @@ def test_figures_and_tables_are_of_each_tag(answers):
 def test_programs_get_an_event_for_each_tag_and_the_confusions(answers):
     *tags, (name, confusions) = answers.events()
     assert {event for event, _ in tags} == {"tag"} and len(tags) == 5
-    assert name == "confusion" and confusions["is"][-1] == "(unseen)"
+    assert name == "confusion" and confusions["true"][-1] == "(unseen)"
     assert sum(map(sum, confusions["counts"])) == 9
-    assert confusions["counts"][-1][confusions["given"].index("NOUN")] == 1  # loudly/ADV
+    assert confusions["counts"][-1][confusions["predicted"].index("NOUN")] == 1  # loudly/ADV
 
 
 def test_the_file_is_written_with_the_answers(answers, tmp_path):

@@ -40,12 +40,13 @@ def confusion(config: ConfusionConfig) -> None:
         save_figure(figure, config.output_file)
         for it in found:
             rows = list_mistakes(it)
-            for true, given, count in rows:
-                output.write("mistake", {"of": it.title, "is": true, "given": given, "n": count})
-            Table(columns=("is", "given", "n"), rows=rows[:8], caption=it.title).print(
+            for true, predicted, count in rows:
+                event = {"title": it.title, "true": true, "predicted": predicted, "count": count}
+                output.write("mistake", event)
+            Table(columns=("true", "predicted", "count"), rows=rows[:8], caption=it.title).print(
                 output.console
             )
-        output.write("end", {"picture": config.output_file})
+        output.write("end", {"output": config.output_file})
         output.console.print(f"wrote {config.output_file}", highlight=False, soft_wrap=True)
 
 
@@ -57,7 +58,7 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
         found = [it for it in events if it.get("event") == "confusion"]
         tables = [
             ConfusionMatrix(
-                matrix_title(it), it["is"], it["given"], np.array(it["counts"], np.int64)
+                matrix_title(it), it["true"], it["predicted"], np.array(it["counts"], np.int64)
             )
             for it in found
         ]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction, Values
 from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.formats.classification.submission import write_submission
 from toolkit.metrics.classification import (
     CLASSIFICATION_METRICS,
     REGRESSION_METRICS,
-    Counts,
     class_metrics,
     confusion_matrix,
 )
@@ -54,7 +54,7 @@ class GlueCollector(PredictionCollector[GlueBatch]):
         return {**values, "score": float(np.mean([values[name] for name in self.labels.metrics]))}
 
     @cached_property
-    def confusion(self) -> Counts:
+    def confusion(self) -> IntArray:
         """Rows are true classes, columns predicted ones."""
         return confusion_matrix(*self.labeled, len(self.labels.classes))[:-1]
 
@@ -73,7 +73,7 @@ class GlueCollector(PredictionCollector[GlueBatch]):
             return []
         names = self.labels.classes
         classes = [("class", row._asdict()) for row in class_metrics(self.confusion, names)]
-        counts = {"given": names, "is": names, "counts": self.confusion.tolist()}
+        counts = {"predicted": names, "true": names, "counts": self.confusion.tolist()}
         return [*classes, ("confusion", counts)]
 
     def write(self, path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.common.arrays import IntArray
 from toolkit.criteria import Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.write_predictions import write_predictions
-from toolkit.metrics.classification import Counts, class_metrics, confusion_matrix, macro_f1
+from toolkit.metrics.classification import class_metrics, confusion_matrix, macro_f1
 from toolkit.reporting.tables import Table
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.tagging.examples import OBJECTIVE, TaggingBatch
@@ -38,7 +39,7 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         return self.split.tables.tags
 
     @cached_property
-    def confusion(self) -> Counts:
+    def confusion(self) -> IntArray:
         """Rows are true tags, the last one unseen tags; columns predicted ones."""
         scored = self.split.tags > -2
         return confusion_matrix(self.split.tags[scored], self.predicted[scored], len(self.tags))
@@ -57,7 +58,7 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         )
         confusions = self.top_confusions()[:MAX_CONFUSIONS]
         rows = [(true, predicted, count) for count, true, predicted in confusions]
-        tables = [by_tag, Table(columns=("is", "given", "words"), rows=rows)]
+        tables = [by_tag, Table(columns=("true", "predicted", "words"), rows=rows)]
         return [table for table in tables if table.rows]
 
     def top_confusions(self) -> list[tuple[int, str, str]]:
@@ -73,7 +74,7 @@ class TaggingCollector(PredictionCollector[TaggingBatch]):
         unseen = bool(self.confusion[-1].any())
         names = [*self.tags, UNSEEN] if unseen else self.tags
         table = self.confusion[: len(names)].tolist()
-        return [*tags, ("confusion", {"given": self.tags, "is": names, "counts": table})]
+        return [*tags, ("confusion", {"predicted": self.tags, "true": names, "counts": table})]
 
     def write(self, path: Path) -> None:
         write_predictions(self.split, [self.tags[label] for label in self.predicted], path)
