@@ -5,7 +5,7 @@ y labels   x predictions   C[y, x] number of items of class y that were predicte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -21,14 +21,14 @@ def accuracy(labels: Numbers, predictions: Numbers) -> float:
     return float(np.mean(labels == predictions)) if len(labels) else nan
 
 
-def f1(labels: IntArray, predictions: IntArray, positive: int = 1) -> float:
+def f1(labels: Numbers, predictions: Numbers, positive: int = 1) -> float:
     """2 C[1, 1] / (sum_x C[1, x] + sum_y C[y, 1]) (van Rijsbergen 1979); 0 without positives."""
     hits = int(np.sum((labels == positive) & (predictions == positive)))
     total = int(np.sum(labels == positive) + np.sum(predictions == positive))
     return 2 * hits / total if total else 0.0
 
 
-def matthews(labels: IntArray, predictions: IntArray) -> float:
+def matthews(labels: Numbers, predictions: Numbers) -> float:
     """(c s - sum_k t_k p_k) / sqrt((s^2 - sum p_k^2)(s^2 - sum t_k^2)) (Gorodkin 2004).
 
     c of s predictions are correct, t_k items have class k, p_k are predicted as k. With two classes
@@ -71,8 +71,9 @@ def varies(*columns: Numbers) -> bool:
     )
 
 
-CLASSIFICATION_METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
-REGRESSION_METRICS = {"pearson": pearson, "spearman": spearman}
+Metric = Callable[[Numbers, Numbers], float]
+CLASSIFICATION_METRICS: dict[str, Metric] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
+REGRESSION_METRICS: dict[str, Metric] = {"pearson": pearson, "spearman": spearman}
 
 
 class ClassMetrics(NamedTuple):
