@@ -29,13 +29,29 @@ def write_items(stem, items, dtype="u2"):
     stem.with_name(stem.name + ".idx").write_bytes(index_bytes([len(i) for i in items], dtype))
 
 
-def write_folder(folder, words, splits, dtype="u2"):
-    """dict.txt, and each split's lines of words, each line ended by </s>, also a blank one."""
+def write_folder(folder, words, splits, dtype="u2", language=None):
+    """dict.txt, and each split's lines of words, each line ended by </s>, also a blank one.
+
+    With `language`, dict.LANGUAGE.txt and the split's name as in train.de-en.de.
+    """
     folder.mkdir(exist_ok=True)
     listed = "".join(f"{word} {100 - number}\n" for number, word in enumerate(words))
-    (folder / "dict.txt").write_text(listed, encoding="utf-8")
+    name = f"dict.{language}.txt" if language else "dict.txt"
+    (folder / name).write_text(listed, encoding="utf-8")
     ids = {word: 4 + number for number, word in enumerate(words)}
     for name, lines in splits.items():
         items = [[*(ids.get(word, UNK) for word in line.split()), EOS] for line in lines]
         write_items(folder / name, items, dtype)
+    return folder
+
+
+def write_pairs(folder, source, target, splits, pair="de-en"):
+    """A parallel folder: words of both dictionaries, and pairs of lines by split."""
+    for number, words in enumerate((source, target)):
+        language = pair.split("-")[number]
+        sides = {
+            f"{split}.{pair}.{language}": [sides[number] for sides in pairs]
+            for split, pairs in splits.items()
+        }
+        write_folder(folder, words, sides, language=language)
     return folder

@@ -29,7 +29,7 @@ def refusal(folder):
     return str(caught.value)
 
 
-def test_a_folder_of_fairseq_opens_as_it_is(folder):
+def test_fairseq_folder_opens_as_it_is(folder):
     found = DataFolder.open(folder)
     assert (found.kind, found.splits) == ("text", ["train", "valid"])
     column = found.split("train").column("tokens")
@@ -39,7 +39,7 @@ def test_a_folder_of_fairseq_opens_as_it_is(folder):
     assert found.tokenizer.decode(part.values[:3].tolist()) == "the cat sat"
 
 
-def test_further_files_of_training_are_one_split_in_order_of_number(folder):
+def test_numbered_training_files_are_one_split_in_order(folder):
     for number in (10, 2, 1):
         write_folder(folder, WORDS, {f"train{number}": LINES, f"valid{number}": LINES})
     found = DataFolder.open(folder)
@@ -48,26 +48,26 @@ def test_further_files_of_training_are_one_split_in_order_of_number(folder):
     assert names == ["train.bin", "train1.bin", "train2.bin", "train10.bin"]
 
 
-def test_the_fingerprint_is_that_of_the_content_not_of_the_place(folder, tmp_path):
+def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path):
     same = write_folder(tmp_path / "same", WORDS, {"train": LINES, "valid": LINES[:2]})
     other = write_folder(tmp_path / "other", WORDS, {"train": LINES[::-1], "valid": LINES[:2]})
     prints = [DataFolder.open(f).fingerprint for f in (folder, same, other)]
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_a_folder_without_a_dictionary_is_refused(folder):
+def test_folder_without_a_dictionary_is_rejected(folder):
     (folder / "dict.txt").unlink()
     assert "must hold fairseq's dict.txt beside its .idx files" in refusal(folder)
 
 
-def test_folders_of_two_dictionaries_are_refused(folder, tmp_path):
+def test_folders_with_different_dictionaries_are_rejected(folder, tmp_path):
     other = write_folder(tmp_path / "other", WORDS[::-1], {"train": LINES})
     with pytest.raises(ToolkitError, match="data folders must agree on their vocabulary"):
         DataFolder.open(folder, other)
 
 
 @pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
-def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
+def test_both_formats_of_a_text_give_the_same_samples(tmp_path, samples):
     draw = np.random.default_rng(0)
     lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(200)]
     theirs = write_folder(tmp_path / "theirs", WORDS, {"train": lines})
@@ -84,7 +84,7 @@ def test_both_formats_of_one_text_give_the_same_sentences(tmp_path, samples):
     assert found[0] == found[1]
 
 
-def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path, capsys):
+def test_commands_train_validate_and_inspect_without_conversion(tmp_path, capsys):
     draw = np.random.default_rng(0)
     lines = [" ".join(draw.choice(WORDS, size=draw.integers(0, 7))) for _ in range(60)]
     folder = str(write_folder(tmp_path / "bin", WORDS, {"train": lines, "valid": lines[:20]}))
@@ -102,7 +102,7 @@ def test_the_commands_train_validate_and_inspect_it_without_conversion(tmp_path,
     assert len(load_checkpoint(run).fill_mask("the [MASK] sat")) == 1
 
 
-def test_a_hundred_million_items_open_without_being_read(tmp_path):
+def test_opening_does_not_read_a_hundred_million_items(tmp_path):
     items, length = 10**8, 20
     (tmp_path / "dict.txt").write_text("the 1\n")
     with (tmp_path / "train.bin").open("wb") as file:
