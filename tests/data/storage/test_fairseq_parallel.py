@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.fairseq_files import write_folder, write_items, write_pairs
+from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli import generate, inspect, train, validate
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocess import preprocess
@@ -118,7 +118,7 @@ def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):
         lines = "".join(f"{pair[number]}\n" for pair in pairs)
         (tmp_path / f"text.{language}").write_text(lines, encoding="utf-8")
     preprocess(
-        PreprocessConfig(
+        preprocess_config(
             trainpref=str(tmp_path / "text"),
             source_lang="de",
             target_lang="en",
