@@ -13,6 +13,7 @@ from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation.task import Translation, TranslationConfig
 
 GERMAN = ["der", "Hund", "die", "Katze", "schläft"]
@@ -131,8 +132,8 @@ def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):
     )
     batches = []
     for folder in map(DataFolder.open, (theirs, tmp_path / "ours")):
-        options = {"seed": 1, "training": True, "fixed_shapes": False}
-        examples = Translation.examples(TranslationConfig(), folder, "train", **options)
+        source = SplitSource(folder, "train", seed=1, training=True)
+        examples = Translation.examples(TranslationConfig(), source)
         batch = examples.collate(np.arange(len(examples.lengths)), 1)
         batches.append([batch.inputs.tokens.tolist(), batch.previous.tolist()])
     assert batches[0] == batches[1]
