@@ -46,7 +46,7 @@ say "5/6 Fill masked words and reorder swapped words (first the original, then t
 if python scripts/mask_samples.py "${texts[@]}" > quickstart/masked.txt; then
   toolkit-generate --path quickstart/run/checkpoint_best --input quickstart/masked.txt
   python scripts/mask_samples.py --swap "${texts[@]}" > quickstart/swapped.txt
-  toolkit-generate --path quickstart/run/checkpoint_best --order --top 2 --input quickstart/swapped.txt
+  toolkit-generate order --path quickstart/run/checkpoint_best --top 2 --input quickstart/swapped.txt
 fi
 
 say "6/6 Plot the learning curve and the learned attention kernels"

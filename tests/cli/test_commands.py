@@ -19,7 +19,7 @@ WORDS = {
     "preprocess": ["--trainpref", "a.txt", "--workers", "2"],
     "train": ["data", "--arch", "bert_tiny", "--task", "mlm"],
     "validate": ["data", "--path", "one", "two", "--valid-subset", "valid,test"],
-    "generate": ["--task", "mlm", "--path", "run", "--input", "-"],
+    "generate": ["fill-mask", "--task", "mlm", "--path", "run", "--input", "-"],
     "average": ["run", "--last", "3", "--output", "averaged"],
     "convert": ["bert", "ours", "--to", "toolkit"],
     "plot": ["curve", "run", "--output", "x.png"],

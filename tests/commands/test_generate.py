@@ -5,11 +5,11 @@ import sys
 import pytest
 
 from toolkit.checkpoints.load import load_checkpoint
-from toolkit.cli.generate import main
-from toolkit.commands.generate import check_fill_mask_options, fill_sentences, generate
+from toolkit.cli.generate import infer_mode, main
+from toolkit.commands.generate import check_mode, fill_sentences, generate
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import FillMaskConfig, OrderConfig, TranslateConfig
 from toolkit.config.load import compose
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import Sizes
@@ -52,7 +52,7 @@ def test_every_line_of_standard_input_is_answered_once_in_its_place(path, tmp_pa
 def test_answers_are_those_of_the_learner(path, tmp_path):
     results, text = tmp_path / "answers.jsonl", tmp_path / "text"
     text.write_text("the [MASK] sat\na [MASK] saw how dogs run far\n")
-    generate(GenerateConfig(path=[path], input=str(text), top=3, results_path=str(results)))
+    generate(FillMaskConfig(path=[path], input=str(text), top=3, results_path=str(results)))
     learner = load_checkpoint(path)
     for line in results.read_text().splitlines():
         answer = json.loads(line)
@@ -69,14 +69,14 @@ def test_lines_that_fit_together_go_through_the_model_together(path):
 
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
     with pytest.raises(ToolkitError, match=r"unknown task 'mlmm'. Did you mean 'mlm'"):
-        generate(GenerateConfig(path=[path], task="mlmm"))
+        generate(FillMaskConfig(path=[path], task="mlmm"))
     with pytest.raises(ToolkitError, match=r"--input must be a readable file or -, but .*No such"):
-        generate(GenerateConfig(path=[path], input=str(tmp_path / "missing")))
+        generate(FillMaskConfig(path=[path], input=str(tmp_path / "missing")))
     (tmp_path / "empty").write_text("")
     missing = tmp_path / "no" / "folder"
     with pytest.raises(ToolkitError, match=r"--results-path must be writable, but .*No such"):
         generate(
-            GenerateConfig(path=[path], input=str(tmp_path / "empty"), results_path=str(missing))
+            FillMaskConfig(path=[path], input=str(tmp_path / "empty"), results_path=str(missing))
         )
 
 
@@ -96,7 +96,7 @@ def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin
     )
     stdin(b"the cat {sat} on {mats}\n\nsat\nthe cat\n")
     results = tmp_path / "answers.jsonl"
-    words = ["--path", str(tmp_path / "run"), "--order", "true", "--results-path", str(results)]
+    words = ["order", "--path", str(tmp_path / "run"), "--results-path", str(results)]
     assert main(words) == 0
     first, empty, one, last = map(json.loads, results.read_text().splitlines())
     assert first["sentence"].startswith("the cat") and len(first["masks"]) >= 2
@@ -106,10 +106,29 @@ def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin
     assert one["line"] == 3
 
 
-def test_a_checkpoint_of_a_task_that_answers_nothing_here_is_refused():
+@pytest.mark.parametrize(
+    ("config", "tasks"),
+    [
+        (FillMaskConfig, "mlm, mpm or rtd"),
+        (OrderConfig, "mpm"),
+        (TranslateConfig, "translation"),
+    ],
+)
+def test_a_mode_rejects_checkpoints_of_other_tasks(config, tasks):
     arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
     chosen = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
     learner = build_learner(*chosen, Sizes(tokens=9))
-    message = r"must have a checkpoint that fills masks or writes sentences, but run was trained"
+    message = f"requires a checkpoint trained with --task {tasks}; run was trained with Encode"
     with pytest.raises(ToolkitError, match=message):
-        check_fill_mask_options(GenerateConfig(path=["run"]), learner)
+        check_mode(config(path=["run"]), "run", learner.task)
+
+
+def test_the_mode_follows_from_the_task_of_the_checkpoint(path, tmp_path, capsys):
+    assert infer_mode(["--path", path, "--top", "3"]) == "fill-mask"
+    (tmp_path / "c.yaml").write_text(f"path: {path}\n")
+    assert infer_mode(["--config", str(tmp_path / "c.yaml")]) == "fill-mask"
+    assert infer_mode(["--top", "3"]) == ""
+    assert main(["--path", str(tmp_path / "none")]) == 2
+    assert "--path: " in capsys.readouterr().err
+    assert main(["--top", "3"]) == 2
+    assert "toolkit-generate needs a MODE or --path" in capsys.readouterr().err

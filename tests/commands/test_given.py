@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from toolkit.commands.generate_text import check_request, generate_outputs, read_requests, renumber
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import TranslateConfig
 from toolkit.distributed import World
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import EncodedLine, GenerationRequest
@@ -17,7 +17,7 @@ class Echo(TextGenerator):
 
     def __init__(self):
         self.c, self.decoder_only = (
-            GenerateConfig(path=["run"], batch_size=2, max_tokens=100),
+            TranslateConfig(path=["run"], batch_size=2, max_tokens=100),
             False,
         )
 

@@ -19,7 +19,7 @@ TEXT = b"a dog runs over the green field\nthe cat sleeps on the old red mat\n"
 
 def test_two_files_are_scored_with_signatures(tmp_path, capsys):
     both = files(tmp_path, TEXT, TEXT.replace(b"\n", b"\r\n"))
-    assert main(["--score", *both, "--json", str(tmp_path / "out.jsonl")]) == 0
+    assert main(["score", *both, "--json", str(tmp_path / "out.jsonl")]) == 0
     bleu, chrf, ter = capsys.readouterr().out.splitlines()
     assert bleu.startswith("BLEU 100.00") and "tok:13a" in bleu
     assert chrf.startswith("chrF2 100.00") and ter.startswith("TER 0.00")
@@ -29,7 +29,7 @@ def test_two_files_are_scored_with_signatures(tmp_path, capsys):
 
 
 def test_a_carriage_return_inside_a_line_ends_none(tmp_path, capsys):
-    assert main(["--score", *files(tmp_path, TEXT, TEXT.replace(b"runs ", b"runs\r"))]) == 0
+    assert main(["score", *files(tmp_path, TEXT, TEXT.replace(b"runs ", b"runs\r"))]) == 0
     assert capsys.readouterr().out.startswith("BLEU 100.00")
 
 
@@ -37,27 +37,27 @@ def test_packed_files_are_scored_as_they_are(tmp_path, capsys):
     [said] = files(tmp_path, TEXT)
     packed = tmp_path / "true.gz"
     packed.write_bytes(gzip.compress(TEXT.replace(b"\n", b"\r\n")))
-    assert main(["--score", said, str(packed)]) == 0
+    assert main(["score", said, str(packed)]) == 0
     assert capsys.readouterr().out.startswith("BLEU 100.00")
     for damaged in (gzip.compress(TEXT)[:-9], TEXT):
         packed.write_bytes(damaged)
-        assert main(["--score", said, str(packed)]) == 2
-        assert "must name whole files, but" in capsys.readouterr().err
+        assert main(["score", said, str(packed)]) == 2
+        assert "is truncated or damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ((TEXT, TEXT[:32]), "must name files of as many lines, but"),
-        ((b"", b""), "must name files with lines"),
-        ((b"\xff\n", b"a\n"), "must name UTF-8 files, but"),
+        ((TEXT, TEXT[:32]), "Every translation needs its reference"),
+        ((b"", b""), "No lines to score"),
+        ((b"\xff\n", b"a\n"), "is not UTF-8 at byte 1"),
     ],
 )
 def test_files_that_cannot_be_compared_are_refused(tmp_path, capsys, contents, message):
-    assert main(["--score", *files(tmp_path, *contents)]) == 2
+    assert main(["score", *files(tmp_path, *contents)]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(tmp_path, capsys):
-    assert main(["--score", str(tmp_path / "no"), str(tmp_path / "none")]) == 2
-    assert "must name readable files, but" in capsys.readouterr().err
+    assert main(["score", str(tmp_path / "no"), str(tmp_path / "none")]) == 2
+    assert "is not readable" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import ContinueConfig, TranslateConfig
 from toolkit.config.run import ComponentConfig
 from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -41,9 +41,8 @@ Letters.target = Letters()
 
 
 def sentences(arch="transformer_tiny", task="translation", **options):
-    return TextGenerator(
-        [learner(arch, task)], GenerateConfig(**{"path": ["run"], "beam": 2, **options})
-    )
+    config = TranslateConfig if task == "translation" else ContinueConfig
+    return TextGenerator([learner(arch, task)], config(**{"path": ["run"], "beam": 2, **options}))
 
 
 def learner(arch, task, tokenizer=None):
@@ -97,7 +96,7 @@ def test_models_of_other_words_or_the_other_direction_do_not_write_together():
         tokenizer = ParallelTokenizer(words, None, source_lang=source, target_lang=target)
         return learner("transformer_tiny", "translation", tokenizer)
 
-    c = GenerateConfig(path=["one", "other"], beam=2)
+    c = TranslateConfig(path=["one", "other"], beam=2)
     one = pair("cat", "en", "de")
     TextGenerator([one, pair("cat", "en", "de")], c)
     with pytest.raises(
@@ -120,11 +119,6 @@ def test_a_beam_is_no_wider_than_the_vocabulary():
         sentences(beam=8)
 
 
-def test_a_language_model_has_no_source_to_align_to():
-    with pytest.raises(ToolkitError, match="--print-alignment must be with a model that reads"):
-        sentences("transformer_lm_tiny", "language_modeling", print_alignment="hard")
-
-
 def test_hard_alignments_are_the_largest_shares():
     shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
     assert format_alignment(shares, hard=True) == [[1, 0], [0, 1]]
@@ -145,7 +139,7 @@ Words.target = Words()
 def test_what_is_written_behind_a_prompt_tells_whether_it_goes_on_with_its_word(tokenizer, space):
     writer = TextGenerator(
         [learner("transformer_lm_tiny", "language_modeling", tokenizer)],
-        GenerateConfig(path=["run"], min_len=2),
+        ContinueConfig(path=["run"], min_len=2),
     )
     words = [WORDS.symbols.index(letter) for letter in "de"]
     [[text]] = writer.to_texts(

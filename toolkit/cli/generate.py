@@ -1,25 +1,107 @@
-"""toolkit-generate: what a trained model makes of new text."""
+"""toolkit-generate: translations, continuations, masked tokens and word order."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from toolkit.cli.command import execute
+from toolkit.common import plugins
+from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import TASKS
 from toolkit.config.command import Command
-from toolkit.config.commands.generate import GenerateConfig
-from toolkit.config.load import LoadedConfig
+from toolkit.config.command_group import CommandGroup
+from toolkit.config.commands.generate import (
+    ContinueConfig,
+    FillMaskConfig,
+    OrderConfig,
+    ScoreConfig,
+    TranslateConfig,
+)
+from toolkit.config.finetune_defaults import MANIFEST, read_component, resolve_checkpoint_dir
+from toolkit.config.flags import scan_flags
+from toolkit.config.load import LoadedConfig, bootstrap_options, get_value, index_by_path
+from toolkit.config.values import OptionValues
 
-COMMAND = Command(
+SEARCH = ("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path")
+MODES = (
+    Command(
+        name="toolkit-generate translate",
+        summary="Translate sentences, or the source side of data folders.",
+        example="toolkit-generate translate data --path run --gen-subset test --beam 5",
+        config=TranslateConfig,
+        common=SEARCH,
+    ),
+    Command(
+        name="toolkit-generate continue",
+        summary="Continue texts with a language model.",
+        example="toolkit-generate continue --path run --input prompts.txt --sampling",
+        config=ContinueConfig,
+        common=SEARCH,
+    ),
+    Command(
+        name="toolkit-generate fill-mask",
+        summary="Predict the tokens behind each [MASK].",
+        example="toolkit-generate fill-mask --path run --input masked.txt --top 3",
+        config=FillMaskConfig,
+        common=("path", "input", "top", "results_path"),
+    ),
+    Command(
+        name="toolkit-generate order",
+        summary="Predict the order of shuffled words: those in {braces}, or all words of a line. "
+        "Needs a model trained with --task mpm.",
+        example="toolkit-generate order --path run --input shuffled.txt",
+        config=OrderConfig,
+        common=("path", "input", "top", "results_path"),
+    ),
+    Command(
+        name="toolkit-generate score",
+        summary="Compare two text files: BLEU, chrF and TER. Needs no model.",
+        example="toolkit-generate score system.txt reference.txt",
+        config=ScoreConfig,
+    ),
+)
+
+
+def infer_mode(argv: Sequence[str]) -> str:
+    """The mode for the task of the checkpoint that --path names; "" without --path."""
+    common = MODES[0]
+    path = index_by_path(option for option in common.fixed_options() if option.path == "path")
+    first = scan_flags(argv, bootstrap_options(common) | path)
+    values: OptionValues = {}
+    for file in get_value(first, "config", []):
+        from toolkit.config.sources import flatten_sections, read_yaml  # PyYAML is slow to import
+
+        values |= flatten_sections(read_yaml(file), common, file)
+    paths = get_value(values | first, "path", [])
+    if not paths:
+        return ""
+    for folder in get_value(first, "user_dir", []):
+        plugins.load_folder(folder)
+    checkpoint = resolve_checkpoint_dir(
+        Path(paths if isinstance(paths, str) else paths[0]), MANIFEST
+    )
+    task = read_component(checkpoint, "task", "--path")["name"]
+    factory: Any = TASKS[task].factory  # a subclass of Task
+    if not factory.generation_mode:
+        raise ToolkitError(
+            f"toolkit-generate needs a model that fills masks or generates text, but {checkpoint} "
+            f"was trained with --task {task}. Use toolkit-validate."
+        )
+    return str(factory.generation_mode)
+
+
+COMMAND = CommandGroup(
     name="toolkit-generate",
-    summary="Read sentences and let a trained model answer them: a model of translation writes "
-    "each in the other language, a language model writes on, a masked language model gives the "
-    "most probable tokens for each [MASK], a masked position model also the most probable order of "
-    "words (--order). It reads lines of standard input or of a file, or a split of data folders. "
-    "--score SYSTEM REFERENCE compares two files instead.",
-    example="toolkit-generate data-bin --path run/checkpoint_best --gen-subset test --beam 5",
-    config=GenerateConfig,
-    common=("path", "input", "gen_subset", "beam", "nbest", "lenpen", "results_path", "score"),
+    summary="Apply a trained model to text. Unless a mode is named, it follows from the task of "
+    "the checkpoint: translation models translate, language models continue texts, masked language "
+    "models fill [MASK].",
+    example="toolkit-generate data --path run/checkpoint_best --gen-subset test --beam 5",
+    metavar="MODE",
+    commands={command.name.split()[-1]: command for command in MODES},
+    infer=infer_mode,
 )
 
 
@@ -28,6 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def generate(loaded: LoadedConfig) -> None:
+    if isinstance(loaded.config, ScoreConfig):
+        from toolkit.commands.score import score
+
+        score(loaded.config)
+        return
     from toolkit.commands.generate import generate
 
     generate(loaded.config)

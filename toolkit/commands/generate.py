@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.commands.generate_text import generate_text
-from toolkit.commands.score import score_files
 from toolkit.commands.text_io import open_input, open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.config.commands.generate import GenerateConfig, SearchConfig
-from toolkit.config.names import to_dashes
+from toolkit.config.commands.generate import (
+    FillMaskConfig,
+    GenerationOptions,
+    OrderConfig,
+    TextGenerationConfig,
+)
 from toolkit.distributed import launch
 from toolkit.generation.fill_mask import FilledSentence, fill_lines
 from toolkit.generation.output import FillMaskOutput
@@ -27,25 +30,20 @@ from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden
 from toolkit.tasks.task import Learner, Task
 
 
-def generate(c: GenerateConfig) -> None:
+def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
     """One output per line of the input, or item of the data folders, in order."""
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
-        if c.score:
-            if world.is_main:
-                score_files(c.score, output)
-            return
         learners = [load_learner(path, c) for path in c.path]
-        if learners[0].task.is_generative:
-            check_generative_options(c)
+        if isinstance(c, TextGenerationConfig):
             generate_text(c, learners, world, output)
         elif world.is_main:
-            check_fill_mask_options(c, learners[0])
             fill_masks(c, learners[0].to(world.device), output)
 
 
-def fill_masks(c: GenerateConfig, learner: Learner, output: Output) -> None:
+def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
     """Fill masks or order words; report on stderr how many lines had nothing to predict."""
     started, total, noted = perf_counter(), 0, 0
+    ordering = isinstance(c, OrderConfig)
     readable = learner.tokenizer.vocabulary.display_symbol
     with (
         open_input(c.input, f"Type one sentence per line, {MASK} for a missing token") as lines,
@@ -57,8 +55,8 @@ def fill_masks(c: GenerateConfig, learner: Learner, output: Output) -> None:
         size = 1 if lines.isatty() else c.buffer_size
         outputs = fill_lines(
             lines,
-            partial(order_sentences if c.order else fill_sentences, learner, c.top),
-            partial(count_ordered_tokens if c.order else count_masked_tokens, learner),
+            partial(order_sentences if ordering else fill_sentences, learner, c.top),
+            partial(count_ordered_tokens if ordering else count_masked_tokens, learner),
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
@@ -74,38 +72,19 @@ def fill_masks(c: GenerateConfig, learner: Learner, output: Output) -> None:
         print(f"{noted} of {total} lines skipped; their notes say why.", file=sys.stderr)
 
 
-def check_generative_options(c: GenerateConfig) -> None:
-    if c.order:
+def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
+    """Raise if a model of this task cannot do what the mode needs."""
+    able, tasks = task.generation_mode == c.mode, "translation"
+    if c.mode == "continue":
+        tasks = "language_modeling"
+    elif c.mode == "fill-mask":
+        able, tasks = type(task).fill_mask is not Task.fill_mask, "mlm, mpm or rtd"
+    elif c.mode == "order":
+        able, tasks = type(task).order_words is not Task.order_words, "mpm"
+    if not able:
         raise ToolkitError(
-            f"--order requires a checkpoint trained with --task mpm; {c.path[0]} generates text."
-        )
-    if c.top != GenerateConfig(path=c.path).top:
-        raise ToolkitError(
-            f"--top requires a checkpoint that fills {MASK}; {c.path[0]} generates text. Use "
-            f"--nbest for several hypotheses."
-        )
-
-
-def check_fill_mask_options(c: GenerateConfig, learner: Learner) -> None:
-    """Options of text generation, and tasks that toolkit-generate cannot use."""
-    task = type(learner.task)
-    if task.fill_mask is Task.fill_mask:
-        raise ToolkitError(
-            f"toolkit-generate requires a checkpoint of mlm, mpm, rtd, translation or "
-            f"language_modeling; {c.path[0]} was trained with {task.__name__}. Use "
-            f"toolkit-validate."
-        )
-    defaults = GenerateConfig(path=c.path)
-    names = ["dirs", "gen_subset", "prefixes", "prefix_size", "score_reference", "print_alignment"]
-    names = [*(field.name for field in fields(SearchConfig)), *names]
-    changed = [name for name in names if getattr(c, name) != getattr(defaults, name)]
-    if changed or len(c.path) > 1:
-        name = changed[0] if changed else "path"
-        without_flag = {"path": "Several checkpoints", "dirs": "A data folder"}
-        what = without_flag.get(name, f"--{to_dashes(name)}")
-        raise ToolkitError(
-            f"{what} cannot be used with {c.path[0]}, which was trained with {task.__name__}: only "
-            f"checkpoints of translation and language_modeling generate text."
+            f"toolkit-generate {c.mode} requires a checkpoint trained with --task {tasks}; {path} "
+            f"was trained with {type(task).__name__}."
         )
 
 
@@ -119,8 +98,9 @@ def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> lis
     return [FilledSentence(masks, sentence) for sentence, masks in ordered]
 
 
-def load_learner(path: str, c: GenerateConfig) -> Learner:
+def load_learner(path: str, c: GenerationOptions) -> Learner:
     learner = load_checkpoint(path, weights=c.weights)
+    check_mode(c, path, learner.task)
     kind = TASKS[c.task].factory if c.task else type(learner.task)
     if isinstance(kind, type) and not isinstance(learner.task, kind):
         raise ToolkitError(

@@ -17,7 +17,7 @@ from toolkit.commands.generation_requests import load_requests
 from toolkit.commands.score import print_scores
 from toolkit.commands.text_io import open_writers
 from toolkit.common.system import keep_freed_memory
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import TextGenerationConfig
 from toolkit.distributed import World
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import GenerationRequest, batch_requests, select_rank_batches
@@ -29,7 +29,7 @@ from toolkit.tasks.text_generation import TextGenerator
 
 
 def generate_text(
-    c: GenerateConfig, learners: Sequence[Learner], world: World, output: Output
+    c: TextGenerationConfig, learners: Sequence[Learner], world: World, output: Output
 ) -> None:
     keep_freed_memory()
     dtype = DTYPES.get(resolve_precision(c.precision, world.device), torch.float32)
@@ -73,7 +73,9 @@ class GenerationSummary:
             self.hypotheses.append(output.best)
             self.references.append(output.reference)
 
-    def report(self, c: GenerateConfig, output: Output, seconds: float, *, lowercase: bool) -> None:
+    def report(
+        self, c: TextGenerationConfig, output: Output, seconds: float, *, lowercase: bool
+    ) -> None:
         """Counts and speed; scores if every line has a reference, lowercased on request."""
         rate, tokens = self.count / max(seconds, 1e-9), self.tokens / max(seconds, 1e-9)
         counts = {"lines": self.count, "noted": self.noted, "seconds": seconds}

@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.checkpoints.compatibility import check_data_matches_checkpoint
 from toolkit.commands.text_io import open_input
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import TextGenerationConfig
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.corpora import Corpora
@@ -24,7 +24,7 @@ from toolkit.tasks.text_generation import TextGenerator
 
 @contextmanager
 def load_requests(
-    c: GenerateConfig, generator: TextGenerator, world: World
+    c: TextGenerationConfig, generator: TextGenerator, world: World
 ) -> Iterator[tuple[Iterator[GenerationRequest], int, int | None]]:
     """The requests, how many to read at a time, and their number if it is known."""
     if c.dirs:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.commands.generate import ScoreConfig
 from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.reporting.json_output import Output
@@ -14,16 +15,21 @@ from toolkit.reporting.json_output import Output
 LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 
+def score(config: ScoreConfig) -> None:
+    with Output(config.json) as output:
+        score_files(config.files, output)
+
+
 def score_files(files: Sequence[str], output: Output) -> None:
     """Of two files, translations and references, line by line."""
     translations, references = (read_lines(file) for file in files)
     if len(translations) != len(references):
         raise ToolkitError(
-            f"--score must name files of as many lines, but {files[0]} has {len(translations)} and "
-            f"{files[1]} {len(references)}. Every translation needs its reference."
+            f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
+            f"Every translation needs its reference."
         )
     if not references:
-        raise ToolkitError(f"--score must name files with lines, but {files[0]} is empty.")
+        raise ToolkitError(f"No lines to score: {files[0]} is empty.")
     print_scores(translations, references, output, output.text_stream)
 
 
@@ -34,18 +40,12 @@ def read_lines(file: str) -> list[str]:
             text = packed.read().decode("utf-8-sig")
     except DECOMPRESSION_ERRORS as error:  # before OSError, of which one of them is a kind
         raise ToolkitError(
-            f"--score must name whole files, but {file} is cut off or damaged: {error}. Unpack or "
-            f"copy it again."
+            f"{file} is truncated or damaged: {error}. Unpack or copy it again."
         ) from None
     except UnicodeDecodeError as error:
-        raise ToolkitError(
-            f"--score must name UTF-8 files, but {file} is none at byte {error.start + 1}. "
-            f"Convert it."
-        ) from None
+        raise ToolkitError(f"{file} is not UTF-8 at byte {error.start + 1}. Convert it.") from None
     except OSError as error:
-        raise ToolkitError(
-            f"--score must name readable files, but {file}: {error.strerror}."
-        ) from None
+        raise ToolkitError(f"{file} is not readable: {error.strerror}.") from None
     lines = text.split("\n")
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 

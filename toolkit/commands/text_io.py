@@ -11,7 +11,7 @@ from typing import IO, BinaryIO
 from rich.console import Console
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import GenerationOptions
 from toolkit.config.sections import check_distinct_files
 from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
 from toolkit.generation.output import (
@@ -51,7 +51,7 @@ def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_writers(
-    c: GenerateConfig,
+    c: GenerationOptions,
     output: Output,
     to_tsv: Callable[[R], str],
     to_console: Callable[[R], list[str]],

@@ -37,17 +37,18 @@ class CommandGroup:
             return f"{self.name} {toolkit.__version__}"
         if not argv or set(argv) & set(HELP_FLAGS):
             return self.help_text()
-        known = ", ".join(self.commands)
+        known, path = ", ".join(self.commands), " or --path" if self.infer else ""
         raise ToolkitError(
-            f"{self.name} needs a {self.metavar} as its first word ({known}), but got {argv[0]!r}. "
-            f"See --help."
+            f"{self.name} needs a {self.metavar}{path}; the first word is {argv[0]!r}, but must be "
+            f"one of {known}. See --help."
         )
 
     def help_text(self) -> str:
+        optional = self.infer is not None
         commands = [(word, command.summary) for word, command in self.commands.items()]
         return "\n\n".join(
             [
-                f"usage: {self.name} {self.metavar} [options]",
+                f"usage: {self.name} {'[' * optional}{self.metavar}{']' * optional} [options]",
                 wrap_paragraph(self.summary),
                 f"example:\n  {self.example}",
                 f"{self.metavar}:\n{format_columns(commands)}",

@@ -63,6 +63,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     """Whether to report exp of the first objective's loss."""
     is_generative: ClassVar[bool] = False
     """Whether its architectures have a decoder."""
+    generation_mode: ClassVar[str] = ""
+    """Mode of toolkit-generate for checkpoints of the task: translate, continue or fill-mask."""
     examples_class: ClassVar[type[Examples[Any]]]
     """Class of the examples."""
     coefficients: Mapping[str, float]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.generate import GenerateConfig
+from toolkit.config.commands.generate import TextGenerationConfig, TranslateConfig
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.generation.forced_scoring import compute_alignments, score_references
 from toolkit.generation.generate import fit_length, generate
@@ -27,9 +27,10 @@ Alignment = list[list[int]] | list[list[float]]
 class TextGenerator:
     """Learners of one task and vocabulary, as one."""
 
-    def __init__(self, learners: Sequence[Learner], c: GenerateConfig) -> None:
+    def __init__(self, learners: Sequence[Learner], c: TextGenerationConfig) -> None:
         self.models: list[Any] = [learner.encoder for learner in learners]
         self.c, self.tokenizer = c, learners[0].tokenizer
+        self.print_alignment = c.print_alignment if isinstance(c, TranslateConfig) else "none"
         self.decoder_only: bool = self.models[0].decoder_only
         """Whether they write on, instead of writing for a source."""
         self.target = self.tokenizer if self.decoder_only else self.tokenizer.target
@@ -60,11 +61,6 @@ class TextGenerator:
             raise ToolkitError(
                 f"prefix_size must be at most max_len_b, but is {self.c.prefix_size}, and "
                 f"max_len_b {self.c.max_len_b}. Raise --max-len-b."
-            )
-        if self.decoder_only and self.c.print_alignment != "none":
-            raise ToolkitError(
-                "--print-alignment must be with a model that reads a source, but this is a "
-                "language model. Leave it out."
             )
 
     def encode_line(self, line: str) -> EncodedLine:
@@ -173,7 +169,7 @@ class TextGenerator:
 
     def align(self, inputs: Inputs | None, found: list[list[Hypothesis]]) -> list[list[Alignment]]:
         """Alignments of all hypotheses; empty where none are wanted."""
-        if inputs is None or self.c.print_alignment == "none":
+        if inputs is None or self.print_alignment == "none":
             return [[[] for _ in hypotheses] for hypotheses in found]
         rows = torch.tensor([n for n, some in enumerate(found) for _ in some])
         rows = rows.to(inputs.tokens.device)
@@ -181,7 +177,7 @@ class TextGenerator:
         each = Inputs(inputs.tokens[rows], padding=padding)
         tokens = [h.tokens for hypotheses in found for h in hypotheses]
         maps = iter(compute_alignments(self.models, each, tokens, self.special_tokens.eos))
-        hard = self.c.print_alignment == "hard"
+        hard = self.print_alignment == "hard"
         return [[format_alignment(next(maps), hard=hard) for _ in some] for some in found]
 
 

@@ -23,6 +23,7 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     is_generative = True
+    generation_mode = "continue"
     examples_class = BlockExamples
 
     def __init__(

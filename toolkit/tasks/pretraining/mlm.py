@@ -30,6 +30,7 @@ class MaskedLanguageModelConfig(MaskingConfig):
 class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, MaskedBatch]):
     """-log p(x_n | the rest), n over the selected positions."""
 
+    generation_mode = "fill-mask"
     coefficients: Mapping[str, float] = {"mlm": 1.0}
     examples_class = MaskedExamples
 

@@ -32,6 +32,7 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
     each term is averaged over its own positions.
     """
 
+    generation_mode = "fill-mask"
     examples_class = MaskedPositionExamples
 
     def __init__(

@@ -50,6 +50,7 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
     t over all tokens. The encoder is the discriminator.
     """
 
+    generation_mode = "fill-mask"
     examples_class = ReplacedTokenExamples
 
     def __init__(

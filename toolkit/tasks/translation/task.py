@@ -26,6 +26,7 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     collects_in_training = True
     is_generative = True
+    generation_mode = "translate"
     examples_class = TranslationExamples
 
     def __init__(
