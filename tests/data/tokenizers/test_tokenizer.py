@@ -5,6 +5,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import KINDS, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
+from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
 
 def set_kind(folder, **changed):
@@ -42,3 +43,21 @@ def test_a_tokenizer_writes_the_files_that_it_names(tokenizer, tmp_path):
         folder.mkdir()
         kind.save(folder)
         assert sorted(path.name for path in folder.iterdir()) == sorted(kind.files)
+
+
+def test_a_tokenizer_of_a_plugin_is_found_by_its_kind(tokenizer, tmp_path):
+    class Graded(WrappedTokenizer):
+        kind = "graded"
+
+        @property
+        def sizes(self):
+            return {**super().sizes, "grades": 6}
+
+        @classmethod
+        def _restore(cls, folder, settings, symbols):
+            return cls(restore_inner(folder, settings, symbols))
+
+    Graded(tokenizer).save(tmp_path)
+    again = Tokenizer.load(tmp_path)
+    assert isinstance(again, Graded) and again.sizes["grades"] == 6
+    assert again.encode("the river") == tokenizer.encode("the river")

@@ -31,6 +31,10 @@ KINDS = {
 }
 
 
+PLUGIN_KINDS: dict[str, type[Tokenizer]] = {}
+"""Tokenizers of plugins, which their definition adds."""
+
+
 class Tokenizer(ABC):
     """A vocabulary and the rules that turn text into its ids.
 
@@ -40,6 +44,12 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     files: tuple[str, ...] = (SYMBOLS_FILE, TOKENIZER_CONFIG_FILE)
     """The files that `save` writes."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        kind = cls.__dict__.get("kind")
+        if isinstance(kind, str) and kind not in KINDS:
+            PLUGIN_KINDS[kind] = cls
 
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         self.vocabulary, self.lowercase = vocabulary, lowercase
@@ -157,11 +167,13 @@ class Tokenizer(ABC):
 
 def find_tokenizer_class(kind: Any, folder: Path) -> type[Tokenizer]:
     """The class of this kind, imported when first needed; `folder` is named in errors."""
+    if isinstance(kind, str) and kind in PLUGIN_KINDS:
+        return PLUGIN_KINDS[kind]
     if not isinstance(kind, str) or kind not in KINDS:
         raise ToolkitError(
-            f"the kind in {folder / TOKENIZER_CONFIG_FILE} must be one of {', '.join(KINDS)}, but "
-            f"is {kind!r}. A newer toolkit may have written it: upgrade, or run toolkit-preprocess "
-            f"again."
+            f"the kind in {folder / TOKENIZER_CONFIG_FILE} must be one of "
+            f"{', '.join([*KINDS, *PLUGIN_KINDS])}, but is {kind!r}. Pass the folder of its plugin "
+            f"with --user-dir. If a newer toolkit wrote it, upgrade or run toolkit-preprocess again."
         )
     module, name = KINDS[kind]
     tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)

@@ -30,7 +30,7 @@ def test_the_parts_of_race_are_folders(written, tmp_path):
 
 
 def test_folders_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)rainpref"):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)"):
         names("race", trainpref=tmp_path / "nowhere")
-    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)rainpref"):
+    with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)"):
         names("squad", trainpref=tmp_path / "nowhere")

@@ -1,0 +1,23 @@
+"""Reading a dataset does not load the program that made it."""
+
+import subprocess
+import sys
+
+READERS = (
+    "classification.split",
+    "classification.submission",
+    "parallel.split",
+    "qa.split",
+    "tagging.split",
+    "tagging.write_predictions",
+)
+
+
+def test_splits_are_read_without_preprocessing():
+    names = [f"toolkit.data.formats.{name}" for name in READERS]
+    code = f"import sys, {', '.join(names)}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert set(names) <= loaded and "conllu" not in loaded
+    made_by = ("toolkit.data.preprocessing", "toolkit.data.preprocess")
+    assert not [name for name in loaded if name.startswith(made_by) or name.endswith(".format")]
