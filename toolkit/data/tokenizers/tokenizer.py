@@ -173,7 +173,8 @@ def find_tokenizer_class(kind: Any, folder: Path) -> type[Tokenizer]:
         raise ToolkitError(
             f"the kind in {folder / TOKENIZER_CONFIG_FILE} must be one of "
             f"{', '.join([*KINDS, *PLUGIN_KINDS])}, but is {kind!r}. Pass the folder of its plugin "
-            f"with --user-dir. If a newer toolkit wrote it, upgrade or run toolkit-preprocess again."
+            f"with --user-dir. If a newer toolkit wrote it, upgrade, or run toolkit-preprocess "
+            f"again."
         )
     module, name = KINDS[kind]
     tokenizer_class: type[Tokenizer] = getattr(importlib.import_module(module), name)
