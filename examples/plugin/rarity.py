@@ -29,7 +29,7 @@ class Rarity(Task):
 
     def __init__(self, c, encoder, sizes, make_encoder):
         super().__init__()
-        self.head = nn.Linear(encoder.width, sizes.tokens.bit_length())
+        self.head = nn.Linear(encoder.width, sizes["tokens"].bit_length())
 
     def predict(self, encoder, batch):
         states = encoder(batch.inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)

@@ -106,9 +106,8 @@ def test_kernels_alike_in_one_layer_are_numbered():
 
 def test_numbers_of_offsets_counted_from_the_key_are_shown_from_the_query():
     tables = {"positions": "none", "position_table": True, "relative_table": True}
-    encoder = build_model(
-        "conv_san_ud", vocabulary_size=9, characters=5, layers=2, convolution="none", **tables
-    )
+    sizes = {"tokens": 9, "characters": 5}
+    encoder = build_model("conv_san_ud", sizes=sizes, layers=2, convolution="none", **tables)
     (kernel,) = extract_kernels(encoder).kernels
     assert (kernel.layer, kernel.name, kernel.offsets[:2]) == (1, "reversed", [-59, -58])
     numbers = encoder.layers[0].attention.map.terms[1].kernels[0].numbers

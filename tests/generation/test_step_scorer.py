@@ -25,14 +25,14 @@ def without_cache(model, inputs):
         encoded = padding = None
         if inputs is not None:
             padding = inputs.padding[sentences]
-            encoded = model.encode(Inputs(inputs.tokens[sentences], padding=padding))
+            encoded = model(Inputs(inputs.tokens[sentences], padding=padding))
         return model.scores(model.decode(prefixes, encoded, padding)[:, -1])
 
     return PrefixScorer(step)
 
 
 def cached(model, inputs):
-    encoded = None if inputs is None else model.encode(inputs)
+    encoded = None if inputs is None else model(inputs)
     return CachedScorer(model, encoded, None if inputs is None else inputs.padding, 4)
 
 

@@ -112,7 +112,7 @@ def test_padding_is_attended_to():
 
 
 def test_sentences_of_another_length_are_refused():
-    with pytest.raises(ToolkitError, match=r"arch.fixed_length = 5 places, but have 4"):
+    with pytest.raises(ToolkitError, match=r"arch.fixed_length = 5 tokens, but have 4"):
         small()(inputs(4))
 
 

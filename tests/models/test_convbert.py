@@ -8,7 +8,6 @@ import torch
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.models.convbert import ConvBertConfig
-from toolkit.models.encoder import select_states
 from toolkit.models.interface import Inputs
 
 WORDS = 30_522
@@ -189,7 +188,7 @@ def test_the_states_of_chosen_places_are_those_of_all_places():
     model = build_model("convbert_tiny", vocabulary_size=50).eval()
     inputs, chosen = Inputs(torch.randint(0, 50, (2, 9))), torch.tensor([0, 5, 17])
     every = model(inputs).states.flatten(0, 1)
-    torch.testing.assert_close(select_states(model, inputs, chosen), every[chosen])
+    torch.testing.assert_close(model.inputs.select_states(chosen), every[chosen])
 
 
 def test_only_without_convolutions_are_positions_known_by_their_ids_alone():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from toolkit import build_model
+from toolkit.models.encoder_decoder import EncoderDecoder
 from toolkit.models.interface import Inputs
 from toolkit.nn.ops import dropout
 
@@ -30,9 +31,9 @@ DRAWN = {  # what makes two layers, and how many masks one pass draws by each ra
 
 
 def read(model):
-    if getattr(model, "decoder_only", False):
-        return model(TOKENS)
-    return model(Inputs(TOKENS), *([TOKENS] if hasattr(model, "decode") else []))
+    states = model(Inputs(TOKENS))
+    if isinstance(model, EncoderDecoder):
+        model.decode(TOKENS, states)
 
 
 @pytest.mark.parametrize(("name", "rate"), [(name, r) for name in DRAWN for r in DRAWN[name][1]])

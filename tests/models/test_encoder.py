@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.encoder import Encoder, select_states
+from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.nn.attention import Offsets, SequenceContext
 
@@ -70,9 +70,9 @@ def test_states_of_chosen_places_are_those_among_the_states_of_all():
     model, tokens = encoder("composite"), torch.randint(30, (3, 9))
     chosen = torch.tensor([20, 3, 3, 0])
     want = states(model, tokens).flatten(0, 1)[chosen]
-    close(select_states(model, Inputs(tokens=tokens), chosen), want)
-    another = torch.nn.Sequential(model)  # an encoder that knows nothing of chosen places
-    close(select_states(another, Inputs(tokens=tokens), chosen), want)
+    close(model.select_states(Inputs(tokens=tokens), chosen), want)
+    model.supports_selection = False
+    close(model.select_states(Inputs(tokens=tokens), chosen), want)
 
 
 @pytest.mark.parametrize("name", ["absolute", "composite", "composite + key"])

@@ -52,7 +52,7 @@ def read(model, rows=3):
         return None, None
     tokens, lengths = torch.randint(23, (3, 9)), torch.tensor([9, 4, 6])
     padding = torch.arange(9) >= lengths[:, None]
-    encoded = model.encode(Inputs(tokens, padding=padding))
+    encoded = model(Inputs(tokens, padding=padding))
     each = rows // 3
     return (
         encoded._replace(states=encoded.states.repeat_interleave(each, 0)),
@@ -116,8 +116,8 @@ def test_no_state_depends_on_what_is_written_later(name, changes):
 def test_padding_of_the_source_changes_nothing(name, changes):
     model, previous = built(name, changes), torch.randint(23, (3, 7))
     tokens, padding = torch.randint(23, (3, 9)), torch.arange(9)[None].expand(3, -1) >= 4
-    alone = model(Inputs(tokens[:, :4]), previous)
-    close(model(Inputs(tokens, padding=padding), previous), alone)
+    alone = model.decode(previous, model(Inputs(tokens[:, :4])))
+    close(model.decode(previous, model(Inputs(tokens, padding=padding)), padding), alone)
 
 
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
@@ -133,8 +133,8 @@ def test_states_of_chosen_places_are_those_of_the_whole(name, changes):
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
 def test_every_number_is_learned(name, changes):
     model, previous = built(name, changes).train(), torch.randint(23, (3, 20))
-    inputs = () if model.decoder_only else (Inputs(torch.randint(23, (3, 9))),)
-    model.scores(model(*inputs, previous).flatten(0, 1)).logsumexp(-1).sum().backward()
+    encoded = None if model.decoder_only else model(Inputs(torch.randint(23, (3, 9))))
+    model.scores(model.decode(previous, encoded).flatten(0, 1)).logsumexp(-1).sum().backward()
     idle = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert not idle
 
@@ -152,7 +152,7 @@ def test_shared_tables_are_there_once(shared, tables):
 
 def test_a_target_vocabulary_of_its_own_has_its_own_size():
     model = built("transformer_tiny", targets=31)
-    states = model(Inputs(torch.randint(23, (2, 5))), torch.randint(31, (2, 4)))
+    states = model.decode(torch.randint(31, (2, 4)), model(Inputs(torch.randint(23, (2, 5)))))
     assert model.scores(states.flatten(0, 1)).shape == (8, 31)
 
 
@@ -165,7 +165,7 @@ def test_alignment_is_what_the_last_layer_looks_at():
 
 
 def test_tables_cannot_be_one_where_dictionaries_are_two():
-    message = r"share_embeddings must be decoder or none .* but is 'all' with 23 and 31 symbols"
+    message = r"share_embeddings must be decoder or none .* but is 'all' with 23 and 31 tokens"
     with pytest.raises(ToolkitError, match=message):
         built("transformer_tiny", {"share_embeddings": "all"}, targets=31)
 

@@ -35,14 +35,14 @@ def joined(ours, *theirs):
 
 def copied_layer(ours, theirs):
     own = theirs.self_attn
-    joined(ours.own.project.qkv, own.q_proj, own.k_proj, own.v_proj)
-    same(ours.own.output, own.out_proj)
+    joined(ours.self_attention.project.qkv, own.q_proj, own.k_proj, own.v_proj)
+    same(ours.self_attention.output, own.out_proj)
     same(ours.self_attention_residual.norm, theirs.self_attn_layer_norm)
-    if ours.cross is not None:
+    if ours.cross_attention is not None:
         cross = theirs.encoder_attn
-        same(ours.cross.query, cross.q_proj)
-        joined(ours.cross.source, cross.k_proj, cross.v_proj)
-        same(ours.cross.output, cross.out_proj)
+        same(ours.cross_attention.query, cross.q_proj)
+        joined(ours.cross_attention.key_value, cross.k_proj, cross.v_proj)
+        same(ours.cross_attention.output, cross.out_proj)
         same(ours.cross_attention_residual.norm, theirs.encoder_attn_layer_norm)
     same(ours.feed_forward.wide, theirs.fc1)
     same(ours.feed_forward.back, theirs.fc2)
@@ -97,7 +97,8 @@ def test_scores_equal_hugging_faces_with_the_same_weights(family, pre_norm):
     tokens, previous = torch.randint(2, 50, (3, 11)), torch.randint(2, 50, (3, 8))
     padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
     want = hf(input_ids=tokens, attention_mask=~padding, decoder_input_ids=previous).logits
-    got = model.scores(model(Inputs(tokens, padding=padding), previous).flatten(0, 1))
+    encoded = model(Inputs(tokens, padding=padding))
+    got = model.scores(model.decode(previous, encoded, padding).flatten(0, 1))
     torch.testing.assert_close(got.unflatten(0, (3, 8)), want, atol=1e-5, rtol=1e-5)
 
 

@@ -32,8 +32,8 @@ def copied(model, words, positions, hf):
     model.token_embedding.load_state_dict(words.state_dict())
     model.decoder.embeddings.positions.load_state_dict(positions.state_dict())
     for ours, theirs in zip(model.decoder.layers, hf.h, strict=True):
-        turned(ours.own.project.qkv, theirs.attn.c_attn)
-        turned(ours.own.output, theirs.attn.c_proj)
+        turned(ours.self_attention.project.qkv, theirs.attn.c_attn)
+        turned(ours.self_attention.output, theirs.attn.c_proj)
         turned(ours.feed_forward.wide, theirs.mlp.c_fc)
         turned(ours.feed_forward.back, theirs.mlp.c_proj)
         ours.self_attention_residual.norm.load_state_dict(theirs.ln_1.state_dict())
@@ -58,7 +58,7 @@ def test_scores_equal_hugging_faces_with_the_same_weights(name):
         copied(model, inner.wte, inner.wpe, inner)
         model.decoder.norm.load_state_dict(inner.ln_f.state_dict())
     previous = torch.randint(50, (3, 20))
-    got = model.scores(model(previous).flatten(0, 1)).unflatten(0, (3, 20))
+    got = model.scores(model.decode(previous).flatten(0, 1)).unflatten(0, (3, 20))
     torch.testing.assert_close(got, hf(previous).logits, atol=1e-5, rtol=1e-5)
 
 

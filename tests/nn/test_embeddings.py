@@ -7,7 +7,14 @@ from toolkit.nn.embeddings import Embeddings, check_length, position_rows
 
 def embeddings(**options):
     torch.manual_seed(0)
-    shape = {"words": 9, "types": 2, "max_positions": 6, "inner": 4, "width": 4, "dropout": 0.0}
+    shape = {
+        "vocabulary_size": 9,
+        "token_types": 2,
+        "max_positions": 6,
+        "embedding_width": 4,
+        "width": 4,
+        "dropout": 0.0,
+    }
     return Embeddings(**{**shape, **options})
 
 
@@ -19,7 +26,7 @@ def test_words_types_and_positions_are_added_and_normed():
 
 
 def test_with_a_single_token_type_all_tokens_of_a_pair_have_it():
-    table, tokens = embeddings(types=1), torch.tensor([[3, 1, 2]])
+    table, tokens = embeddings(token_types=1), torch.tensor([[3, 1, 2]])
     segments = torch.tensor([[0, 0, 1]])
     torch.testing.assert_close(table(tokens, None, segments), table(tokens))
 

@@ -23,7 +23,7 @@ def test_every_validation_without_improvement_lowers_the_rate():
 
 def test_a_patient_schedule_waits_and_counts_afresh_after_each_reduction():
     values = [1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5]
-    assert factors(values, shrink=0.5, wait=1) == [1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125]
+    assert factors(values, factor=0.5, patience=1) == [1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125]
 
 
 def test_an_improvement_too_small_to_count_is_none():
@@ -33,8 +33,8 @@ def test_an_improvement_too_small_to_count_is_none():
 
 
 def test_a_figure_that_is_no_number_is_no_improvement():
-    assert factors([math.nan, 2.0, math.nan], shrink=0.5) == [0.5, 0.5, 0.25]
-    assert factors([math.inf, math.inf], shrink=0.5) == [0.5, 0.25]
+    assert factors([math.nan, 2.0, math.nan], factor=0.5) == [0.5, 0.5, 0.25]
+    assert factors([math.inf, math.inf], factor=0.5) == [0.5, 0.25]
 
 
 def test_warmup_rises_to_the_peak():
@@ -56,8 +56,8 @@ def test_what_is_remembered_is_restored():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shrink": 1.0}, r"shrink must lie between 0 and 1, but is 1.0"),
-        ({"wait": -1}, r"wait must not be negative, but is -1"),
+        ({"factor": 1.0}, r"factor must lie between 0 and 1, but is 1.0"),
+        ({"patience": -1}, r"patience must not be negative, but is -1"),
     ],
 )
 def test_impossible_settings_are_refused(options, message):

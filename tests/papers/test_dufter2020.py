@@ -130,8 +130,8 @@ def attended(x, part, convolution):
     return torch.cat(heads, 1)
 
 
-def spelled(spelling, characters):
-    """max over places of three ReLU convolutions of the characters, nothing beyond the ends."""
+def character_vector(spelling, characters):
+    """max over positions of three ReLU convolutions of the characters, nothing beyond the ends."""
     x = [spelling.characters.weight[c] for c in characters]
     for w, b in zip(spelling.filters, spelling.biases, strict=True):
         reach = len(w) // 2
@@ -148,15 +148,15 @@ def spelled(spelling, characters):
     return torch.stack(x).amax(0)
 
 
-def embedded(tables, tokens, spelled, spellings):
+def embedded(tables, tokens, word_index, char_ids):
     rows = []
-    for place, (token, spelling) in enumerate(zip(tokens, spelled, strict=True)):
+    for place, (token, word_row) in enumerate(zip(tokens, word_index, strict=True)):
         word = tables.words.weight[token]
         parts = [word if tables.added_positions is None else word + tables.added_positions[place]]
         parts += (
             [] if tables.concatenated_positions is None else [tables.concatenated_positions[place]]
         )
-        rows.append(torch.cat([*parts, spelled(tables.character_cnn, spellings[spelling])]))
+        rows.append(torch.cat([*parts, character_vector(tables.character_cnn, char_ids[word_row])]))
     return torch.stack(rows)
 
 
@@ -174,11 +174,11 @@ def test_the_first_layers_attention_equals_the_papers_loops(name):
 def test_the_whole_network_equals_the_papers_loops(name):
     c = config(name)
     model = randomized(conv_san(c, Sizes(tokens=9, characters=7)))
-    tokens, spelled = torch.randint(9, (2, T)), torch.randint(4, (2, T))
-    spellings = torch.randint(7, (4, 6))
-    got = model(Inputs(tokens, char_ids=spellings, word_index=spelled)).states
+    tokens, word_index = torch.randint(9, (2, T)), torch.randint(4, (2, T))
+    char_ids = torch.randint(7, (4, 6))
+    got = model(Inputs(tokens, char_ids=char_ids, word_index=word_index)).states
     for sentence in range(2):
-        first = x = embedded(model.embeddings, tokens[sentence], spelled[sentence], spellings)
+        first = x = embedded(model.embeddings, tokens[sentence], word_index[sentence], char_ids)
         for layer in model.layers:
             x = x + attended(x, layer.attention, c.convolution)
         torch.testing.assert_close(got[sentence], torch.cat([first, x], 1), atol=1e-9, rtol=1e-9)

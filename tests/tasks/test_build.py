@@ -23,7 +23,10 @@ def test_with_a_task_the_learner_has_its_heads():
 
 def test_characters_and_tags_have_their_numbers():
     learner = build_model(
-        "conv_san_ud", vocabulary_size=11, characters=7, tags=5, task="pos_tagging", layers=1
+        "conv_san_ud",
+        sizes={"tokens": 11, "characters": 7, "tags": 5},
+        task="pos_tagging",
+        layers=1,
     )
     assert learner.encoder.embeddings.character_cnn.characters.num_embeddings == 7
     assert learner.task.head.out_features == 5
@@ -42,7 +45,7 @@ def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
 def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
     arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
     half = EncoderFactory(arch, Sizes(tokens=11)).scaled(0.5)
-    assert half.token_embedding.embedding_dim == 54 and half.positions.embedding_dim == 10
+    assert half.token_embedding.embedding_dim == 54 and half.position_embedding.embedding_dim == 10
     assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
 
 

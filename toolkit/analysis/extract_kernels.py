@@ -148,7 +148,7 @@ def list_kernels(encoder: nn.Module) -> dict[str, bool]:
 
 def probe_batch(encoder: Any) -> TextBatch:
     """Two sentences of which no token counts: they show which kernels are the same in all."""
-    places = getattr(encoder, "fixed_length", 2)
+    places = encoder.fixed_length or 2
     tokens = torch.zeros(2, places, dtype=torch.long, device=encoder.token_embedding.weight.device)
     spelled = Inputs(tokens, char_ids=tokens[:1, :1], word_index=tokens)
     return TextBatch(spelled, torch.zeros_like(tokens, dtype=torch.bool))

@@ -95,7 +95,9 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
 
     try:
         most = sentences_per_batch(run.data, 1)
-        return of(SyntheticFolder(synthetic_vocabulary(sizes.tokens), items=4 * min(most, 1 << 12)))
+        return of(
+            SyntheticFolder(synthetic_vocabulary(sizes["tokens"]), items=4 * min(most, 1 << 12))
+        )
     except ToolkitError as error:
         missing = [folder for folder in run.data.dirs if not Path(folder).exists()]
         if missing or not run.data.dirs:

@@ -72,7 +72,7 @@ def flops_record(found: Flops) -> dict[str, Any]:
     return {
         "architecture": run.arch.name,
         "task": run.task.name,
-        "symbols": found.sizes.tokens,
+        "symbols": found.sizes["tokens"],
         "sentences": found.sentences,
         "tokens": found.tokens,
         "micro_batches": found.micro_batches,
@@ -90,7 +90,7 @@ def describe_flops(found: Flops) -> dict[str, str]:
     told, run = flops_record(found), found.run
     many = f"{found.micro_batches} x " if found.micro_batches > 1 else ""
     known = {
-        "model": f"{run.arch.name}, {run.task.name}, {found.sizes.tokens:,} symbols",
+        "model": f"{run.arch.name}, {run.task.name}, {found.sizes['tokens']:,} symbols",
         "update": f"{many}{found.sentences:,} sentences of {found.tokens:,} tokens: "
         f"{found.update:.2e} FLOP forward and backward",
     }

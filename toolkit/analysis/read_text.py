@@ -11,8 +11,8 @@ import torch
 from toolkit.analysis.extract_kernels import TextBatch
 from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
+from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
-from toolkit.tasks.capabilities import SupportsGeneration
 from toolkit.tasks.task import Learner
 
 BATCH_SIZE = 32  # sentences that go through the encoder together
@@ -23,12 +23,12 @@ def load_reader(path: str, device: str) -> Learner:
     """The learner of a checkpoint, on the device that the options name."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     learner = load_checkpoint(path)
-    if getattr(learner.encoder, "is_word_level", False):
+    if learner.encoder.is_word_level:
         raise ToolkitError(
             f"a model must read plain text to be shown some, but that of {path} reads words with "
             f"their spellings at a fixed length. Draw one that reads pieces of words."
         )
-    if isinstance(learner.encoder, SupportsGeneration):
+    if isinstance(learner.encoder, GenerativeModel):
         raise ToolkitError(
             f"a model must read alone to be shown text, but that of {path} writes. Draw one of "
             f"another task than translation and language_modeling."

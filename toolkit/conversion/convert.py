@@ -62,7 +62,7 @@ def describe_imported(model: ConvertedModel) -> dict[str, Any]:
         "tensors": len(model.tensors),
         "beside_them": sorted(model.extra),
         "tokenizer": model.tokenizer.kind,
-        "symbols": model.sizes.tokens,
+        "symbols": model.sizes["tokens"],
     }
 
 

@@ -55,7 +55,7 @@ def target_log_probabilities(
     wanted: Int[Tensor, " N"],
 ) -> Float[Tensor, " N"]:
     """log p of the wanted symbols."""
-    encoded = None if inputs is None else model.encode(inputs)
+    encoded = None if inputs is None else model(inputs)
     padding = None if inputs is None else inputs.padding
     states = model.decode(previous, encoded, padding, None, chosen)[0]  # (N, D)
     parts = zip(states.split(POSITIONS_PER_CHUNK), wanted.split(POSITIONS_PER_CHUNK), strict=True)
@@ -73,8 +73,7 @@ def compute_alignments(
     for row, tokens in zip(rows, written, strict=True):
         row[1 : len(tokens) + 1] = torch.tensor(tokens, dtype=rows.dtype)
     maps = [
-        model.alignment(rows.to(device), model.encode(inputs), inputs.padding).float()
-        for model in models
+        model.alignment(rows.to(device), model(inputs), inputs.padding).float() for model in models
     ]
     mean = torch.stack(maps).mean(0).cpu()
     hidden = inputs.padding

@@ -31,7 +31,7 @@ def generate(
 
 def make_scorer(model: Any, inputs: Any, sentences: int) -> StepScorer:
     """Reads the source once."""
-    encoded = None if inputs is None else model.encode(inputs)
+    encoded = None if inputs is None else model(inputs)
     return CachedScorer(model, encoded, None if inputs is None else inputs.padding, sentences)
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.models.encoder import check_at_least_one, check_rate
-from toolkit.models.interface import Encoded, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention import (
     AbsolutePositionBias,
     Attention,
@@ -42,7 +43,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvSanConfig:
+class ConvSanConfig(ArchConfig):
     layers: int = 4
     """Layers, each attention and nothing else."""
     heads: int = 4
@@ -110,6 +111,10 @@ class ConvSanConfig:
             )
 
     @property
+    def max_length(self) -> int:
+        return self.fixed_length
+
+    @property
     def width(self) -> int:
         """Of what goes into a layer and comes out of it."""
         beside = self.position_width if self.positions == "concat" else 0
@@ -121,12 +126,12 @@ class WordCharacterEmbeddings(nn.Module):
 
     def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
         super().__init__()
-        self.words = nn.Embedding(sizes.tokens, c.word_width)
+        self.words = nn.Embedding(sizes["tokens"], c.word_width)
         self.words.weight.requires_grad_(c.word_vectors != "frozen")
         self.character_cnn: CharacterCnn | None = None
         if c.character_width:
             self.character_cnn = CharacterCnn(
-                sizes.characters, c.character_width, c.character_kernel, c.character_layers
+                sizes["characters"], c.character_width, c.character_kernel, c.character_layers
             )
         self.added_positions, self.concatenated_positions = None, None
         if c.positions == "add":
@@ -172,23 +177,22 @@ def select_rows(x: Float[Tensor, "B S D"], selected: Int[Tensor, " N"]) -> Float
     return x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
 
 
-class ConvSan(nn.Module):
-    """concat(embeddings, layers(embeddings)): words, not pieces of them, at a fixed length.
+class ConvSan(EncoderModel):
+    """concat(embeddings, layers(embeddings)) of whole words, at a fixed length.
 
-    Padding is attended to and convolved like words, as in the authors' code; so every sentence
-    must have the same number of places, or it would be read differently in another batch.
+    Padding is attended to and convolved like words, as in the authors' code. Every sentence must
+    therefore have the same number of tokens: its states would differ at another length.
     """
 
-    takes_positions = False
     supports_selection = True
     is_word_level = True
-    """Tokens are words, and the batch spells them."""
+    fixed_length: int
 
     def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
         super().__init__()
-        if c.character_width and not sizes.characters:
+        if c.character_width and not sizes["characters"]:
             raise ToolkitError(
-                "arch.character_width must be 0 where the data spells no words, but is "
+                "arch.character_width must be 0 for data without characters, but is "
                 f"{c.character_width}. Preprocess tagged text, or pass --arch.character-width 0."
             )
         self.width, self.fixed_length = 2 * c.width, c.fixed_length
@@ -205,30 +209,25 @@ class ConvSan(nn.Module):
         return self.embeddings.words
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        """States of all places; with `chosen`, flat indices into B x S, of those: (1, N, D)."""
         tokens = inputs.tokens
         if tokens.shape[1] != self.fixed_length:
             raise ToolkitError(
-                f"sentences must have arch.fixed_length = {self.fixed_length} places, but have "
-                f"{tokens.shape[1]}. Fill them up with padding, or split them."
+                f"sentences must have arch.fixed_length = {self.fixed_length} tokens, but have "
+                f"{tokens.shape[1]}. Pad or split them."
             )
         embedded = self.embeddings(inputs)
-        places = SequenceContext(Offsets(None, self.fixed_length, tokens.device))
-        x = self.layers(embedded, places, selected)
+        sequence = SequenceContext(Offsets(None, self.fixed_length, tokens.device))
+        x = self.layers(embedded, sequence, selected)
         embedded = embedded if selected is None else select_rows(embedded, selected)
         return Encoded(torch.cat([embedded, x], -1))
 
     @torch.no_grad()
-    def load_word_vectors(self, vectors: Any) -> None:
-        """Begin with these vectors of words, an array in the vocabulary's order, if asked to.
-
-        `None` where the data folder has none.
-        """
+    def load_word_vectors(self, vectors: NDArray[Any] | None) -> None:
         if self.word_vectors == "learned":
             return
         if vectors is None:
             raise ToolkitError(
-                f"arch.word_vectors must be learned where the data folder has no vectors, but is "
+                f"arch.word_vectors must be learned for a data folder without vectors, but is "
                 f"{self.word_vectors}. Run toolkit-preprocess with --word-vectors FILE.vec."
             )
         table = self.token_embedding.weight

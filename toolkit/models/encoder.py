@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.models.interface import Encoded, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 from toolkit.nn.embeddings import Embeddings, TiedEmbeddings
 from toolkit.nn.encoder_layer import NORM_EPS, EncoderLayer
@@ -19,7 +18,7 @@ from toolkit.nn.layer_stack import LayerStack
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
+class EncoderConfig(ArchConfig):
     """The shape shared by every encoder architecture."""
 
     layers: int = 12
@@ -65,26 +64,24 @@ class EncoderConfig:
 
     @property
     def max_length(self) -> int | None:
-        """Most tokens of a sentence; None where there is no table to run out of."""
         return self.max_positions
 
-    def scaled(self, share: float) -> dict[str, int]:
-        """Options of the same architecture with this share of its widths and heads."""
-        heads = scale_heads(self.heads, share)
-        options = {"heads": heads, "width": scale_width(self.width, share, heads)}
+    def scaled(self, fraction: float) -> dict[str, int]:
+        heads = scale_heads(self.heads, fraction)
+        options = {"heads": heads, "width": scale_width(self.width, fraction, heads)}
         if self.feed_forward_width is not None:
-            options["feed_forward_width"] = scale_width(self.feed_forward_width, share)
+            options["feed_forward_width"] = scale_width(self.feed_forward_width, fraction)
         return options
 
 
-def scale_heads(heads: int, share: float) -> int:
-    """Whole heads in this share of them, at least one; 0.333 of 12 are 4."""
-    return max(1, int(heads * share + 0.01))
+def scale_heads(heads: int, fraction: float) -> int:
+    """Whole heads in this fraction of them, at least one; 0.333 of 12 are 4."""
+    return max(1, int(heads * fraction + 0.01))
 
 
-def scale_width(width: int, share: float, multiple: int = 1) -> int:
-    """The multiple that is nearest to this share of a width, at least one."""
-    return multiple * max(1, round(width * share / multiple))
+def scale_width(width: int, fraction: float, multiple: int = 1) -> int:
+    """The multiple nearest to this fraction of a width, at least one multiple."""
+    return multiple * max(1, round(width * fraction / multiple))
 
 
 def check_at_least_one(name: str, value: int) -> None:
@@ -105,20 +102,10 @@ def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
         )
 
 
-@runtime_checkable
-class SharesEmbeddings(Protocol):
-    """An encoder that can do without embedding tables of its own."""
-
-    def tie_embeddings_to(self, owner: Any) -> None:
-        """Give them up for those of another encoder of the same kind, which alone owns them."""
-        ...
-
-
-class Encoder(nn.Module):
+class Encoder(EncoderModel):
     """Embeddings, then layers with the attention that the architecture composes."""
 
     supports_selection = True
-    """Whether `forward` takes the places whose states are wanted."""
 
     def __init__(
         self,
@@ -135,13 +122,12 @@ class Encoder(nn.Module):
         self.norm_epsilon = c.norm_epsilon
         if c.hidden_position_embedding and not absolute_positions:
             raise ToolkitError(
-                "arch.hidden_position_embedding must go with a table of absolute positions, but "
-                "there is "
-                "none. Set arch.absolute_positions, or leave it out."
+                "arch.hidden_position_embedding requires a table of absolute positions. Set "
+                "arch.absolute_positions too, or leave it out."
             )
         self.max_positions = c.max_positions if absolute_positions else None
         self.embeddings: Embeddings | TiedEmbeddings = Embeddings(
-            vocabulary_size=sizes.tokens,
+            vocabulary_size=sizes["tokens"],
             token_types=c.token_types,
             max_positions=self.max_positions,
             hidden_position_embedding=c.hidden_position_embedding,
@@ -162,38 +148,21 @@ class Encoder(nn.Module):
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
 
     @property
     def position_embedding(self) -> nn.Embedding | None:
-        """The position table where it knows hidden positions, its last row."""
         return self.embeddings.positions if self.embeddings.hidden_position_embedding else None
 
-    def tie_embeddings_to(self, owner: Encoder) -> None:
-        """Give up the tables and their norm for those of another encoder, which alone owns them."""
-        assert isinstance(owner.embeddings, Embeddings), "the lender has tables of its own"
+    def tie_embeddings_to(self, owner: EncoderModel) -> None:
+        """Replace the tables and their norm by those of another encoder, which alone owns them."""
+        assert isinstance(owner, Encoder) and isinstance(owner.embeddings, Embeddings)
         self.embeddings = TiedEmbeddings(owner.embeddings, self.width)
         init_bert_weights(self.embeddings)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
-
-        The last layer's feed-forward network then sees no others.
-        """
+        """With `selected`, the last layer's feed-forward network skips all other tokens."""
         tokens = inputs.tokens
-        places = SequenceContext(
-            Offsets(inputs.positions, tokens.shape[1], tokens.device), inputs.padding
-        )
+        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device)
         x = self.embeddings(tokens, inputs.positions, inputs.segments)
-        return Encoded(self.layers(x, places, selected))
-
-
-def select_states(
-    encoder: nn.Module, inputs: Inputs, selected: Int[Tensor, " N"]
-) -> Float[Tensor, "N D"]:
-    """States of the chosen places, flat indices into B x S, from any architecture's encoder."""
-    if getattr(encoder, "supports_selection", False):
-        states: Tensor = encoder(inputs, selected).states[0]
-        return states
-    return encoder(inputs).states.flatten(0, 1).index_select(0, selected)  # (B, S, D) -> (N, D)
+        return Encoded(self.layers(x, SequenceContext(offsets, inputs.padding), selected))

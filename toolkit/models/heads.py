@@ -1,38 +1,31 @@
-"""What turns an encoder's states into predictions."""
+"""Prediction heads on an encoder's states."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.models.interface import HeadColumns
-from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.models.interface import EncoderModel
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.ops.dropout import Dropout
-
-
-def head_columns(encoder: Any) -> HeadColumns:
-    """Which columns of its states an encoder means for tokens and for positions: all, if silent."""
-    everything = slice(0, encoder.width)
-    return getattr(encoder, "columns", HeadColumns(everything, everything))
 
 
 class TiedHead(nn.Module):
     """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019).
 
-    The table is given with every call and never registered here, so that it is counted, saved,
+    The table is passed with every call and never registered here, so that it is counted, saved,
     wrapped and updated once.
     """
 
-    def __init__(self, encoder: Any, columns: slice, classes: int, table_width: int) -> None:
+    def __init__(
+        self, encoder: EncoderModel, columns: slice, classes: int, table_width: int
+    ) -> None:
         super().__init__()
-        self.columns, epsilon = columns, getattr(encoder, "norm_epsilon", NORM_EPS)
+        self.columns = columns
         self.transform = nn.Linear(columns.stop - columns.start, table_width)
-        self.norm = nn.LayerNorm(table_width, eps=epsilon)
+        self.norm = nn.LayerNorm(table_width, eps=encoder.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(classes))
         init_bert_weights(self)
 
@@ -44,22 +37,20 @@ class TiedHead(nn.Module):
 
 
 class TokenHead(TiedHead):
-    """Scores of all tokens, tied to the word table."""
+    """Scores of all tokens, tied to the token embedding."""
 
-    def __init__(self, encoder: Any) -> None:
-        words = encoder.token_embedding
-        columns, symbols = head_columns(encoder).tokens, words.num_embeddings
-        super().__init__(encoder, columns, symbols, words.embedding_dim)
+    def __init__(self, encoder: EncoderModel) -> None:
+        table, columns = encoder.token_embedding, encoder.head_columns.tokens
+        super().__init__(encoder, columns, table.num_embeddings, table.embedding_dim)
 
 
 class PositionHead(TiedHead):
-    """Scores of all positions, tied to the position table without its last row, the hidden one."""
+    """Scores of all positions, tied to the position embedding without the row for hidden ones."""
 
-    def __init__(self, encoder: Any) -> None:
-        table = encoder.position_embedding
-        positions = table.num_embeddings - 1
-        columns = head_columns(encoder).positions
-        super().__init__(encoder, columns, positions, table.embedding_dim)
+    def __init__(self, encoder: EncoderModel) -> None:
+        table, columns = encoder.position_embedding, encoder.head_columns.positions
+        assert table is not None, "the task checks that positions can be hidden"
+        super().__init__(encoder, columns, table.num_embeddings - 1, table.embedding_dim)
 
 
 class DetectionHead(nn.Module):
@@ -75,9 +66,9 @@ class DetectionHead(nn.Module):
 
 
 class Pooler(nn.Linear):
-    """tanh(W x_[CLS] + b): what sums a sentence up (Devlin et al. 2019).
+    """tanh(W x_[CLS] + b): the sentence representation (Devlin et al. 2019).
 
-    As `task.pooler` it takes the weights that converted models bring for it.
+    Named `task.pooler`, it loads the pooler weights of converted models.
     """
 
     def __init__(self, width: int) -> None:
@@ -89,7 +80,7 @@ class Pooler(nn.Linear):
 
 
 class PreciseLinear(nn.Linear):
-    """W x + b in fp32 at least: in bf16 many answers would be equally good, and numbers rounded."""
+    """W x + b in fp32 at least: bf16 would produce ties between answers and round numbers."""
 
     def forward(self, states: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape C"]:
         with torch.autocast(states.device.type, enabled=False):
@@ -97,7 +88,7 @@ class PreciseLinear(nn.Linear):
 
 
 class SpanHead(PreciseLinear):
-    """W x + b for every place: how well an answer begins there, and how well it ends there."""
+    """W x + b for every token: scores of an answer that starts there, and that ends there."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 2)
@@ -105,7 +96,7 @@ class SpanHead(PreciseLinear):
 
 
 class SentenceHead(nn.Module):
-    """W dropout(x) + b, x the pooled or the plain state of a sentence's first token."""
+    """W dropout(x) + b, x the state of a sentence's first token, pooled or not."""
 
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
@@ -117,7 +108,7 @@ class SentenceHead(nn.Module):
 
 
 class OptionHead(nn.Module):
-    """w . dropout(x) + b, x the pooled or the plain state of a sentence's first token."""
+    """w . dropout(x) + b, x the state of a sentence's first token, pooled or not."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()

@@ -1,36 +1,31 @@
-"""What goes into an encoder and what comes out.
+"""What goes into an encoder, what comes out, and what a task may ask of it.
 
-B batch   S places of a sentence   D model width   V vocabulary
+B sentences   S tokens of a sentence   D model width   N selected tokens
 U distinct words of the batch   C characters of a word
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
-EncoderModel = Any
-"""What a task asks of an encoder."""
+from toolkit.common.errors import ToolkitError
+from toolkit.nn.encoder_layer import NORM_EPS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """What the data holds, as far as a model must know it."""
+class Sizes(dict[str, int]):
+    """What the data decides about a model, as its tokenizer counts it; 0 if the data has none.
 
-    tokens: int
-    """Symbols in the vocabulary, special ones included."""
-    characters: int = 0
-    """Symbols that words are spelled with, special ones included; 0 where words are not spelled."""
-    tags: int = 0
-    """Tags that a word may have; 0 where words have none."""
-    targets: int = 0
-    """Symbols in the vocabulary of what is written, special ones included; 0 where it is the same,
-    or where nothing is written."""
-    labels: int = 0
-    """Classes that a text may have; 1 where it has a number, 0 where it has neither."""
+    `tokens` is the size of the vocabulary, special tokens included. Formats add their own, such as
+    `characters`, `tags`, `targets` (the target vocabulary) and `labels` (1 for a number).
+    """
+
+    def __missing__(self, name: str) -> int:
+        return 0
 
 
 class Inputs(NamedTuple):
@@ -42,24 +37,105 @@ class Inputs(NamedTuple):
     segments: Int[Tensor, "B S"] | None = None
     """Token types; None means all 0."""
     padding: Bool[Tensor, "B S"] | None = None
-    """True where there is no token; None means that there is one everywhere."""
+    """True where there is no token; None means no padding."""
     char_ids: Int[Tensor, "U C"] | None = None
-    """Characters of the batch's distinct words, for encoders that read words."""
+    """Characters of the batch's distinct words, for word-level encoders."""
     word_index: Int[Tensor, "B S"] | None = None
-    """Which row of `spellings` spells the word at each place."""
-
-
-class HeadColumns(NamedTuple):
-    """Which columns of the states predictions are made from."""
-
-    tokens: slice
-    """For tokens."""
-    positions: slice
-    """For positions."""
+    """Row of `char_ids` for each token."""
 
 
 class Encoded(NamedTuple):
-    """What an encoder makes of its inputs."""
+    """The output of an encoder."""
 
     states: Float[Tensor, "B S D"]
-    """Last layer's vectors."""
+    """Hidden states of the last layer."""
+
+
+class HeadColumns(NamedTuple):
+    """Columns of the states from which heads predict tokens and positions."""
+
+    tokens: slice
+    positions: slice
+
+
+class ArchConfig:
+    """Base class of architecture configs: what a task may ask before the model is built."""
+
+    @property
+    def max_length(self) -> int | None:
+        """Maximum number of tokens in a sentence; None if any length works."""
+        return None
+
+    @property
+    def fixed_length(self) -> int | None:
+        """The only number of tokens that a sentence may have, padding included; None if any."""
+        return None
+
+    def scaled(self, fraction: float) -> dict[str, int]:
+        """Options of the same architecture with this fraction of its widths and heads."""
+        raise ToolkitError(
+            f"{type(self).__name__} does not define scaled, which smaller encoders of the same "
+            f"architecture require. Derive it from toolkit.models.encoder.EncoderConfig."
+        )
+
+
+class EncoderModel(nn.Module, ABC):
+    """Base class of every encoder: all that a task may ask of one.
+
+    An architecture sets `width` and defines `token_embedding` and `forward`; the rest has defaults.
+    """
+
+    width: int
+    """Width of the hidden states."""
+    max_positions: int | None = None
+    """Maximum number of tokens in a sentence; None if any length works."""
+    fixed_length: int | None = None
+    """The only number of tokens that a sentence may have, padding included; None if any."""
+    takes_positions: bool = False
+    """Whether position ids alone tell the order of tokens, as masked position modeling requires."""
+    supports_selection: bool = False
+    """Whether `forward` accepts `selected`; if not, `select_states` selects afterwards."""
+    is_word_level: bool = False
+    """Whether tokens are whole words, with their characters in the batch."""
+    norm_epsilon: float = NORM_EPS
+    """Epsilon of the layer norms; heads use the same."""
+
+    @property
+    @abstractmethod
+    def token_embedding(self) -> nn.Embedding:
+        """The token embedding; heads that predict tokens are tied to it by use."""
+
+    @property
+    def position_embedding(self) -> nn.Embedding | None:
+        """The position embedding, its last row for hidden positions; None without such a row."""
+        return None
+
+    @property
+    def head_columns(self) -> HeadColumns:
+        """Columns of the states from which heads predict tokens and positions: all of them."""
+        return HeadColumns(slice(0, self.width), slice(0, self.width))
+
+    @abstractmethod
+    def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
+        """States of all tokens; with `selected`, flat indices into B x S, of these: (1, N, D)."""
+
+    def select_states(self, inputs: Inputs, selected: Int[Tensor, " N"]) -> Float[Tensor, "N D"]:
+        """States of the selected tokens, flat indices into B x S."""
+        if self.supports_selection:
+            return self(inputs, selected).states[0]
+        states: Tensor = self(inputs).states
+        return states.flatten(0, 1).index_select(0, selected)  # (B, S, D) -> (N, D)
+
+    def tie_embeddings_to(self, owner: EncoderModel) -> None:
+        """Replace the embedding tables by those of another encoder, which alone owns them."""
+        raise ToolkitError(
+            f"{type(self).__name__} cannot share embeddings, which task rtd requires. Choose an "
+            f"architecture built from toolkit.models.encoder.Encoder, such as bert_small, or "
+            f"define its method tie_embeddings_to."
+        )
+
+    def load_word_vectors(self, vectors: NDArray[Any] | None) -> None:
+        """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary.
+
+        `vectors` is None if the folder has none. Encoders without such an option ignore them.
+        """

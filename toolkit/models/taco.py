@@ -17,7 +17,7 @@ from toolkit.models.encoder import (
     scale_heads,
     scale_width,
 )
-from toolkit.models.interface import Encoded, HeadColumns, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, HeadColumns, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
     MixedMaps,
@@ -40,7 +40,7 @@ from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLaye
 
 
 @dataclass(frozen=True, kw_only=True)
-class TacoConfig:
+class TacoConfig(ArchConfig):
     layers: int = 12
     """Layers, each attention and a feed-forward network for both streams."""
     word_width: int = 648
@@ -99,14 +99,20 @@ class TacoConfig:
         for name in ("dropout", "attention_dropout"):
             check_rate(name, getattr(self, name))
 
-    def scaled(self, share: float) -> dict[str, int]:
-        """Options of the same architecture with this share of its widths and heads."""
-        options = {"relative_width": scale_width(self.relative_width, share)}
-        for stream in ("word", "position"):
-            width, heads = f"{stream}_width", scale_heads(getattr(self, f"{stream}_heads"), share)
-            options[f"{stream}_heads"] = heads
-            options[width] = scale_width(getattr(self, width), share, heads)
-        return options
+    @property
+    def max_length(self) -> int:
+        return self.max_positions
+
+    def scaled(self, fraction: float) -> dict[str, int]:
+        word_heads = scale_heads(self.word_heads, fraction)
+        position_heads = scale_heads(self.position_heads, fraction)
+        return {
+            "relative_width": scale_width(self.relative_width, fraction),
+            "word_heads": word_heads,
+            "word_width": scale_width(self.word_width, fraction, word_heads),
+            "position_heads": position_heads,
+            "position_width": scale_width(self.position_width, fraction, position_heads),
+        }
 
 
 class StreamEmbeddings(nn.Module):
@@ -114,7 +120,7 @@ class StreamEmbeddings(nn.Module):
 
     def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
         super().__init__()
-        self.words = nn.Embedding(sizes.tokens, c.word_width)
+        self.words = nn.Embedding(sizes["tokens"], c.word_width)
         self.types = nn.Embedding(c.token_types, c.word_width) if c.token_types else None
         self.positions = nn.Embedding(c.max_positions + 1, c.position_width)
         self.word_norm = nn.LayerNorm(c.word_width, eps=NORM_EPS)
@@ -182,11 +188,8 @@ def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> F
     return table[torch.arange(-reach, reach + 1, device=table.device).clamp(-k, k) + k]
 
 
-class Taco(nn.Module):
-    """Streams of words and of positions: what a word is, and where it stands, disentangled.
-
-    States are concat(words, positions) of the last layer (eq. 1).
-    """
+class Taco(EncoderModel):
+    """Separate streams of words and of positions; states are concat(words, positions) (eq. 1)."""
 
     takes_positions = True
     supports_selection = True
@@ -194,13 +197,8 @@ class Taco(nn.Module):
     def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
         super().__init__()
         self.width, self.max_positions = c.word_width + c.position_width, c.max_positions
-        of_words, everything = slice(0, c.word_width), slice(0, self.width)
-        of_positions = slice(c.word_width, self.width)
-        separate = c.head_features == "separate"
-        self.head_columns = HeadColumns(
-            of_words if separate else everything, of_positions if separate else everything
-        )
         self.widths = c.word_width, c.position_width
+        self.separate_heads = c.head_features == "separate"
         self.embeddings: StreamEmbeddings | TiedStreamEmbeddings = StreamEmbeddings(c, sizes)
         self.offsets = nn.Embedding(2 * c.max_positions - 1, c.relative_width)
         self.layers = LayerStack(
@@ -216,34 +214,33 @@ class Taco(nn.Module):
 
     @property
     def token_embedding(self) -> nn.Embedding:
-        """The word table, for heads that are tied to it by use."""
         return self.embeddings.words
 
     @property
     def position_embedding(self) -> nn.Embedding:
-        """The position table, its last row that of a hidden position."""
         return self.embeddings.positions
 
-    def tie_embeddings_to(self, owner: Taco) -> None:
-        """Give up the tables and their norms for those of another encoder, which alone owns them.
+    @property
+    def head_columns(self) -> HeadColumns:
+        if not self.separate_heads:
+            return super().head_columns
+        words, positions = self.widths
+        return HeadColumns(slice(0, words), slice(words, words + positions))
 
-        The vectors of offsets are its own.
-        """
-        assert isinstance(owner.embeddings, StreamEmbeddings), "the lender has tables of its own"
+    def tie_embeddings_to(self, owner: EncoderModel) -> None:
+        """Replace the tables and their norms by those of another encoder; offset vectors stay."""
+        assert isinstance(owner, Taco) and isinstance(owner.embeddings, StreamEmbeddings)
         self.embeddings = TiedStreamEmbeddings(owner.embeddings, *self.widths)
         init_bert_weights(self.embeddings)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        """States of all places; with `chosen`, flat indices into B x S, of those alone: (1, N, D).
-
-        Offsets come from the position ids: from the places in the batch, they would tell where a
-        hidden position is.
-        """
+        """Offsets come from position ids; indices would reveal where a hidden position is."""
         tokens = inputs.tokens
-        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, self.max_positions)
-        rows = select_offset_vectors(self.offsets.weight, offsets)
-        places = SequenceContext(offsets, inputs.padding, rows)
-        streams = self.layers(self.embeddings(inputs), places, selected)
+        limit = self.position_embedding.num_embeddings - 1
+        offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
+        vectors = select_offset_vectors(self.offsets.weight, offsets)
+        sequence = SequenceContext(offsets, inputs.padding, vectors)
+        streams = self.layers(self.embeddings(inputs), sequence, selected)
         return Encoded(torch.cat([streams.words, streams.positions], -1))
 
 

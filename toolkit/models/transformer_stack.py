@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.encoder import check_at_least_one, check_multiple, check_rate
+from toolkit.models.interface import ArchConfig
 from toolkit.nn.attention import (
     Attention,
     Content,
@@ -32,7 +33,7 @@ POSITIONS = ("sinusoidal", "learned", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerStackConfig:
+class TransformerStackConfig(ArchConfig):
     """The shape shared by all models that write sentences."""
 
     width: int = 512
@@ -74,7 +75,6 @@ class TransformerStackConfig:
 
     @property
     def max_length(self) -> int | None:
-        """Most tokens of a sentence; None where there is no table to run out of."""
         return self.max_positions if self.positions == "learned" else None
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
+from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.models.interface import EncoderModel, Sizes
@@ -17,31 +19,29 @@ from toolkit.tasks.task import Learner, Task
 def build_model(
     name: str,
     *,
-    vocabulary_size: int,
-    characters: int = 0,
-    tags: int = 0,
-    targets: int = 0,
-    labels: int = 0,
+    vocabulary_size: int | None = None,
+    sizes: Mapping[str, int] | None = None,
     task: str | None = None,
     **overrides: Any,
 ) -> nn.Module:
     """The encoder of a registered architecture, or with `task` the learner with that task's heads.
 
-    `characters` and `tags` are how many the data has, where words are spelled and have tags;
-    `targets` how many symbols the language has that is written, where it has a vocabulary of its
-    own; `labels` how many classes its texts have, 1 where they have a number.
-    Keyword overrides are fields of the architecture's config. The first weights come from torch's
-    default generator: seed it with torch.manual_seed for the same ones again.
+    `sizes` are what the data decides, as `tokenizer.sizes` gives them: `tokens`, and what else its
+    format has, such as `characters`, `tags`, `targets` or `labels`. `vocabulary_size` is short for
+    its `tokens`. Keyword overrides are fields of the architecture's config. Initial weights are
+    drawn from torch's default generator: call torch.manual_seed first to reproduce them.
     """
     arch = ComponentConfig(
         name, override_config(ARCHITECTURES[name].config, overrides, f"arch {name!r}")
     )
-    sizes = Sizes(
-        tokens=vocabulary_size, characters=characters, tags=tags, targets=targets, labels=labels
-    )
+    counts = Sizes(sizes or {})
+    if vocabulary_size is not None:
+        counts["tokens"] = vocabulary_size
+    if not counts["tokens"]:
+        raise ToolkitError("build_model requires vocabulary_size, or sizes with tokens.")
     if task is None:
-        return build_encoder(arch, sizes)
-    return build_learner(arch, ComponentConfig(task, TASKS[task].config), sizes)
+        return build_encoder(arch, counts)
+    return build_learner(arch, ComponentConfig(task, TASKS[task].config), counts)
 
 
 def build_encoder(arch: ComponentConfig, sizes: Sizes) -> EncoderModel:

@@ -7,32 +7,8 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import require
-from toolkit.models.interface import EncoderModel
-
-
-@runtime_checkable
-class SupportsGeneration(Protocol):
-    """A model with a decoder."""
-
-    decoder_only: bool
-
-    def decode(self, *given: Any, **named: Any) -> Any: ...
-    def scores(self, states: Any) -> Any: ...
-
-
-@runtime_checkable
-class HasMaxLength(Protocol):
-    """The config of an architecture that knows its maximum length."""
-
-    @property
-    def max_length(self) -> int | None: ...
-
-
-@runtime_checkable
-class HasMaxPositions(Protocol):
-    """The config of an architecture with a position table, or an encoder."""
-
-    max_positions: int | None
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import ArchConfig, EncoderModel
 
 
 @runtime_checkable
@@ -48,14 +24,12 @@ class HasTokensPerSample(Protocol):
 C = TypeVar("C", bound=HasTokensPerSample)
 
 
-def max_input_length(arch: object) -> int | None:
+def max_input_length(arch: ArchConfig | EncoderModel) -> int | None:
     """Maximum number of tokens, by an architecture's config or an encoder; None if unlimited."""
-    if isinstance(arch, HasMaxLength):
-        return arch.max_length
-    return arch.max_positions if isinstance(arch, HasMaxPositions) else None
+    return arch.max_length if isinstance(arch, ArchConfig) else arch.max_positions
 
 
-def resolve_length(config: C, arch: object, default: int | None = None) -> C:
+def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int | None = None) -> C:
     """The config with tokens_per_sample 0 replaced by the default, or what the architecture allows.
 
     Without a default and a limit it stays 0.
@@ -71,7 +45,7 @@ def resolve_length(config: C, arch: object, default: int | None = None) -> C:
 
 
 def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) -> None:
-    if isinstance(encoder, SupportsGeneration) and encoder.decoder_only == decoder_only:
+    if isinstance(encoder, GenerativeModel) and encoder.decoder_only == decoder_only:
         return
     wanted = "a causal language model" if decoder_only else "an encoder-decoder model"
     known = "transformer_lm" if decoder_only else "transformer, lightconv or dynamicconv"
@@ -82,7 +56,7 @@ def check_generative(encoder: EncoderModel, task: str, *, decoder_only: bool) ->
 
 
 def check_encoder_only(encoder: EncoderModel, task: str, *, is_generative: bool) -> None:
-    if isinstance(encoder, SupportsGeneration) and not is_generative:
+    if isinstance(encoder, GenerativeModel) and not is_generative:
         raise ToolkitError(
             f"Task {task} requires an encoder, but {type(encoder).__name__} has a decoder. Choose "
             f"another architecture, or --task translation or language_modeling."

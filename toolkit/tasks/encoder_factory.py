@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.config.run import ComponentConfig
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 
 C = TypeVar("C")
-
-
-@runtime_checkable
-class SupportsScaling(Protocol):
-    """A config that can describe a smaller version of its architecture."""
-
-    def scaled(self, fraction: float) -> dict[str, Any]: ...
 
 
 class EncoderFactory(NamedTuple):
@@ -34,11 +27,10 @@ class EncoderFactory(NamedTuple):
     def scaled(self, fraction: float) -> EncoderModel:
         """An encoder with this fraction of the widths and heads."""
         config = self.arch.config
-        if not isinstance(config, SupportsScaling):
+        if not isinstance(config, ArchConfig):
             raise ToolkitError(
-                f"Architecture {self.arch.name!r} cannot be scaled: {type(config).__name__} has no "
-                f"method `scaled`. Derive it from toolkit.models.encoder.EncoderConfig, or define "
-                f"one."
+                f"Architecture {self.arch.name!r} cannot be scaled: {type(config).__name__} is not "
+                f"derived from toolkit.models.interface.ArchConfig."
             )
         try:
             return self(**config.scaled(fraction))

@@ -13,7 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.interface import EncoderModel
+from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.predictions import PredictionCollector
@@ -85,7 +85,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         return {}
 
     @classmethod
-    def resolve_for(cls, config: C, arch: object) -> C:
+    def resolve_for(cls, config: C, arch: ArchConfig) -> C:
         """The config for `examples`, completed for an architecture's config or encoder."""
         return config
 

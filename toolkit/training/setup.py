@@ -19,6 +19,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed import World
 from toolkit.models.encoder_decoder import EncoderDecoder
+from toolkit.models.interface import EncoderModel
 from toolkit.optim.precision import Precision, requested_precision, resolve_precision
 from toolkit.reporting.progress import Progress
 from toolkit.reporting.sinks import (
@@ -54,11 +55,9 @@ def make_learner(
     """The first weights are the seed's, on every rank and machine."""
     torch.manual_seed(derive_seed(c.training.seed))
     learner = build_learner(c.arch, c.task, to_sizes(folder))
-    encoder: Any = learner.encoder
     if not resume_point:
-        check_embedding_sharing(encoder, folder.tokenizer)
-    if not resume_point and hasattr(encoder, "load_word_vectors"):
-        encoder.load_word_vectors(folder.word_vectors)
+        check_embedding_sharing(learner.encoder, folder.tokenizer)
+        learner.encoder.load_word_vectors(folder.word_vectors)
     if c.checkpoint.finetune_from and not resume_point:
         resume.load_finetune_weights(
             c.checkpoint.finetune_from, learner, folder.tokenizer, print_message
@@ -66,7 +65,7 @@ def make_learner(
     return learner
 
 
-def check_embedding_sharing(encoder: Any, tokenizer: Tokenizer) -> None:
+def check_embedding_sharing(encoder: EncoderModel, tokenizer: Tokenizer) -> None:
     """Two vocabularies of equal size pass the check of sizes, but cannot share embeddings."""
     shared = (
         isinstance(encoder, EncoderDecoder) and encoder.target_embedding is encoder.token_embedding

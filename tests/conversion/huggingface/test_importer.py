@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -14,7 +12,7 @@ from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.interface import Inputs
+from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.glue.examples import GlueBatch
 from toolkit.training.resume import load_finetune_weights
@@ -109,7 +107,7 @@ def test_fine_tuning_starts_from_the_scores_of_their_classifier(saved, converted
     model, folder = saved("BertForSequenceClassification", num_labels=labels)
     ours = converted(folder)
     run, sizes = read_config(ours)
-    task, sizes = ComponentConfig("glue", TASKS["glue"].config), replace(sizes, labels=labels)
+    task, sizes = ComponentConfig("glue", TASKS["glue"].config), Sizes(sizes, labels=labels)
     learner = build_learner(run.arch, task, sizes).eval()
     load_finetune_weights(str(ours), learner, Tokenizer.load(ours), lambda text: None)
     learner.task.head.output.load_state_dict(model.classifier.state_dict())

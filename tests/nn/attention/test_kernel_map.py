@@ -45,7 +45,7 @@ def test_a_map_to_the_left_shows_nothing_on_the_right():
 @pytest.mark.parametrize("steps", [[1] * 8, [3, 1, 4]])
 def test_what_is_kept_stands_in_for_the_places_before(steps):
     p, map_, begin = projected(), lightweight(left_only=True), 0
-    kept, got = map_.keeps(), []
+    kept, got = map_.init_cache(), []
     for step in steps:
         new = p.v[:, :, begin : begin + step]
         k, v = kept.append(new, new)

@@ -64,7 +64,9 @@ def spanning(**options):
     return SpanKernel(H * K, H, K, RADIUS, **options)
 
 
-@pytest.mark.parametrize("kernel", [TokenKernel(H, K, RADIUS), spanning(), spanning(within=True)])
+@pytest.mark.parametrize(
+    "kernel", [TokenKernel(H, K, RADIUS), spanning(), spanning(renormalize=True)]
+)
 def test_the_weights_of_a_generated_kernel_add_up_to_one(kernel, p):
     weights = kernel(p)
     assert weights.shape == (B, H, S, 2 * RADIUS + 1)
@@ -72,8 +74,8 @@ def test_the_weights_of_a_generated_kernel_add_up_to_one(kernel, p):
 
 
 def test_a_kernel_within_the_sentence_gives_no_weight_to_its_ends_or_to_padding(p):
-    places = p.places._replace(padding=torch.arange(S).expand(B, S) >= S - 1)
-    weights = spanning(within=True)(p._replace(places=places))
+    places = p.sequence._replace(padding=torch.arange(S).expand(B, S) >= S - 1)
+    weights = spanning(renormalize=True)(p._replace(sequence=places))
     assert not weights[:, :, 0, :RADIUS].any()  # before the first token
     assert not weights[:, :, 2, RADIUS + 2 :].any() and weights[:, :, 2, RADIUS + 1].all()
 

@@ -35,7 +35,7 @@ def examples(folder, split="train"):
 def test_an_answer_does_not_depend_on_the_rows_beside_it(glue, arch):
     torch.manual_seed(0)
     folder = glue()
-    sizes = {"vocabulary_size": len(folder.vocabulary), "labels": 2}
+    sizes = {"sizes": {"tokens": len(folder.vocabulary), "labels": 2}}
     learner, found = build_model(arch, task="glue", **sizes).eval(), examples(folder)
     together = learner(found.collate(np.arange(2), None))["label"].logits
     alone = [learner(found.collate(np.array([i]), None))["label"].logits for i in range(2)]
@@ -43,7 +43,7 @@ def test_an_answer_does_not_depend_on_the_rows_beside_it(glue, arch):
 
 
 def test_the_pooled_head_has_the_weights_that_converted_models_bring():
-    learner = build_model("bert_tiny", vocabulary_size=40, labels=3, task="glue")
+    learner = build_model("bert_tiny", sizes={"tokens": 40, "labels": 3}, task="glue")
     names = [name for name, _ in learner.named_parameters() if name.startswith("task.")]
     assert sorted(names) == [
         "task.head.output.bias",
@@ -63,7 +63,7 @@ def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
     learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
     batch, columns = found.collate(np.arange(3), None), learner.encoder.head_columns
     states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
-    x = torch.cat([states[:, columns.words], states[:, columns.positions]], -1)
+    x = torch.cat([states[:, columns.tokens], states[:, columns.positions]], -1)
     assert x.shape[1] == arch.config.word_width + arch.config.position_width
     pooler, output = learner.task.pooler, learner.task.head.output
     x = (x @ pooler.weight.T + pooler.bias).tanh() if head == "pooled" else x
@@ -73,7 +73,7 @@ def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
 
 @pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
 def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
-    learner = build_model(arch, vocabulary_size=40, labels=2, task="glue", layers=3)
+    learner = build_model(arch, sizes={"tokens": 40, "labels": 2}, task="glue", layers=3)
     c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
     rates = {
         n: g["lr"]

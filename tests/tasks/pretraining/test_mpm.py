@@ -102,7 +102,7 @@ def test_positions_drawn_from_the_table_must_be_in_it():
 
 
 def test_a_row_for_hidden_positions_needs_a_table():
-    with pytest.raises(ToolkitError, match=r"arch\.hidden_position_embedding must go with a table"):
+    with pytest.raises(ToolkitError, match=r"arch\.hidden_position_embedding requires a table"):
         build_model("composite_bert_tiny", vocabulary_size=12, hidden_position_embedding=True)
 
 

@@ -8,7 +8,7 @@ import torch
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.models.interface import Encoded, Sizes
+from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.order_words import check_orderable, encode_hidden_words, order_words
 from toolkit.tasks.task import Learner
@@ -23,19 +23,13 @@ def tokenizer(tmp_path):
     return WordLevelTokenizer.from_file(path)
 
 
-class Reader(torch.nn.Module):
+class Reader(EncoderModel):
     """States that are the tokens themselves, from an encoder of 20 positions."""
 
     max_positions = 20
+    token_embedding, position_embedding = torch.nn.Embedding(1, 1), torch.nn.Embedding(21, 1)
 
-    def __init__(self):
-        super().__init__()
-        self.token_embedding, self.position_embedding = (
-            torch.nn.Embedding(1, 1),
-            torch.nn.Embedding(21, 1),
-        )
-
-    def forward(self, inputs):
+    def forward(self, inputs, selected=None):
         return Encoded(inputs.tokens[..., None].float())
 
 

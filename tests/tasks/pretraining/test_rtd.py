@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.run import ComponentConfig
 from toolkit.criteria import IGNORED, Binary, Classes
@@ -213,18 +212,6 @@ def test_figures_equal_scikit_learns():
         assert float(ratio.total / ratio.weight) == pytest.approx(score(answers, said))
     got = roc_auc(auc.positives.numpy(), auc.negatives.numpy())
     assert got == pytest.approx(metrics.roc_auc_score(answers, logits), abs=1e-3)
-
-
-class Deaf(nn.Module):
-    """An encoder of somebody's own that shares nothing."""
-
-    width = 4
-
-
-def test_an_encoder_that_shares_nothing_is_refused():
-    entry = TASKS["rtd"]
-    with pytest.raises(ToolkitError, match=r"but Deaf has no method borrow_embeddings"):
-        entry.factory(entry.config, Deaf(), Sizes(tokens=12), None)
 
 
 def test_the_generator_alone_predicts_the_hidden_tokens():

@@ -9,7 +9,7 @@ from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
-from toolkit.models.interface import Encoded, Sizes
+from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig
 from toolkit.tasks.tagging.examples import TaggingExamples
@@ -20,17 +20,14 @@ SIZES = Sizes(tokens=50, characters=30, tags=5)
 SMALL = {"layers": 1, "word_width": 8, "character_width": 8, "heads": 2, "fixed_length": 9}
 
 
-class Embedded(torch.nn.Module):
+class Embedded(EncoderModel):
     """States are the tokens' vectors."""
 
     width = 6
+    token_embedding = torch.nn.Embedding(60, 6)
 
-    def __init__(self):
-        super().__init__()
-        self.words = torch.nn.Embedding(60, 6)
-
-    def forward(self, inputs):
-        return Encoded(self.words(inputs.tokens))
+    def forward(self, inputs, selected=None):
+        return Encoded(self.token_embedding(inputs.tokens))
 
 
 @pytest.fixture

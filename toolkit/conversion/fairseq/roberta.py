@@ -66,7 +66,7 @@ def import_file(path: Path) -> ConvertedModel:
         mismatches.check_none(path, [Mismatch("untied tensor", TIED, "others", f"as {WORDS}")])
     model = {piece.toolkit_name: piece.join(tensors) for piece in pieces}
     model[TYPES] = torch.zeros(own[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
-    tokenizer = load_tokenizer(path, sizes.tokens)
+    tokenizer = load_tokenizer(path, sizes["tokens"])
     return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=spare)
 
 

@@ -121,7 +121,7 @@ def export_checkpoint(
     known = {name: None if name in heads else family.external_name(name) for name in rest}
     theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
     config = config_mapping.to_hf_config(
-        family, found.arch, sizes.tokens, tokenizer.vocabulary.pad, origin
+        family, found.arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
     )
     config["dtype"] = files.main_dtype(theirs)
     if not has_class_name(config.get("architectures")):

@@ -50,7 +50,7 @@ def import_folder(folder: Path) -> ConvertedModel:
         run=run,
         sizes=sizes,
         tensors={piece.toolkit_name: piece.join(model) for piece in pieces},
-        tokenizer=load_tokenizer(folder, sizes.tokens),
+        tokenizer=load_tokenizer(folder, sizes["tokens"]),
         extra=spare,
         origin={key: value for key, value in config.items() if key not in DROPPED_SETTINGS},
     )

@@ -9,9 +9,8 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction, Values
-from toolkit.models.encoder import select_states
 from toolkit.models.heads import Pooler, SentenceHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.glue.config import DEFAULT_TOKENS, GlueConfig
@@ -35,20 +34,20 @@ class Glue(Task[GlueConfig, GlueExamples, GlueBatch]):
         self, c: GlueConfig, encoder: EncoderModel, sizes: Sizes, make_encoder: EncoderFactory
     ) -> None:
         super().__init__()
-        if not sizes.labels:
+        if not sizes["labels"]:
             raise ToolkitError(
                 "Task glue requires labeled data. Run toolkit-preprocess with --format glue or tsv."
             )
-        self.is_regression = sizes.labels == 1
+        self.is_regression = sizes["labels"] == 1
         self.pooler = Pooler(encoder.width) if c.head == "pooled" else nn.Identity()
-        self.head = SentenceHead(encoder.width, sizes.labels, c.head_dropout)
+        self.head = SentenceHead(encoder.width, sizes["labels"], c.head_dropout)
 
     @classmethod
-    def resolve_for(cls, config: GlueConfig, arch: object) -> GlueConfig:
+    def resolve_for(cls, config: GlueConfig, arch: ArchConfig) -> GlueConfig:
         return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: GlueBatch) -> dict[str, Prediction]:
-        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
+        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         scores = self.head(self.pooler(states))  # (N, D) -> (N, C)
         if self.is_regression:
             return {OBJECTIVE: Values(scores[:, 0], batch.targets)}

@@ -8,7 +8,8 @@ import torch
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_generative, resolve_length
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.language_modeling.config import DEFAULT_TOKENS, LanguageModelingConfig
@@ -37,11 +38,14 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, BlockBatch]):
         check_generative(encoder, "language_modeling", decoder_only=True)
 
     @classmethod
-    def resolve_for(cls, config: LanguageModelingConfig, arch: object) -> LanguageModelingConfig:
+    def resolve_for(
+        cls, config: LanguageModelingConfig, arch: ArchConfig
+    ) -> LanguageModelingConfig:
         return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: BlockBatch) -> dict[str, Prediction]:
-        states = encoder(batch.inputs.tokens, batch.selected)[0]  # (N, D)
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         return {OBJECTIVE: Classes(encoder.scores(states), batch.targets)}
 
     def metrics(

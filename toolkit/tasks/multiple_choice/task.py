@@ -8,9 +8,8 @@ from torch import nn
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
-from toolkit.models.encoder import select_states
 from toolkit.models.heads import OptionHead, Pooler
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.multiple_choice.config import DEFAULT_TOKENS, MultipleChoiceConfig
@@ -50,11 +49,11 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         self.head = OptionHead(encoder.width, c.head_dropout)
 
     @classmethod
-    def resolve_for(cls, config: MultipleChoiceConfig, arch: object) -> MultipleChoiceConfig:
+    def resolve_for(cls, config: MultipleChoiceConfig, arch: ArchConfig) -> MultipleChoiceConfig:
         return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: MultipleChoiceBatch) -> dict[str, Prediction]:
-        states = select_states(encoder, batch.inputs, batch.selected)  # (B, D)
+        states = encoder.select_states(batch.inputs, batch.selected)  # (B, D)
         scores = self.head(self.pooler(states))  # (B, D) -> (B)
         options = scores[batch.option_rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.option_rows == NO_OPTION, IMPOSSIBLE)

@@ -13,7 +13,6 @@ from toolkit.data.tokenizers.tokenizer import MASK as MASK
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.encoder import select_states
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.batch import MaskedBatch
 
@@ -32,7 +31,7 @@ def fill_mask(
     table, vocabulary = encoder.token_embedding.weight, tokenizer.vocabulary
     encoded = [encode_masked(tokenizer, sentence, encoder.max_positions) for sentence in sentences]
     batch = collate_masked(encoded, vocabulary, table.device)
-    logits = head(select_states(encoder, batch.inputs, batch.selected), table)
+    logits = head(encoder.select_states(batch.inputs, batch.selected), table)
     predictions = top_predictions(logits.float().softmax(-1), vocabulary, top)
     return [[next(predictions) for _ in range(ids.count(vocabulary.mask))] for ids in encoded]
 

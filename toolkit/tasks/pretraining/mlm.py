@@ -9,7 +9,6 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.encoder import select_states
 from toolkit.models.heads import TokenHead
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.batch import MaskedBatch
@@ -45,7 +44,7 @@ class MaskedLanguageModel(Task[MaskedLanguageModelConfig, MaskedExamples, Masked
         self.head = TokenHead(encoder)
 
     def predict(self, encoder: EncoderModel, batch: MaskedBatch) -> dict[str, Prediction]:
-        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
+        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         return {"mlm": Classes(self.head(states, encoder.token_embedding.weight), batch.targets)}
 
     def metrics(

@@ -9,7 +9,6 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.encoder import select_states
 from toolkit.models.heads import PositionHead, TokenHead
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -48,20 +47,21 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
             self.head = TokenHead(encoder)
         if "mpm" in self.coefficients:
             check_position_ids(encoder)
-            if c.position_range == "table":
+            if c.position_range == "table" and encoder.max_positions:
                 check_max_position(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
 
     def predict(self, encoder: EncoderModel, batch: MaskedPositionsBatch) -> dict[str, Prediction]:
-        states = select_states(encoder, batch.inputs, batch.selected)  # (N, D)
+        states = encoder.select_states(batch.inputs, batch.selected)  # (N, D)
         tokens = len(batch.token_targets)
         predictions: dict[str, Prediction] = {}
         if "mlm" in self.coefficients:
             logits = self.head(states[:tokens], encoder.token_embedding.weight)
             predictions["mlm"] = Classes(logits, batch.token_targets)
         if "mpm" in self.coefficients:
-            table = encoder.position_embedding.weight[:-1]
-            logits = self.position_head(states[tokens:], table)
+            table = encoder.position_embedding
+            assert table is not None, "checked when the task is built"
+            logits = self.position_head(states[tokens:], table.weight[:-1])
             predictions["mpm"] = Classes(logits, batch.position_targets)
         return predictions
 

@@ -13,7 +13,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
-from toolkit.models.encoder import select_states
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.pretraining.fill_mask import check_length
 
@@ -71,8 +70,10 @@ def order_words(
     positions = torch.arange(len(ids))
     positions[free] = HIDDEN_POSITION
     inputs = Inputs(torch.tensor([ids], device=device), positions=positions[None].to(device))
-    states = select_states(encoder, inputs, torch.tensor(free, device=device))
-    logits = head(states, encoder.position_embedding.weight[:-1])[:, free]
+    states = encoder.select_states(inputs, torch.tensor(free, device=device))
+    table = encoder.position_embedding
+    assert table is not None, "task mpm requires one"
+    logits = head(states, table.weight[:-1])[:, free]
     log_p = logits.float().log_softmax(-1).cpu()
     from scipy.optimize import linear_sum_assignment  # slow to import
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_task
 from toolkit.criteria import IGNORED, Binary, Classes, Prediction
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import MaskPrediction
 from toolkit.metrics.auc import score_histogram
-from toolkit.models.encoder import SharesEmbeddings, select_states
 from toolkit.models.heads import DetectionHead, TokenHead
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
@@ -37,7 +35,7 @@ class Generator(nn.Module):
         self.encoder, self.head = encoder, TokenHead(encoder)
 
     def forward(self, batch: ReplacedTokensBatch) -> Float[Tensor, "N V"]:
-        states = select_states(self.encoder, batch.inputs, batch.selected)
+        states = self.encoder.select_states(batch.inputs, batch.selected)
         logits: Tensor = self.head(states, self.encoder.token_embedding.weight)
         return logits
 
@@ -61,7 +59,6 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
         make_encoder: EncoderFactory,
     ) -> None:
         super().__init__()
-        check_shares_embeddings(encoder)
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
         self.generator = Generator(make_encoder.scaled(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
@@ -102,12 +99,3 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
         return fill_mask(self.generator.head, self.generator.encoder, tokenizer, sentences, top)
-
-
-def check_shares_embeddings(encoder: EncoderModel) -> None:
-    if not isinstance(encoder, SharesEmbeddings):
-        raise ToolkitError(
-            f"Task rtd requires an encoder that can share its embeddings, but "
-            f"{type(encoder).__name__} has no method tie_embeddings_to. Choose an architecture "
-            f"built on toolkit.models.encoder.Encoder, such as bert_small."
-        )

@@ -10,7 +10,7 @@ from torch import Tensor
 from toolkit.common.registry import register_task
 from toolkit.criteria import MaskedClasses, Prediction
 from toolkit.models.heads import SpanHead
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.squad.config import DEFAULT_TOKENS, SquadConfig
@@ -44,7 +44,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
         self.register_buffer("null_threshold", torch.zeros(()))
 
     @classmethod
-    def resolve_for(cls, config: SquadConfig, arch: object) -> SquadConfig:
+    def resolve_for(cls, config: SquadConfig, arch: ArchConfig) -> SquadConfig:
         return resolve_length(config, arch, DEFAULT_TOKENS)
 
     def predict(self, encoder: EncoderModel, batch: SquadBatch) -> dict[str, Prediction]:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
 
 from toolkit.config.sections import require
+from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import max_input_length
 
 DEFAULT_TOKENS = 512
 """tokens_per_sample for architectures without a maximum length."""
-
-
-@runtime_checkable
-class HasFixedLength(Protocol):
-    """The config of a word-level architecture with a fixed number of positions."""
-
-    fixed_length: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +41,9 @@ class ResolvedTaggingConfig(PosTaggingConfig):
     """Length that every chunk is padded to; 0 for that of the longest in its batch."""
 
 
-def resolve_tagging(c: PosTaggingConfig, arch: object) -> ResolvedTaggingConfig:
+def resolve_tagging(c: PosTaggingConfig, arch: ArchConfig | EncoderModel) -> ResolvedTaggingConfig:
     """Resolve the lengths for an architecture's config or an encoder."""
-    fixed = arch.fixed_length if isinstance(arch, HasFixedLength) else 0
+    fixed = arch.fixed_length or 0
     limit = fixed or max_input_length(arch) or DEFAULT_TOKENS
     require(
         c.tokens_per_sample <= limit,

@@ -16,8 +16,7 @@ from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.models.encoder import select_states
-from toolkit.models.interface import EncoderModel, Inputs, Sizes
+from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig, resolve_tagging
@@ -46,12 +45,12 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     ) -> None:
         super().__init__()
         self.config = c
-        self.head = nn.Linear(encoder.width, sizes.tags)
+        self.head = nn.Linear(encoder.width, sizes["tags"])
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
     @classmethod
-    def resolve_for(cls, config: PosTaggingConfig, arch: object) -> ResolvedTaggingConfig:
+    def resolve_for(cls, config: PosTaggingConfig, arch: ArchConfig) -> ResolvedTaggingConfig:
         return resolve_tagging(config, arch)
 
     @classmethod
@@ -61,7 +60,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
         return TaggingExamples(config, split, fixed_shapes=source.fixed_shapes)
 
     def predict(self, encoder: EncoderModel, batch: TaggingBatch) -> dict[str, Prediction]:
-        states = select_states(encoder, batch.inputs, batch.selected)  # (P, D)
+        states = encoder.select_states(batch.inputs, batch.selected)  # (P, D)
         if batch.word_index is not None:
             words = len(batch.targets)
             states = mean_per_word(states, batch.word_index, words)  # (P, D) -> (N, D)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
-from toolkit.models.interface import EncoderModel, Sizes
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import ArchConfig, EncoderModel, Sizes
 from toolkit.tasks.capabilities import check_generative, resolve_length
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.task import Metric, Task
@@ -41,11 +42,14 @@ class Translation(Task[TranslationConfig, TranslationExamples, TranslationBatch]
         self.config = c
 
     @classmethod
-    def resolve_for(cls, config: TranslationConfig, arch: object) -> TranslationConfig:
+    def resolve_for(cls, config: TranslationConfig, arch: ArchConfig) -> TranslationConfig:
         return resolve_length(config, arch)
 
     def predict(self, encoder: EncoderModel, batch: TranslationBatch) -> dict[str, Prediction]:
-        states = encoder(batch.inputs, batch.previous, batch.selected)[0]  # (N, D)
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
+        states = encoder.decode(
+            batch.previous, encoder(batch.inputs), batch.inputs.padding, selected=batch.selected
+        )[0]  # (N, D)
         return {OBJECTIVE: Classes(encoder.scores(states), batch.targets)}
 
     def metrics(
