@@ -41,7 +41,7 @@ from toolkit.tasks.pretraining.masking_config import MaskingConfig
 Row = tuple[str, str]
 
 
-def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[str, float]:
+def preprocess_once(text: str, folder: Path, workers: int, tokenizer: Path) -> dict[str, float]:
     """Wall, binarizing and processor seconds of one run of the command."""
     command = [
         *[sys.executable, "-m", "toolkit.cli.preprocess", "--trainpref", text, "--overwrite"],
@@ -52,7 +52,7 @@ def preprocess_once(text: str, folder: Path, workers: int, codec: Path) -> dict[
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     shown = subprocess.run(command, check=True, text=True, **pipes).stdout
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    match = re.search(r"binarized ([\d,]+) tokens in ([\d.]+) s", shown)
+    match = re.search(r"([\d,]+) tokens in ([\d.]+) s", shown)
     assert match, shown
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     tokens = float(match[1].replace(",", ""))

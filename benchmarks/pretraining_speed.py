@@ -75,7 +75,7 @@ def operations() -> int:
     """Operations of a toolkit update: matrix products, forward and twice backward."""
     tokens, selected, inner = BATCH * LENGTH, round(RATE * BATCH * LENGTH), WIDTH // 2
     attention = tokens * 4 * WIDTH**2 + 2 * tokens * LENGTH * WIDTH
-    feed_forward = (11 * tokens + selected) * 2 * WIDTH * 4 * WIDTH  # the last: selected places
+    feed_forward = (11 * tokens + selected) * 2 * WIDTH * 4 * WIDTH  # the last: selected positions
     head = selected * (WIDTH * inner + inner * WORDS)
     return 3 * 2 * (12 * attention + feed_forward + tokens * inner * WIDTH + head)
 

@@ -57,15 +57,15 @@ def batch_of(task: str, sentences: int) -> Any:
     torch.manual_seed(0)
     count = sentences * LENGTH
     tokens = torch.randint(5, WORDS - 4, (sentences, LENGTH))
-    chosen = torch.rand(sentences, LENGTH).argsort(1)[:, :PLACES]
-    places = (chosen + LENGTH * torch.arange(sentences)[:, None]).flatten()
-    targets = tokens.flatten()[places]
-    shape = {"inputs": Inputs(tokens), "places": places, "targets": targets}
+    selected_columns = torch.rand(sentences, LENGTH).argsort(1)[:, :PLACES]
+    selected = (selected_columns + LENGTH * torch.arange(sentences)[:, None]).flatten()
+    targets = tokens.flatten()[selected]
+    shape = {"inputs": Inputs(tokens), "selected": selected, "targets": targets}
     host = {"sentences": sentences, "tokens": count}
-    weights = {"mlm": float(len(places))}
+    weights = {"mlm": float(len(selected))}
     if task == "mlm":
         return MaskedBatch(**shape, weights=weights, **host)
-    draws, weights = torch.rand(len(places)), {**weights, "rtd": float(count)}
+    draws, weights = torch.rand(len(selected)), {**weights, "rtd": float(count)}
     return ReplacedTokensBatch(**shape, draws=draws, weights=weights, **host)
 
 

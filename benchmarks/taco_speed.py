@@ -39,16 +39,16 @@ def taco(task: str, precision: str, length: int, tokens: int) -> Update:
 
 def both(words: MaskedBatch) -> MaskedPositionsBatch:
     """Sentences with masked tokens, then the same sentences with masked positions."""
-    tokens, places, count = words.inputs.tokens, words.places, words.inputs.tokens.numel()
+    tokens, selected, count = words.inputs.tokens, words.selected, words.inputs.tokens.numel()
     order = torch.arange(tokens.shape[1]).expand_as(tokens)
     hidden = order.clone()
-    hidden.view(-1)[places] = HIDDEN_POSITION
+    hidden.view(-1)[selected] = HIDDEN_POSITION
     return MaskedPositionsBatch(
         Inputs(torch.cat([tokens, tokens]), positions=torch.cat([order, hidden])),
-        torch.cat([places, places + count]),
+        torch.cat([selected, selected + count]),
         words.targets,
-        order.flatten()[places],
-        {"mlm": float(len(places)), "mpm": float(len(places))},
+        order.flatten()[selected],
+        {"mlm": float(len(selected)), "mpm": float(len(selected))},
         len(tokens),
         2 * count,
     )

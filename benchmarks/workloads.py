@@ -18,11 +18,11 @@ def masked_batch(words: int, length: int, tokens: int, device: str = "cpu") -> A
     from toolkit.models.interface import Inputs
     from toolkit.tasks.batch import MaskedBatch
 
-    ids, places = random_tokens(words, length, tokens)
-    ids, places = ids.to(device), places.to(device)
-    weights = {"mlm": float(len(places))}
-    targets = ids.flatten()[places]
-    return MaskedBatch(Inputs(ids), places, targets, weights, len(ids), ids.numel())
+    ids, selected = random_tokens(words, length, tokens)
+    ids, selected = ids.to(device), selected.to(device)
+    weights = {"mlm": float(len(selected))}
+    targets = ids.flatten()[selected]
+    return MaskedBatch(Inputs(ids), selected, targets, weights, len(ids), ids.numel())
 
 
 def random_tokens(words: int, length: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,9 +78,9 @@ def toolkit_update(
 def transformers_update(model: Any, words: int, length: int, tokens: int, precision: str) -> Update:
     """What `transformers.Trainer.train` does between two batches, with logits of all positions."""
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=5e-5, fused=True)
-    ids, places = random_tokens(words, length, tokens)
+    ids, selected = random_tokens(words, length, tokens)
     labels = torch.full_like(ids, -100)
-    labels.view(-1)[places] = ids.view(-1)[places]
+    labels.view(-1)[selected] = ids.view(-1)[selected]
     mask = torch.ones_like(ids)
 
     def update() -> None:

@@ -84,6 +84,6 @@ def test_the_plugin_trains_and_its_checkpoint_requires_it(tmp_path):
     asked = ["data", "--path", "run/checkpoint_last"]
     without = command("validate", *asked, folder=tmp_path)
     assert without.returncode == 2
-    assert "together with the plugin 'plugin' it was made with" in without.stderr
+    assert "requires the plugin 'plugin', which is not loaded" in without.stderr
     found = command("validate", *asked, *USE, folder=tmp_path)
     assert found.returncode == 0 and "rarity_loss" in found.stdout, found.stderr
