@@ -108,10 +108,10 @@ def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("run", r"must name a new folder, but .*run is there"),
-        ("checkpoint_e9_u9", r"must not be called as the checkpoints of a run are"),
-        ("checkpoint_last", r"must not be called as the checkpoints of a run are"),
-        ("no/where", r"must lie in a folder that is there, but .*no is not"),
+        ("run", r"must name a new folder, but .*run exists"),
+        ("checkpoint_e9_u9", r"--output cannot be called checkpoint_"),
+        ("checkpoint_last", r"--output cannot be called checkpoint_"),
+        ("no/where", r"No such folder: .*no\. Create it"),
     ],
 )
 def test_an_output_that_would_be_in_the_way_is_refused(trained, tmp_path, name, message):

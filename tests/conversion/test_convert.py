@@ -79,10 +79,10 @@ def test_a_pooler_is_taken_from_beside_the_weights(saved, converted, config, tmp
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("there", r"DST must be a new folder, but .*there is there"),
-        ("checkpoint_best", r"DST must not be called as the checkpoints of a run are"),
-        ("checkpoint_e1_u2", r"DST must not be called as the checkpoints of a run are"),
-        ("no/where", r"DST must lie in a folder that is there"),
+        ("there", r"DST must name a new folder, but .*there exists"),
+        ("checkpoint_best", r"DST cannot be called checkpoint_"),
+        ("checkpoint_e1_u2", r"DST cannot be called checkpoint_"),
+        ("no/where", r"No such folder: .*no\. Create it"),
     ],
 )
 def test_a_target_that_would_be_in_the_way_is_refused(tmp_path, name, message, converted):

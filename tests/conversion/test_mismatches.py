@@ -23,7 +23,7 @@ def test_each_kind_of_trouble_is_told_with_its_place():
 
 def test_the_table_comes_before_one_error(capsys):
     problems = [Mismatch("setting", "k", "1", "2"), Mismatch("extra tensor", "x: a", "3", "-")]
-    with pytest.raises(ToolkitError, match=r"src must hold .* has 2 problems \(setting, extra ten"):
+    with pytest.raises(ToolkitError, match=r"src cannot be converted .* 2 mismatches \(setting, extra ten"):
         check_none("src", problems)
     head, *rows = [line.split() for line in capsys.readouterr().err.splitlines()]
     assert head == ["what", "where", "found", "needed"]

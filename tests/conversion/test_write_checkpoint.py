@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from toolkit.checkpoints.load import EXTRA_FILE, load_checkpoint, read_config
+from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.conversion.write_checkpoint import (
     ConvertedModel,
     build_on_meta,
-    check_target,
     compose_run,
     projects_embeddings,
     write_checkpoint,
@@ -48,8 +48,8 @@ def test_what_is_written_is_a_checkpoint(data, tmp_path):
     assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
     assert read_tensors(target / EXTRA_FILE)["task.pooler.weight"].dtype == torch.bfloat16
     assert read_config(target)[0].arch.config == run.arch.config
-    with pytest.raises(ToolkitError, match=r"DST must be a new folder"):
-        check_target(target)
+    with pytest.raises(ToolkitError, match=r"DST must name a new folder"):
+        check_new_directory(target, "DST")
 
 
 def test_half_precision_stays_as_it_was(data, tmp_path, saved, converted):

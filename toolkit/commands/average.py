@@ -19,7 +19,8 @@ from toolkit.checkpoints.load import (
     read_config,
     write_config,
 )
-from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST, SaveFolder, parse_update
+from toolkit.checkpoints.new_directory import check_new_directory
+from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
@@ -46,7 +47,7 @@ class AveragedCheckpoint:
 def average(c: AverageConfig) -> Path:
     """Write the mean of the checkpoints named, and show what went into it."""
     output = Path(c.output)
-    check_output(output)
+    check_new_directory(output, "--output")
     with Output(c.json) as told:
         parts = [open_checkpoint(folder) for folder in list_checkpoints(c)]
         for part in parts[1:]:
@@ -56,22 +57,6 @@ def average(c: AverageConfig) -> Path:
         write_average(output, mean, parts, newest)
         print_average(parts, mean, output, told)
     return output
-
-
-def check_output(output: Path) -> None:
-    if output.exists() or output.is_symlink():
-        raise ToolkitError(
-            f"--output must name a new folder, but {output} is there. Choose another, or remove it."
-        )
-    if CHECKPOINT_NAME.fullmatch(output.name) or output.name in (LAST, BEST):
-        raise ToolkitError(
-            f"--output must not be called as the checkpoints of a run are, but is {output.name}: "
-            f"the run would take it for its own. Choose another name."
-        )
-    if not output.parent.is_dir():
-        raise ToolkitError(
-            f"--output must lie in a folder that is there, but {output.parent} is not. Make it."
-        )
 
 
 def list_checkpoints(c: AverageConfig) -> list[Path]:

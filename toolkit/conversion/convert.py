@@ -1,4 +1,4 @@
-"""toolkit-convert: one model from one program's files to another's, all of it or nothing."""
+"""toolkit-convert: import and export of models."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.common.errors import ToolkitError
 from toolkit.config.columns import format_columns
 from toolkit.config.commands.convert import ConvertConfig
@@ -18,11 +19,11 @@ from toolkit.reporting.json_output import Output
 
 
 def convert(c: ConvertConfig) -> Path:
-    """Write DST, and show what it holds."""
+    """Convert SRC to DST and report what was converted."""
     source, target = map(Path, c.paths)
-    write_checkpoint.check_target(target)
+    check_new_directory(target, "DST")
     if not source.exists():
-        raise ToolkitError(f"SRC must be there, but {source} is not. Check the path.")
+        raise ToolkitError(f"No such file or directory: {source}.")
     with Output(c.json) as output:
         facts = (
             import_model(source, target) if c.to == "toolkit" else export_model(source, target, c)
@@ -37,7 +38,7 @@ def convert(c: ConvertConfig) -> Path:
 
 
 def import_model(source: Path, target: Path) -> dict[str, Any]:
-    """Another program's model as a checkpoint."""
+    """Write another program's model as a checkpoint."""
     saved = roberta.find_file(source)
     model = roberta.import_file(saved) if saved else importer.import_folder(source)
     write_checkpoint.write_checkpoint(target, model, source)
@@ -45,7 +46,7 @@ def import_model(source: Path, target: Path) -> dict[str, Any]:
 
 
 def export_model(source: Path, target: Path, c: ConvertConfig) -> dict[str, Any]:
-    """A checkpoint as a folder for Transformers."""
+    """Write a checkpoint as a folder for Transformers."""
     model = exporter.export_checkpoint(source, weights=c.weights, component=c.component)
     exporter.write_model(target, model)
     return describe_exported(model)
@@ -60,7 +61,7 @@ def describe_imported(model: ConvertedModel) -> dict[str, Any]:
         "width": arch.width,
         "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
-        "beside_them": sorted(model.extra),
+        "extra_tensors": sorted(model.extra),
         "tokenizer": model.tokenizer.kind,
         "symbols": model.sizes["tokens"],
     }
@@ -71,7 +72,7 @@ def describe_exported(model: ExportedModel) -> dict[str, Any]:
         "class": model.config["architectures"][0],
         "parameters": count_parameters(model.tensors),
         "tensors": len(model.tensors),
-        "left_out": model.left_out,
+        "omitted_tensors": model.omitted,
         "tokenizer": model.tokenizer.kind,
         "symbols": model.config["vocab_size"],
         "note": model.note,

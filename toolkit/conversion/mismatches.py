@@ -1,4 +1,4 @@
-"""What keeps a model from being converted: one table of what and where, and one error."""
+"""Mismatches that prevent a conversion, reported in one table and one error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.reporting.tables import Table
 
 
 class Mismatch(NamedTuple):
-    """A setting or a tensor that is not as it must be."""
+    """A setting or tensor that differs from what the model requires."""
 
     kind: str
     where: str
@@ -23,27 +23,27 @@ class Mismatch(NamedTuple):
     needed: str
 
 
-def check_none(source: object, problems: Sequence[Mismatch]) -> None:
-    """Raise ToolkitError after showing the problems, if there are any."""
-    if problems:
-        report_mismatches(source, problems)
+def check_none(source: object, mismatches: Sequence[Mismatch]) -> None:
+    """Print the mismatches and raise a ToolkitError if there are any."""
+    if mismatches:
+        report_mismatches(source, mismatches)
 
 
-def report_mismatches(source: object, problems: Sequence[Mismatch]) -> NoReturn:
-    rows = [list(problem) for problem in problems]
+def report_mismatches(source: object, mismatches: Sequence[Mismatch]) -> NoReturn:
+    rows = [list(mismatch) for mismatch in mismatches]
     Table(columns=Mismatch._fields, rows=rows).print(Console(file=sys.stderr))
-    kinds = list(dict.fromkeys(problem.kind for problem in problems))
+    kinds = list(dict.fromkeys(mismatch.kind for mismatch in mismatches))
     raise ToolkitError(
-        f"{source} must hold a model that converts without loss, but has {len(problems)} "
-        f"{'problem' if len(problems) == 1 else 'problems'} ({', '.join(kinds)}), see the table. "
-        f"Nothing was written."
+        f"{source} cannot be converted without loss: {len(mismatches)} "
+        f"{'mismatch' if len(mismatches) == 1 else 'mismatches'} ({', '.join(kinds)}), see the "
+        f"table. Nothing was written."
     )
 
 
 def compare_tensors(
     found: Mapping[str, Tensor], needed: Mapping[str, Shape], file: str
 ) -> list[Mismatch]:
-    """What is missing, extra or of another shape."""
+    """Missing, misshapen and extra tensors."""
     missing = [
         Mismatch("missing tensor", f"{file}: {name}", "-", format_shape(needed[name]))
         for name in needed

@@ -1,8 +1,8 @@
-"""A SentencePiece model as a tokenizer.json that gives the same ids.
+"""Conversion of a SentencePiece model to a tokenizer.json with the same ids.
 
-What comes before the pieces is said in the package's own terms: our lower-casing without accents,
-the table of characters that the model was trained with, and spaces taken together. Where two ways
-to cut a word are equally probable, rounding may decide otherwise there.
+Normalization becomes normalizers of the package `tokenizers`: our lowercasing without accents, the
+model's own character map, and merged spaces. If two segmentations of a word are equally probable,
+rounding may choose differently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USER_DEFINED = 4
 
 
 def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> Any:
-    """A Tokenizer of the package, with the pieces' own ids; special symbols are to follow them."""
+    """A `tokenizers.Tokenizer` with the same ids, still without special tokens."""
     proto = parse_model(source.model)
     check_expressible(proto, commas=source.split_digit_commas)
     pieces = [(piece.piece, piece.score) for piece in proto.pieces]
@@ -35,36 +35,36 @@ def sentencepiece_tokenizer(source: SentencePieceTokenizer) -> Any:
 def unigram_tokenizer(
     proto: Any, pieces: Sequence[tuple[str, float]], unknown: int, *, lowercase: bool
 ) -> Any:
-    """A unigram model's way with text, over pieces in the order of their ids."""
+    """A unigram tokenizer over pieces in the order of their ids."""
     package = import_tokenizers()
     fallback = proto.trainer_spec.byte_fallback
-    made = package.Tokenizer(package.models.Unigram(list(pieces), unknown, fallback))
-    made.normalizer = package.normalizers.Sequence(
+    tokenizer = package.Tokenizer(package.models.Unigram(list(pieces), unknown, fallback))
+    tokenizer.normalizer = package.normalizers.Sequence(
         [*(lowercase_normalizers() if lowercase else []), *build_normalizers(proto.normalizer_spec)]
     )
     start = "always" if proto.normalizer_spec.add_dummy_prefix else "never"
     marks = {"replacement": WORD_START, "prepend_scheme": start}
-    made.pre_tokenizer = package.pre_tokenizers.Metaspace(**marks)
-    made.decoder = package.decoders.Metaspace(**marks)
-    return made
+    tokenizer.pre_tokenizer = package.pre_tokenizers.Metaspace(**marks)
+    tokenizer.decoder = package.decoders.Metaspace(**marks)
+    return tokenizer
 
 
 def parse_model(model: bytes) -> Any:
-    """The model's own message, which comes with the package sentencepiece."""
+    """The protobuf message of a model."""
     messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
     proto = messages.ModelProto()
     try:
         proto.ParseFromString(model)
-    except Exception as error:  # the package protobuf has a class of its own for it
+    except Exception as error:  # protobuf's own class
         raise ToolkitError(
             f"a SentencePiece model must be readable, but is not: {error}. Give the .model file "
-            f"that its training wrote."
+            f"written by its training."
         ) from error
     return proto
 
 
 def check_expressible(proto: Any, *, commas: bool = False) -> None:
-    """What no tokenizer.json describes to the last id."""
+    """Raise if a tokenizer.json cannot give exactly the same ids."""
     reasons = {
         "splits commas from digits (--split-digit-commas)": commas,
         "is no unigram model": proto.trainer_spec.model_type != UNIGRAM,
@@ -81,7 +81,7 @@ def check_expressible(proto: Any, *, commas: bool = False) -> None:
 
 
 def build_normalizers(spec: Any) -> list[Any]:
-    """The model's own table of characters, and its way with spaces."""
+    """The model's character map and its treatment of spaces."""
     package = import_tokenizers()
     found = []
     if spec.precompiled_charsmap:
@@ -93,7 +93,7 @@ def build_normalizers(spec: Any) -> list[Any]:
 
 
 def lowercase_normalizers() -> list[Any]:
-    """NFKD, drop combining marks, lower, as toolkit.data.tokenizers.normalize does it."""
+    """NFKD, drop combining marks, lowercase, as in toolkit.data.tokenizers.normalize."""
     package = import_tokenizers()
     n = package.normalizers
     return [
@@ -105,18 +105,18 @@ def lowercase_normalizers() -> list[Any]:
 
 
 FINAL_SIGMA = r"(?<=[\p{L}\p{Nl}])\u03a3(?![\p{L}\p{Nl}])"
-"""A capital sigma at a word's end, which Python's lower-casing writes as the final one."""
+"""A capital sigma at a word's end, which Python lowercases to the final sigma."""
 
 
 @cache
 def combining_characters() -> str:
-    """A class of the characters that unicodedata calls combining."""
+    """Regex class of the combining characters of unicodedata."""
     codes = (code for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code)))
     return "[" + "".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in consecutive_ranges(codes)) + "]"
 
 
 def consecutive_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of each run of consecutive numbers."""
+    """First and last number of each consecutive range."""
     found = []
     for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         run = [number for _, number in group]

@@ -1,4 +1,4 @@
-"""Which tensors of ours and of another program hold the same numbers, and how they are laid out."""
+"""Mapping between the tensors of a learner and those of another program."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ Shape = tuple[int, ...]
 
 
 class TensorMapping(NamedTuple):
-    """One of our tensors, and theirs that are its rows, one above the other."""
+    """One of our tensors, and the external tensors that are concatenated to it."""
 
     toolkit_name: str
     external_names: tuple[str, ...]
     axis: int | None = None
-    """Where theirs have an axis of length 1 that ours lacks."""
+    """An axis of length 1 that only the external tensors have."""
     skipped_rows: int = 0
-    """Rows that theirs has before those of ours, which nothing reads."""
+    """Number of unused rows at the start of the external tensor."""
 
-    def external_shape(self, ours: Shape) -> Shape:
-        """Shape of each of theirs, from that of ours."""
-        rows, *rest = ours
-        shape = [rows // len(self.external_names) + self.skipped_rows, *rest]
+    def external_shape(self, shape: Shape) -> Shape:
+        """Shape of each external tensor, from the shape of ours."""
+        rows, *rest = shape
+        external = [rows // len(self.external_names) + self.skipped_rows, *rest]
         if self.axis is not None:
-            shape.insert(self.axis, 1)
-        return tuple(shape)
+            external.insert(self.axis, 1)
+        return tuple(external)
 
-    def join(self, theirs: Mapping[str, Tensor]) -> Tensor:
-        """Ours from theirs."""
-        parts = [theirs[name][self.skipped_rows :] for name in self.external_names]
+    def join(self, external: Mapping[str, Tensor]) -> Tensor:
+        """Our tensor from the external ones."""
+        parts = [external[name][self.skipped_rows :] for name in self.external_names]
         whole = torch.cat(parts) if len(parts) > 1 else parts[0]
         return whole if self.axis is None else whole.squeeze(self.axis)
 
-    def split(self, ours: Tensor) -> dict[str, Tensor]:
-        """Theirs from ours."""
-        assert not self.skipped_rows, "rows that were skipped are gone"
-        whole = ours if self.axis is None else ours.unsqueeze(self.axis)
+    def split(self, tensor: Tensor) -> dict[str, Tensor]:
+        """The external tensors from ours."""
+        assert not self.skipped_rows, "skipped rows cannot be restored"
+        whole = tensor if self.axis is None else tensor.unsqueeze(self.axis)
         parts = whole.chunk(len(self.external_names))
         return {
             name: part.contiguous() for name, part in zip(self.external_names, parts, strict=True)
         }
 
 
-def affine_mappings(ours: str, *theirs: str) -> list[TensorMapping]:
-    """Weight and bias of a linear map or a norm."""
+def affine_mappings(toolkit_name: str, *external_names: str) -> list[TensorMapping]:
+    """Mappings of weight and bias of a linear map or a norm."""
     return [
-        TensorMapping(f"{ours}.{part}", tuple(f"{name}.{part}" for name in theirs))
+        TensorMapping(f"{toolkit_name}.{part}", tuple(f"{name}.{part}" for name in external_names))
         for part in ("weight", "bias")
     ]
 
 
 def expected_shapes(
-    pieces: Iterable[TensorMapping], ours: Mapping[str, Tensor]
+    mappings: Iterable[TensorMapping], tensors: Mapping[str, Tensor]
 ) -> dict[str, Shape]:
-    """Names and shapes of theirs that a model of ours needs."""
+    """Name -> shape of the external tensors that a learner requires."""
     return {
-        name: piece.external_shape(tuple(ours[piece.toolkit_name].shape))
-        for piece in pieces
-        for name in piece.external_names
+        name: mapping.external_shape(tuple(tensors[mapping.toolkit_name].shape))
+        for mapping in mappings
+        for name in mapping.external_names
     }

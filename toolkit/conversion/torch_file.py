@@ -1,8 +1,7 @@
-"""Files that torch.save wrote: the one place that opens them, and no code of theirs is run.
+"""Files written by torch.save, loaded without executing code. No other module opens them.
 
-torch's weights-only loader is an interpreter of its own: it makes tensors, plain containers and
-what an allow-list names, and calls nothing else. The list here holds one class, which does nothing,
-under the names of what fairseq keeps beside its tensors.
+PyTorch's weights-only loader creates tensors, plain containers and the classes of an allow-list,
+and calls nothing else. The allow-list here maps the names of fairseq's settings to one inert class.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from toolkit.common.json_files import open_untrusted
 
 
 class OpaqueObject:
-    """Stands for an object of another program: keeps what it was made of, and does nothing."""
+    """Placeholder for an object of another program: it stores its arguments and does nothing."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
@@ -62,16 +61,15 @@ def load(path: Path, *, settings: bool = False) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
     except ToolkitError:
         raise
-    except Exception as error:  # whatever a damaged or hostile file makes it raise
+    except Exception as error:  # any exception that a damaged or malicious file causes
         raise ToolkitError(
-            f"{path} must hold tensors and settings alone, but torch's weights-only loader says: "
-            f"{describe_error(error)} Nothing of it was run. Convert it to safetensors where it is "
-            "trusted."
+            f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
+            f"says: {describe_error(error)} Nothing was executed. Convert the file to safetensors first."
         ) from error
 
 
 def describe_error(error: Exception) -> str:
-    """The loader's first sentence, without its advice on how to trust the file."""
+    """The loader's first sentence, without its advice to trust the file."""
     text = " ".join(str(error).split()) or type(error).__name__
-    _, _, told = text.rpartition("WeightsUnpickler error: ")
-    return f"{told.partition('Please use')[0].strip()[:200].removesuffix('.')}."
+    _, _, reason = text.rpartition("WeightsUnpickler error: ")
+    return f"{reason.partition('Please use')[0].strip()[:200].removesuffix('.')}."

@@ -1,4 +1,4 @@
-"""A converted model as a checkpoint: weights alone, no place to go on from."""
+"""Converted models as checkpoints without optimizer state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from torch import Tensor
 
 from toolkit import __version__
 from toolkit.checkpoints.load import EXTRA_FILE, MODEL, write_config
-from toolkit.checkpoints.save_folder import BEST, CHECKPOINT_NAME, LAST, SaveFolder
+from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.checkpoints.tensor_files import write_tensors
-from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
 from toolkit.config.run import RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -24,55 +23,38 @@ from toolkit.tasks.build import build_learner
 from toolkit.tasks.task import Learner
 
 ORIGIN_FILE = "hugging_face.json"
-"""In a checkpoint that came from there: its config.json, for the way back."""
+"""In an imported checkpoint: the config.json of the source, for export."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertedModel:
-    """All that a checkpoint is made of."""
+    """The contents of the checkpoint."""
 
     run: RunConfig
     sizes: Sizes
     tensors: Mapping[str, Tensor]
     tokenizer: Tokenizer
     extra: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the model has beside its learner's weights, such as BERT's pooler."""
+    """Tensors outside the learner, such as BERT's pooler."""
     origin: Mapping[str, Any] | None = None
 
 
 def compose_run(arch: str, task: str, options: Mapping[str, Any]) -> RunConfig:
-    """The configuration of a run that was none: its architecture and its task, defaults else."""
+    """A run's configuration with this architecture and task, and defaults otherwise."""
     return compose(
         {"arch": arch, "task": task, **{f"arch.{name}": it for name, it in options.items()}}
     )
 
 
 def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:
-    """The learner without memory, for the names and shapes of its tensors."""
+    """The learner on the meta device, for the names and shapes of its tensors."""
     with torch.device("meta"):
         return build_learner(run.arch, run.task, sizes)
 
 
 def projects_embeddings(arch: Any) -> bool:
-    """Whether the embeddings are narrower than the model, with a linear map between."""
+    """Whether a linear map projects the embeddings to the width of the model."""
     return (arch.embedding_width or arch.width) != arch.width
-
-
-def check_target(target: Path) -> None:
-    """Only a new folder is written."""
-    if target.exists() or target.is_symlink():
-        raise ToolkitError(
-            f"DST must be a new folder, but {target} is there. Choose another, or remove it."
-        )
-    if CHECKPOINT_NAME.fullmatch(target.name) or target.name in (LAST, BEST):
-        raise ToolkitError(
-            f"DST must not be called as the checkpoints of a run are, but is {target.name}: a run "
-            f"would take it for its own. Choose another name."
-        )
-    if not target.parent.is_dir():
-        raise ToolkitError(
-            f"DST must lie in a folder that is there, but {target.parent} is not. Make it."
-        )
 
 
 def write_checkpoint(target: Path, model: ConvertedModel, source: Path) -> None:

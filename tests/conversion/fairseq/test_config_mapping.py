@@ -36,7 +36,7 @@ def test_settings_are_found_under_cfg_or_args():
     assert read_settings({"cfg": {"model": inert(a=1)}, "args": inert(a=2)}, Path("x")) == {"a": 1}
     assert read_settings({"cfg": None, "args": inert(a=2)}, Path("x")) == {"a": 2}
     for other in ({}, {"args": 3}, {"cfg": {"model": {}}}):
-        with pytest.raises(ToolkitError, match=r"must hold its model's settings under args or cfg"):
+        with pytest.raises(ToolkitError, match=r"must contain the model's settings under args or cfg"):
             read_settings(other, Path("x"))
 
 

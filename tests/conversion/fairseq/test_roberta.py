@@ -161,13 +161,13 @@ def test_what_is_unlike_or_missing_is_told_and_nothing_is_written(saved, convert
     tensors["decoder.layers.0.self_attn.in_proj_bias"] = torch.tensor(1.0)
     _, file = saved(model=tensors)
     with pytest.raises(
-        ToolkitError, match=r"has 4 problems \(missing tensor, misshapen tensor, ext"
+        ToolkitError, match=r"4 mismatches \(missing tensor, misshapen tensor, ext"
     ):
         converted(file)
     told = capsys.readouterr().err
     assert "model.pt: lm_head.bias" in told and "3 x 3" in told and "40 x 24" in told
     _, file = saved(args=argparse.Namespace(**{**ARGS, "activation_fn": "relu"}))
-    with pytest.raises(ToolkitError, match=r"has 1 problem \(setting\)"):
+    with pytest.raises(ToolkitError, match=r"1 mismatch \(setting\)"):
         converted(file)
     assert not list(file.parent.parent.glob("*-toolkit"))
 
@@ -210,10 +210,10 @@ def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, conver
 def test_without_a_dictionary_the_file_that_is_missing_is_named(saved, converted):
     _, file = saved()
     (file.parent / "dict.txt").unlink()
-    with pytest.raises(ToolkitError, match=r"must hold the dict.txt of the model, but does not"):
+    with pytest.raises(ToolkitError, match=r"must contain the dict.txt of the model, but does not"):
         converted(file)
     (file.parent / "dict.txt").write_text("the 3\n")
     with pytest.raises(
-        ToolkitError, match=r"a symbol for each of the model's 10 rows, but gives 6"
+        ToolkitError, match=r"one symbol for each of the model's 10 rows, but has 6"
     ):
         converted(file)

@@ -66,5 +66,5 @@ def test_a_damaged_model_of_pieces_is_refused(tmp_path):
         load_tokenizer(tmp_path / "model.pt", rows)
     (tmp_path / "encoder.json").write_text("{")
     (tmp_path / "vocab.bpe").write_text("t h\n")
-    with pytest.raises(ToolkitError, match=r"must list pieces and their merges"):
+    with pytest.raises(ToolkitError, match=r"must list subwords and merges"):
         load_tokenizer(tmp_path / "model.pt", rows)

@@ -116,10 +116,10 @@ def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_
 @pytest.mark.parametrize(
     ("arch", "options", "message"),
     [
-        ("composite_bert_tiny", {}, "must be one that Transformers has too, .* is composite_bert"),
+        ("composite_bert_tiny", {}, "must be bert or convbert .* is composite_bert"),
         ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
         ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
-        ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of 32 that are not half"),
+        ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of width 32 that do not sum to half"),
     ],
 )
 def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, message):
@@ -141,10 +141,10 @@ def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_w
         "    return encoder\n"
     )
     load_folder(str(tmp_path / "mine"))
-    with pytest.raises(ToolkitError, match=r"one that Transformers has too, .* is bert_silent"):
+    with pytest.raises(ToolkitError, match=r"must be bert or convbert .* is bert_silent"):
         export_checkpoint(checkpoint(tmp_path / "ours", data, "bert_silent"))
     model = export_checkpoint(checkpoint(tmp_path / "others", data, "silent_bert"))
-    assert model.config["architectures"] == ["BertForMaskedLM"] and not model.left_out
+    assert model.config["architectures"] == ["BertForMaskedLM"] and not model.omitted
 
 
 TREEBANK = "# text = a cat\n1\ta\t_\tDET\t_\t_\t0\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
@@ -183,7 +183,7 @@ def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
         checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm")
     )
     parts = [f"{name}.{part}" for name in ("norm", "transform") for part in ("bias", "weight")]
-    assert model.left_out == sorted(f"task.head.{name}" for name in ["bias", *parts])
+    assert model.omitted == sorted(f"task.head.{name}" for name in ["bias", *parts])
     assert not any("discriminator" in name for name in model.tensors)
 
 

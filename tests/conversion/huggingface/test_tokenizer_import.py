@@ -120,5 +120,5 @@ def test_a_tokenizer_of_more_symbols_than_the_model_has_rows_is_refused(tmp_path
 def test_rare_ways_of_cutting_without_tokenizer_json_are_refused(tmp_path):
     write_vocabulary(tmp_path)
     settings(tmp_path, tokenize_chinese_chars=False)
-    with pytest.raises(ToolkitError, match=r"must ask for BERT's own way of cutting words"):
+    with pytest.raises(ToolkitError, match=r"must describe BERT's own splitting of words"):
         load_tokenizer(tmp_path, ROWS)

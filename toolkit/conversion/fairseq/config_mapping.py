@@ -1,4 +1,4 @@
-"""Settings of fairseq's checkpoints, which are read as inert objects, as options of ours."""
+"""Settings of fairseq checkpoints as options of our architectures."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ KNOWN: dict[str, tuple[Any, ...]] = {
     "no_token_positional_embeddings": (False,),
     "no_scale_embedding": (True,),
 }
-"""Settings that ours always have; older files are silent about them."""
+"""Fixed settings of our models; older files omit them."""
 
 
 def read_settings(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The model's settings, wherever this version of fairseq kept them."""
+    """The model's settings, from the place where this version of fairseq stored them."""
     everything = to_plain(found.get("cfg")) or {}
     model = everything.get("model") if isinstance(everything, dict) else None
     settings = model if isinstance(model, dict) and model else to_plain(found.get("args"))
     if not isinstance(settings, dict):
         raise ToolkitError(
-            f"{path} must hold its model's settings under args or cfg, but does not. Name a file "
-            f"that fairseq-train or a release of RoBERTa wrote."
+            f"{path} must contain the model's settings under args or cfg, but does not. Name a "
+            f"checkpoint of fairseq-train or a RoBERTa release."
         )
     return settings
 
 
 def to_plain(value: Any) -> Any:
-    """What an inert object of argparse or OmegaConf was: a table, a list or a value."""
+    """The dict, list or value that an opaque object of argparse or OmegaConf stands for."""
     if isinstance(value, OpaqueObject):
         state = value.state if isinstance(value.state, dict) else {}
         if "_val" in state:
@@ -55,7 +55,7 @@ def to_plain(value: Any) -> Any:
 
 
 def setting_mismatches(settings: Mapping[str, Any]) -> list[Mismatch]:
-    """Settings that ours have otherwise, or that say no size."""
+    """Unsupported settings, and sizes that are not numbers in range."""
     problems = [
         Mismatch("setting", key, str(settings[key]), str(known[0]))
         for key, known in KNOWN.items()

@@ -1,7 +1,7 @@
-"""RoBERTa as fairseq saved it: tensors and settings of a .pt file, dict.txt beside it.
+"""Import of fairseq's RoBERTa: a .pt file with tensors and settings, and dict.txt.
 
 RoBERTa (Liu et al. 2019) is BERT without token types, with norms of another epsilon, and with
-positions that are counted from behind the padding symbol.
+positions that start after the padding id.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings, ex
 from toolkit.conversion.write_checkpoint import ConvertedModel, build_on_meta, compose_run
 from toolkit.models.interface import Sizes
 
-MODEL_FILE = "model.pt"  # what released folders call it
+MODEL_FILE = "model.pt"  # in released folders
 WORDS, POSITIONS, TIED = "embed_tokens.weight", "embed_positions.weight", "lm_head.weight"
 FIRST_POSITION = 2
-"""Positions are counted from the padding symbol's id, 1, on; rows 0 and 1 are never read."""
+"""Positions start after the padding id 1; rows 0 and 1 are unused."""
 TYPES = f"{ENCODER}.embeddings.types.weight"
 OLD_NAMES = {"emb_layer_norm.": "layernorm_embedding."}
 CLASSIFIERS = "classification_heads."
 
 
 def find_file(source: Path) -> Path | None:
-    """The .pt file that a path means; None where it means something else."""
+    """The .pt file of a path; None if it is not a fairseq checkpoint."""
     if source.is_file():
         return source
     found = source / MODEL_FILE
@@ -41,65 +41,67 @@ def find_file(source: Path) -> Path | None:
 
 
 def import_file(path: Path) -> ConvertedModel:
-    """The model of a .pt file, after everything in it has been compared with what must be there."""
+    """The model of a .pt file, after all settings and tensors have been checked."""
     found = torch_file.load(path, settings=True)
     if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
         raise ToolkitError(
-            f"{path} must hold a checkpoint of fairseq, with its tensors under model, but does "
-            f"not. Name a file that fairseq-train or a release of RoBERTa wrote."
+            f"{path} must be a fairseq checkpoint with tensors under `model`, but is not. Name a "
+            f"checkpoint of fairseq-train or a RoBERTa release."
         )
     settings = config_mapping.read_settings(found, path)
-    tensors, spare = split_tensors(found["model"], path)
+    tensors, extra = split_tensors(found["model"], path)
     mismatches.check_none(
         path, config_mapping.setting_mismatches(settings) + missing_tables(tensors, path.name)
     )
     shape = config_mapping.arch_options(settings, len(tensors[POSITIONS]) - FIRST_POSITION)
     run, sizes = compose_run("bert", "mlm", shape), Sizes(tokens=len(tensors[WORDS]))
-    own, pieces = (
+    own, mappings = (
         build_on_meta(run, sizes).state_dict(),
         encoder_mappings(shape["layers"]) + head_mappings(),
     )
-    needed = expected_shapes(pieces, own)
+    needed = expected_shapes(mappings, own)
     repeated = tensors.pop(TIED, tensors[WORDS])
     mismatches.check_none(path, mismatches.compare_tensors(tensors, needed, path.name))
     if not torch.equal(repeated, tensors[WORDS]):
         mismatches.check_none(path, [Mismatch("untied tensor", TIED, "others", f"as {WORDS}")])
-    model = {piece.toolkit_name: piece.join(tensors) for piece in pieces}
+    model = {mapping.toolkit_name: mapping.join(tensors) for mapping in mappings}
     model[TYPES] = torch.zeros(own[TYPES].shape, dtype=model[f"{HEAD}.bias"].dtype)
     tokenizer = load_tokenizer(path, sizes["tokens"])
-    return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=spare)
+    return ConvertedModel(run=run, sizes=sizes, tensors=model, tokenizer=tokenizer, extra=extra)
 
 
 def split_tensors(
     found: Mapping[Any, Any], path: Path
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The model's tensors without their prefix, and those of classifiers trained on it."""
+    """Tensors of the model without their prefix, and those of classification heads."""
     model: dict[str, Tensor] = {}
-    spare: dict[str, Tensor] = {}
+    extra: dict[str, Tensor] = {}
     for key, tensor in found.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor):
-            raise ToolkitError(f"{path} must hold tensors by name under model, but holds others.")
+            raise ToolkitError(
+                f"{path} must contain named tensors under `model`, but contains other objects."
+            )
         name = key.removeprefix("encoder.").removeprefix("decoder.")
         name = name.removeprefix("sentence_encoder.")
         for old, new in OLD_NAMES.items():
             name = name.replace(old, new)
         if name.startswith(CLASSIFIERS):
-            spare[f"fairseq.{name}"] = tensor
+            extra[f"fairseq.{name}"] = tensor
         elif name.count(".in_proj_") == 1 and tensor.dim() and len(tensor) % 3 == 0:
             model |= split_projection(name, tensor)
         elif name != "version":
             model[name] = tensor
-    return model, spare
+    return model, extra
 
 
 def split_projection(name: str, tensor: Tensor) -> dict[str, Tensor]:
-    """Queries, keys and values, which files of 2019 keep together."""
+    """Split the joint projection of queries, keys and values of files from 2019."""
     before, part = name.split(".in_proj_")
     return dict(zip((f"{before}.{p}_proj.{part}" for p in "qkv"), tensor.chunk(3), strict=True))
 
 
 def missing_tables(tensors: Mapping[str, Tensor], file: str) -> list[Mismatch]:
-    """The two tables say how large the rest must be, so they are looked for first."""
+    """Mismatches of the two embedding tables, which determine the sizes of all others."""
     return [
         Mismatch("missing tensor", f"{file}: {name}", "-", "a table")
         for name in (WORDS, POSITIONS)

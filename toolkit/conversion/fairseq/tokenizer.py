@@ -1,4 +1,4 @@
-"""How a RoBERTa of fairseq reads text, as far as the files beside it say: dict.txt, and pieces."""
+"""Tokenizers of fairseq's RoBERTa, from dict.txt and the subword files next to it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from toolkit.data.tokenizers.wordpiece import import_tokenizers
 
 DICTIONARY_FILE = "dict.txt"
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
-"""GPT-2's pieces and how they merge, as its authors and as Transformers call the two files."""
-NORMAL = 1  # SentencePiece's kind of an ordinary piece
+"""File names of GPT-2's BPE: the original ones and those of Transformers."""
+NORMAL = 1  # SentencePiece's type of ordinary pieces
 UNIGRAM = ("sentencepiece.bpe.model", "sentencepiece.model")
 
 
 def load_tokenizer(path: Path, rows: int) -> Tokenizer:
-    """Of text where the files of its pieces are there; else of words that are pieces already."""
+    """A subword tokenizer if its files exist, else one for text that is split into symbols."""
     folder = path.parent
     if not (folder / DICTIONARY_FILE).is_file():
         raise ToolkitError(
-            f"{folder} must hold the {DICTIONARY_FILE} of the model, but does not. Copy it beside "
-            f"{path.name}; with GPT-2's encoder.json and vocab.bpe, or the SentencePiece model, "
-            f"the checkpoint reads text too."
+            f"{folder} must contain the {DICTIONARY_FILE} of the model, but does not. Copy it next "
+            f"to {path.name}. To read plain text, add GPT-2's encoder.json and vocab.bpe, or the "
+            f"SentencePiece model."
         )
     words = WordLevelTokenizer.from_file(folder / DICTIONARY_FILE)
     if len(words.vocabulary) != rows:
         raise ToolkitError(
-            f"{folder / DICTIONARY_FILE} must have a symbol for each of the model's {rows} rows, "
-            f"but gives {len(words.vocabulary)}. Use the one that the model was trained with."
+            f"{folder / DICTIONARY_FILE} must have one symbol for each of the model's {rows} "
+            f"rows, but has {len(words.vocabulary)}. Use the file that the model was trained with."
         )
     for names in BYTE_LEVEL:
         if all((folder / name).is_file() for name in names):
@@ -48,7 +48,7 @@ def load_tokenizer(path: Path, rows: int) -> Tokenizer:
 def byte_level_tokenizer(
     words: WordLevelTokenizer, pieces: Path, merges: Path
 ) -> HuggingFaceTokenizer:
-    """GPT-2's BPE (Radford et al. 2019); the dictionary's symbols are GPT-2's ids, in decimals."""
+    """GPT-2's BPE (Radford et al. 2019); the symbols of dict.txt are GPT-2's ids in decimal."""
     package = import_tokenizers()
     known = ordinary_symbols(words)
     try:
@@ -58,10 +58,10 @@ def byte_level_tokenizer(
         index = assign_ids(found, words)
         index |= {s: i for i, s in enumerate(words.vocabulary.symbols) if s not in known}
         tokenizer = package.Tokenizer(package.models.BPE(index, pairs))
-    except Exception as error:  # the binding raises plain exceptions
+    except Exception as error:  # the bindings raise plain exceptions
         raise ToolkitError(
-            f"{pieces} and {merges.name} must list pieces and their merges as GPT-2's files do, "
-            f"but do not: {error}. Copy GPT-2's own here."
+            f"{pieces} and {merges.name} must list subwords and merges as GPT-2's files do, but "
+            f"do not: {error}. Use GPT-2's original files."
         ) from error
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = package.decoders.ByteLevel()
@@ -69,7 +69,7 @@ def byte_level_tokenizer(
 
 
 def sentencepiece_tokenizer(words: WordLevelTokenizer, model: bytes) -> HuggingFaceTokenizer:
-    """SentencePiece's pieces, numbered by the dictionary (Conneau et al. 2020)."""
+    """SentencePiece with the ids of dict.txt (Conneau et al. 2020)."""
     proto = sentencepiece_to_json.parse_model(model)
     sentencepiece_to_json.check_expressible(proto)
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
@@ -83,19 +83,19 @@ def sentencepiece_tokenizer(words: WordLevelTokenizer, model: bytes) -> HuggingF
 
 
 def ordinary_symbols(words: WordLevelTokenizer) -> dict[str, int]:
-    """Symbol -> id, without those that play a role."""
+    """Symbol -> id, without special tokens."""
     roles = set(words.vocabulary.roles.values())
     return {s: i for i, s in enumerate(words.vocabulary.symbols) if i not in roles}
 
 
 def assign_ids(index: Mapping[str, int | None], words: WordLevelTokenizer) -> dict[str, int]:
-    """Ids of pieces; one that the dictionary lacks has an id above its rows, which is unknown."""
+    """Ids of subwords; those missing from dict.txt get unknown ids above its rows."""
     above = iter(range(len(words.vocabulary), len(words.vocabulary) + len(index)))
     return {piece: next(above) if i is None else i for piece, i in index.items()}
 
 
 def add_special_tokens(tokenizer: Any, words: WordLevelTokenizer) -> HuggingFaceTokenizer:
-    """With fairseq's special symbols under their own ids; the space before a mask belongs to it."""
+    """Add fairseq's special tokens with their ids; the mask includes the space before it."""
     package, vocabulary = import_tokenizers(), words.vocabulary
     names = {vocabulary.symbols[i]: role == "mask" for role, i in vocabulary.roles.items()}
     tokenizer.add_special_tokens(

@@ -1,4 +1,4 @@
-"""Settings of their models as options of our architectures, and back."""
+"""Settings of Transformers models as options of our architectures, and back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from toolkit.conversion.mismatches import Mismatch
 from toolkit.nn.init import INIT_STD
 
 MAX_SETTING = 1 << 24
-"""No setting of theirs is larger; sizes of tensors that it gives can still be counted."""
+"""Maximum value of a setting, so that tensor sizes do not overflow."""
 
 
 def config_mismatches(family: ModelType, config: Mapping[str, Any]) -> list[Mismatch]:
-    """Settings that ours have otherwise, or that are no numbers."""
+    """Unsupported settings, and settings that are not numbers in range."""
     problems = [
         Mismatch("setting", f"config.json: {key}", str(config[key]), " or ".join(map(str, known)))
         for key, known in FIXED.items()
@@ -29,7 +29,7 @@ def config_mismatches(family: ModelType, config: Mapping[str, Any]) -> list[Mism
 
 
 def arch_options(family: ModelType, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of our architecture."""
+    """Options of our architecture."""
     theirs = {**family.defaults, **config}
     found = {ours: theirs[name] for name, ours in family.settings.items()}
     if family is CONVBERT:
@@ -38,7 +38,7 @@ def arch_options(family: ModelType, config: Mapping[str, Any]) -> dict[str, Any]
 
 
 def head_options(theirs: Mapping[str, Any]) -> dict[str, int]:
-    """ConvBERT's heads as twice those that attend: their heads' width follows from these alone."""
+    """ConvBERT's heads as twice the attention heads, which determine the head width."""
     attending = max(1, theirs["num_attention_heads"] // max(1, theirs["head_ratio"]))
     return {"heads": 2 * attending, "head_ratio": 2}
 
@@ -46,7 +46,7 @@ def head_options(theirs: Mapping[str, Any]) -> dict[str, int]:
 def to_hf_config(
     family: ModelType, arch: Any, tokens: int, pad: int, origin: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Their settings for our architecture; what only their origin knows is as it was there."""
+    """A Transformers config for our architecture; unmapped settings come from `origin`."""
     found = {name: getattr(arch, ours) for name, ours in family.settings.items()}
     found["intermediate_size"] = arch.feed_forward_width or 4 * arch.width
     if "embedding_size" in found:

@@ -1,4 +1,4 @@
-"""From a checkpoint of ours to a folder that Hugging Face Transformers opens."""
+"""Export of a checkpoint to a folder for Hugging Face Transformers."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ class ModelComponent(NamedTuple):
     has_mlm_head: bool
     """Whether it predicts masked tokens."""
     is_discriminator: bool = False
-    """Whether it tells replaced tokens."""
+    """Whether it detects replaced tokens."""
 
 
 def select_component(
     run: RunConfig, tensors: Mapping[str, Tensor], wanted: str | None
 ) -> ModelComponent:
-    """The only net there is, or the one asked for."""
+    """The model to export: for rtd the discriminator or the generator, else the only one."""
     if run.task.name != "rtd":
         if wanted is not None:
             raise ToolkitError(
-                "--component must be left out unless the model was trained with --task rtd, but "
-                "it is "
-                f"{wanted} and the task was {run.task.name}."
+                f"--component {wanted} requires a checkpoint trained with --task rtd, but the task "
+                f"is {run.task.name}."
             )
         return ModelComponent(run.arch.config, dict(tensors), run.task.name == "mlm")
     if wanted == "generator":
@@ -67,7 +66,7 @@ def select_component(
 
 
 def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelComponent:
-    """It reads with the discriminator's embedding tables, so they go with it."""
+    """The generator, with the embedding tables that it shares with the discriminator."""
     arch, task = run.arch.config, run.task.config
     inner = arch.embedding_width or arch.width
     arch = replace(arch, **{**arch.scaled(task.generator_size), "embedding_width": inner})
@@ -81,106 +80,110 @@ def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelCom
 
 
 COUNTERPARTS = (bert, convbert)
-"""Only what these build is what Transformers builds, whatever a plugin calls its own."""
+"""Builders of the architectures that Transformers has; a plugin's builder never is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedModel:
-    """What a folder of theirs is made of."""
+    """The contents of the exported folder."""
 
     model_type: ModelType
     config: dict[str, Any]
     tensors: dict[str, Tensor]
     tokenizer: Tokenizer
-    left_out: list[str] = field(default_factory=list)
-    """Tensors of ours that they have no place for."""
+    omitted: list[str] = field(default_factory=list)
+    """Tensors that Transformers has no counterpart for."""
     note: str = ""
 
 
 def export_checkpoint(
     path: Path, *, weights: str = "auto", component: str | None = None
 ) -> ExportedModel:
-    """The model of a checkpoint in their names."""
+    """The model of a checkpoint, under the names of Transformers."""
     folder = find_checkpoint(path)
     run, sizes = read_config(folder)
     found = select_component(run, read_tensors(folder / weights_file(folder, weights)), component)
     build: Any = ARCHITECTURES[run.arch.name].factory
     check_architecture(run.arch.name, build, found.arch)
     tokenizer, origin = unwrap_tokenizer(Tokenizer.load(folder)), read_origin(folder)
-    family = choose_model_type(build, found, origin)
-    pieces = family.mappings(
+    model_type = choose_model_type(build, found, origin)
+    mappings = model_type.mappings(
         found.arch.layers, projected=projects_embeddings(found.arch), head=found.has_mlm_head
     )
     theirs = {
-        n: t for piece in pieces for n, t in piece.split(found.tensors[piece.toolkit_name]).items()
+        n: t
+        for mapping in mappings
+        for n, t in mapping.split(found.tensors[mapping.toolkit_name]).items()
     }
-    used = {piece.toolkit_name for piece in pieces}
+    used = {mapping.toolkit_name for mapping in mappings}
     rest = {name: tensor for name, tensor in found.tensors.items() if name not in used}
     rest |= read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
     heads = [n for n in found.tensors if n.startswith(f"{HEAD}.") and not found.is_discriminator]
-    known = {name: None if name in heads else family.external_name(name) for name in rest}
+    known = {name: None if name in heads else model_type.external_name(name) for name in rest}
     theirs |= {name: rest[ours] for ours, name in known.items() if name is not None}
     config = config_mapping.to_hf_config(
-        family, found.arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
+        model_type, found.arch, sizes["tokens"], tokenizer.vocabulary.pad, origin
     )
     config["dtype"] = files.main_dtype(theirs)
     if not has_class_name(config.get("architectures")):
-        config["architectures"] = [class_name(family, found)]
+        config["architectures"] = [class_name(model_type, found)]
     return ExportedModel(
-        model_type=family,
+        model_type=model_type,
         config=config,
-        tensors=add_prefix(family, theirs),
+        tensors=add_prefix(model_type, theirs),
         tokenizer=tokenizer,
-        left_out=sorted(name for name, there in known.items() if there is None),
-        note=padding_note(family, found.arch),
+        omitted=sorted(name for name, there in known.items() if there is None),
+        note=padding_note(model_type, found.arch),
     )
 
 
 def has_class_name(classes: Any) -> bool:
-    """Whether a config names its class."""
+    """Whether the architectures of a config start with a class name."""
     return isinstance(classes, list) and bool(classes) and isinstance(classes[0], str)
 
 
 def read_origin(folder: Path) -> dict[str, Any]:
-    """The config.json that a converted checkpoint came with; empty for one trained here."""
+    """The config.json of an imported checkpoint; empty for one trained here."""
     if not (folder / ORIGIN_FILE).exists():
         return {}
     found: dict[str, Any] = read_json(folder / ORIGIN_FILE)
     return found
 
 
-def choose_model_type(build: Any, net: ModelComponent, origin: Mapping[str, Any]) -> ModelType:
-    """The model type it came from; else BERT, or ELECTRA where BERT has no such thing."""
+def choose_model_type(
+    build: Any, component: ModelComponent, origin: Mapping[str, Any]
+) -> ModelType:
+    """The original model type, else the simplest one that fits."""
     if origin.get("model_type") in MODEL_TYPES:
         return MODEL_TYPES[str(origin["model_type"])]
     if build is convbert:
         return CONVBERT
-    return ELECTRA if projects_embeddings(net.arch) or net.is_discriminator else BERT
+    return ELECTRA if projects_embeddings(component.arch) or component.is_discriminator else BERT
 
 
-def class_name(family: ModelType, net: ModelComponent) -> str:
-    name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[family.model_type]
-    if net.is_discriminator and family is ELECTRA:
+def class_name(model_type: ModelType, component: ModelComponent) -> str:
+    name = {"bert": "Bert", "electra": "Electra", "convbert": "ConvBert"}[model_type.model_type]
+    if component.is_discriminator and model_type is ELECTRA:
         return f"{name}ForPreTraining"
-    return f"{name}ForMaskedLM" if net.has_mlm_head else f"{name}Model"
+    return f"{name}ForMaskedLM" if component.has_mlm_head else f"{name}Model"
 
 
-def padding_note(family: ModelType, arch: Any) -> str:
-    """What differs although every number is the same."""
-    if family is not CONVBERT or arch.convolve_padding:
+def padding_note(model_type: ModelType, arch: Any) -> str:
+    """A note on differences in spite of equal weights."""
+    if model_type is not CONVBERT or arch.convolve_padding:
         return ""
     return (
-        "Transformers lets convolutions see padding, which this model did not: sentences that are "
-        "padded there have slightly other vectors near their ends"
+        "Transformers lets convolutions see padding, this model does not: vectors near the end of "
+        "padded sentences differ slightly"
     )
 
 
-def add_prefix(family: ModelType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Beside a head, the encoder's names begin with the model type."""
+def add_prefix(model_type: ModelType, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Prefix the encoder's names with the model type if there is a head."""
     inner = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     if all(name.startswith(inner) for name in tensors):
         return dict(tensors)
-    prefix = f"{family.model_type}."
+    prefix = f"{model_type.model_type}."
     return {(prefix if n.startswith(inner) else "") + n: t for n, t in tensors.items()}
 
 
@@ -200,16 +203,18 @@ def check_architecture(arch: str, build: Any, c: Any) -> None:
         }
         reasons = [f"has {n} {getattr(c, n)}" for n, v in wanted.items() if getattr(c, n) != v]
         if 2 * c.attention_heads * c.head_width != c.width:
-            reasons.append(f"has heads of {c.head_width} that are not half of its width together")
+            reasons.append(
+                f"has heads of width {c.head_width} that do not sum to half of the model's width"
+            )
     if reasons:
         raise ToolkitError(
-            f"the architecture must be one that Transformers has too, bert or convbert with the "
-            f"paper's convolution, but this one {' and '.join(reasons)}. Nothing was written."
+            f"the architecture must be bert or convbert as in Transformers, but this one "
+            f"{' and '.join(reasons)}. Nothing was written."
         )
 
 
 def write_model(target: Path, model: ExportedModel) -> None:
-    """The whole folder or nothing."""
+    """Write the folder, complete or not at all."""
 
     def fill(folder: Path) -> None:
         files.write_config(folder, model.config)

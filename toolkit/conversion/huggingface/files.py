@@ -1,4 +1,4 @@
-"""A model's folder as Hugging Face Transformers writes and reads it: config.json and tensors."""
+"""Model folders of Hugging Face Transformers: config.json and tensors."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CONFIG, TENSORS, INDEX, PICKLED = (
 )
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
-"""Tensors of old files that count 0, 1, 2, ... and are no weights."""
+"""Buffers of old files, which are not weights."""
 
 
 @dataclass(frozen=True)
 class HfModelFiles:
-    """What a folder holds: its settings, and its tensors without their model's prefix."""
+    """Config and tensors of a folder, without the model's prefix."""
 
     folder: Path
     model_type: ModelType
@@ -48,9 +48,9 @@ class HfModelFiles:
 
 def read_model(folder: Path) -> HfModelFiles:
     config = read_config(folder)
-    family = find_model_type(config, folder)
+    model_type = find_model_type(config, folder)
     found, file = read_all_tensors(folder)
-    prefix = f"{family.model_type}."
+    prefix = f"{model_type.model_type}."
     tensors = {}
     for name, tensor in found.items():
         plain = name.removeprefix(prefix)
@@ -58,14 +58,14 @@ def read_model(folder: Path) -> HfModelFiles:
             plain = plain.replace(old, new)
         if not BUFFERS.fullmatch(plain):
             tensors[f"{plain}, twice" if plain in tensors else plain] = tensor
-    return HfModelFiles(folder, family, config, tensors, file)
+    return HfModelFiles(folder, model_type, config, tensors, file)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     if (folder / manifest.NAME).exists() or not (folder / CONFIG).exists():
         kind = "is a checkpoint of the toolkit; for that use --to hf"
         raise ToolkitError(
-            f"SRC must be a folder that save_pretrained wrote, or a .pt file of fairseq, but "
+            f"SRC must be a folder written by save_pretrained, or a .pt file of fairseq, but "
             f"{folder} {kind if (folder / manifest.NAME).exists() else f'has no {CONFIG}'}."
         )
     try:
@@ -73,7 +73,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ToolkitError(
             f"{folder / CONFIG} must be a readable JSON file, but is not ({error}). Name a folder "
-            f"that save_pretrained wrote."
+            f"written by save_pretrained."
         ) from error
     if not isinstance(config, dict):
         raise ToolkitError(f"{folder / CONFIG} must hold a JSON object, but holds something else.")
@@ -83,34 +83,36 @@ def read_config(folder: Path) -> dict[str, Any]:
 def find_model_type(config: Mapping[str, Any], folder: Path) -> ModelType:
     found = config.get("model_type")
     if found is None and any(str(key).startswith("num_hidden") for key in config):
-        found = "bert"  # Google's own folders do not say it
+        found = "bert"  # Google's own folders do not name it
     if not isinstance(found, str) or found not in MODEL_TYPES:
         raise ToolkitError(
             f"the model_type in {folder / CONFIG} must be one of {', '.join(MODEL_TYPES)}, but is "
-            f"{found!r}. Other models have no counterpart here."
+            f"{found!r}. Other models are not supported."
         )
     return MODEL_TYPES[found]
 
 
 def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
-    """All tensors, and the file that they are in; safetensors go before what torch.save wrote."""
+    """All tensors and the name of their file; safetensors are preferred over pickles."""
     if (folder / TENSORS).exists():
         return read_tensors(folder / TENSORS), TENSORS
     if (folder / INDEX).exists():
         return read_shards(folder), INDEX
     if not (folder / PICKLED).exists():
         raise ToolkitError(
-            f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder that "
-            f"save_pretrained wrote."
+            f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder "
+            f"written by save_pretrained."
         )
     found = torch_file.load(folder / PICKLED)
     if not isinstance(found, dict) or not all(isinstance(t, Tensor) for t in found.values()):
-        raise ToolkitError(f"{folder / PICKLED} must hold tensors by name, but holds other things.")
+        raise ToolkitError(
+            f"{folder / PICKLED} must contain named tensors, but contains other objects."
+        )
     return {str(name): tensor for name, tensor in found.items()}, PICKLED
 
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
-    """The tensors of several files, as an index names them; all lie in the folder."""
+    """Tensors of several files in the folder, as listed by an index."""
     try:
         names = set(read_json(folder / INDEX)["weight_map"].values())
         own = all(isinstance(name, str) and Path(name).name == name for name in names)
@@ -118,7 +120,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
         own = False
     if not own:
         raise ToolkitError(
-            f"{folder / INDEX} must name files beside it in its weight_map, but does not."
+            f"{folder / INDEX} must list files of the same folder in its weight_map, but does not."
         )
     found: dict[str, Tensor] = {}
     for name in sorted(names):
@@ -132,13 +134,13 @@ def write_config(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def write_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Without the word on their format Transformers would not read them."""
+    """Write safetensors with the format entry that Transformers requires."""
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     save_file(whole, folder / TENSORS, {"format": "pt"})
 
 
 def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a folder under another name and rename it, so that it is there whole or not at all."""
+    """Fill a temporary folder and rename it, so that it is complete or absent."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         delete(temporary)
@@ -150,15 +152,15 @@ def write_folder(target: Path, fill: Callable[[Path], None]) -> None:
         sync_to_disk(target.parent)
     except (OSError, SafetensorError) as error:
         raise ToolkitError(
-            f"DST must be a folder that can be written, but {target} could not be: {error}. Make "
-            f"room, or choose another place."
+            f"DST must be a writable folder, but {target} is not: {error}. Make room, or choose "
+            f"another folder."
         ) from error
     finally:
         try_delete(temporary)
 
 
 def main_dtype(tensors: Mapping[str, Tensor]) -> str:
-    """The dtype that most of the numbers have, as config.json spells it."""
+    """The most frequent dtype, as spelled in config.json."""
     counts: dict[torch.dtype, int] = {}
     for tensor in tensors.values():
         counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numel()

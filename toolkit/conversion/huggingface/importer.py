@@ -1,4 +1,4 @@
-"""From a folder of Hugging Face Transformers to a checkpoint of ours."""
+"""Import of a folder of Hugging Face Transformers."""
 
 from __future__ import annotations
 
@@ -25,39 +25,44 @@ from toolkit.conversion.write_checkpoint import (
 from toolkit.models.interface import Sizes
 
 DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantization_config")
-"""What a config.json may say about code and places elsewhere; it is not handed on."""
+"""Settings that refer to code or other locations; they are not kept."""
 
 
 def import_folder(folder: Path) -> ConvertedModel:
-    """The model of a folder, after everything in it has been compared with what must be there."""
+    """The model of a folder, after all settings and tensors have been checked."""
     source = files.read_model(folder)
-    family, config = source.model_type, source.config
+    model_type, config = source.model_type, source.config
     mismatches.check_none(
-        folder, config_mapping.config_mismatches(family, config) + layer_count_mismatches(source)
+        folder,
+        config_mapping.config_mismatches(model_type, config) + layer_count_mismatches(source),
     )
-    head = any(name.startswith(family.head) for name in source.tensors)
+    head = any(name.startswith(model_type.head) for name in source.tensors)
     run = compose_run(
-        family.arch, "mlm" if head else "encode", config_mapping.arch_options(family, config)
+        model_type.arch,
+        "mlm" if head else "encode",
+        config_mapping.arch_options(model_type, config),
     )
-    sizes = Sizes(tokens=config.get("vocab_size", family.defaults["vocab_size"]))
+    sizes = Sizes(tokens=config.get("vocab_size", model_type.defaults["vocab_size"]))
     arch: Any = run.arch.config
-    pieces = family.mappings(arch.layers, projected=projects_embeddings(arch), head=head)
-    model, spare, repeated = split_tensors(family, source.tensors)
-    needed = expected_shapes(pieces, build_on_meta(run, sizes).state_dict())
+    mappings = model_type.mappings(arch.layers, projected=projects_embeddings(arch), head=head)
+    model, extra, repeated = split_tensors(model_type, source.tensors)
+    needed = expected_shapes(mappings, build_on_meta(run, sizes).state_dict())
     found = mismatches.compare_tensors(model, needed, source.file)
-    mismatches.check_none(folder, found + tying_mismatches(family, model, repeated, source.file))
+    mismatches.check_none(
+        folder, found + tying_mismatches(model_type, model, repeated, source.file)
+    )
     return ConvertedModel(
         run=run,
         sizes=sizes,
-        tensors={piece.toolkit_name: piece.join(model) for piece in pieces},
+        tensors={mapping.toolkit_name: mapping.join(model) for mapping in mappings},
         tokenizer=load_tokenizer(folder, sizes["tokens"]),
-        extra=spare,
+        extra=extra,
         origin={key: value for key, value in config.items() if key not in DROPPED_SETTINGS},
     )
 
 
 def layer_count_mismatches(source: HfModelFiles) -> list[Mismatch]:
-    """A config that asks for more layers than there are tensors would build a giant for nothing."""
+    """A mismatch if the config names more layers than there are tensors."""
     asked = source.config.get("num_hidden_layers", 0)
     if isinstance(asked, int) and asked > len(source.tensors):
         where = f"{files.CONFIG}: num_hidden_layers"
@@ -66,30 +71,30 @@ def layer_count_mismatches(source: HfModelFiles) -> list[Mismatch]:
 
 
 def split_tensors(
-    family: ModelType, tensors: Mapping[str, Tensor]
+    model_type: ModelType, tensors: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
-    """The learner's (under their names), what lies beside it (under ours), and the repeated."""
+    """Tensors of the learner (external names), extra ones (our names) and tied copies."""
     model: dict[str, Tensor] = {}
-    spare: dict[str, Tensor] = {}
+    extra: dict[str, Tensor] = {}
     repeated: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        ours = family.toolkit_name(name)
-        if name in family.tied:
+        toolkit_name = model_type.toolkit_name(name)
+        if name in model_type.tied:
             repeated[name] = tensor
-        elif ours is not None:
-            spare[ours] = tensor
+        elif toolkit_name is not None:
+            extra[toolkit_name] = tensor
         else:
             model[name] = tensor
-    return model, spare, repeated
+    return model, extra, repeated
 
 
 def tying_mismatches(
-    family: ModelType, model: Mapping[str, Tensor], repeated: Mapping[str, Tensor], file: str
+    model_type: ModelType, model: Mapping[str, Tensor], repeated: Mapping[str, Tensor], file: str
 ) -> list[Mismatch]:
-    """Repeated tensors that are not what they must repeat: here the two are one."""
+    """Copies of tied tensors that differ from the original."""
     found = []
     for name, tensor in repeated.items():
-        other = family.tied[name]
+        other = model_type.tied[name]
         if other not in model or not torch.equal(tensor, model[other]):
             found.append(Mismatch("untied tensor", f"{file}: {name}", "others", f"as {other}"))
     return found

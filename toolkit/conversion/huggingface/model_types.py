@@ -1,7 +1,6 @@
-"""Models of Hugging Face Transformers that have a counterpart here, and the names of their parts.
+"""Supported model types of Hugging Face Transformers, with the names of their settings and tensors.
 
-Names are those of transformers 4 and 5; what older ones called gamma and beta is renamed when a
-file is read.
+Names are those of transformers 4 and 5; older names (gamma, beta) are replaced when a file is read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from toolkit.conversion.tensor_mapping import TensorMapping, affine_mappings
 
 ENCODER, HEAD = "encoder", "task.head"
 POOLER = "task.pooler"
-"""Where a fine-tuning head that is pooled as BERT's looks for the pooler's weights."""
+"""Where a fine-tuning head with BERT's pooler finds the pooler's weights."""
 
 SETTINGS = {
     "hidden_size": "width",
@@ -39,7 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "attention_probs_dropout_prob": 0.1,
     "layer_norm_eps": 1e-12,
 }
-"""What their BERT's config means where it is silent."""
+"""Defaults of the BERT config of Transformers."""
 
 FIXED: dict[str, tuple[Any, ...]] = {
     "hidden_act": ("gelu", "gelu_python"),
@@ -48,32 +47,32 @@ FIXED: dict[str, tuple[Any, ...]] = {
     "add_cross_attention": (False,),
     "tie_word_embeddings": (True,),
 }
-"""Settings that ours always have, the default first; a config may be silent about them."""
+"""Fixed settings of our models, the default first; a config may omit them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelType:
-    """One of their model types."""
+    """A model type of Transformers."""
 
     model_type: str
-    """As its config.json has it; also the prefix of its encoder's tensors beside a head."""
+    """`model_type` of config.json; also the prefix of the encoder's tensors if there is a head."""
     arch: str
     """Our architecture."""
     settings: Mapping[str, str]
-    """Their settings -> fields of our architecture."""
+    """Setting -> option of our architecture."""
     defaults: Mapping[str, Any]
     transform: str
-    """The masked language model's first map; its norm and its bias follow."""
+    """First linear map of the masked language model's head, before its norm and bias."""
     norm: str
     bias: str
     tied: Mapping[str, str]
-    """Tensors that older files repeat -> what they must be equal to."""
+    """Copies in older files -> the tensors that they are tied to."""
     extra: Mapping[str, str]
-    """Beginnings of names beside the encoder and its head -> where ours are."""
+    """Prefixes of tensors outside encoder and head -> our prefixes."""
     layer: Callable[[int], list[TensorMapping]]
 
     def mappings(self, layers: int, *, projected: bool, head: bool) -> list[TensorMapping]:
-        """All tensors of an encoder, with or without the masked language model's head."""
+        """Mappings of an encoder, with or without the masked language model's head."""
         found = embedding_mappings(projected)
         for number in range(layers):
             found += self.layer(number)
@@ -86,17 +85,18 @@ class ModelType:
 
     @property
     def head(self) -> tuple[str, ...]:
-        """Beginnings of the names of the masked language model's head."""
+        """Prefixes of the masked language model's head."""
         return (self.transform, self.norm, self.bias)
 
     def toolkit_name(self, name: str) -> str | None:
-        """Where one of their tensors beside encoder and head is kept here."""
+        """Our name of a tensor outside encoder and head; None for other tensors."""
         for theirs, ours in self.extra.items():
             if name.startswith(theirs):
                 return ours + name.removeprefix(theirs)
         return None
 
     def external_name(self, name: str) -> str | None:
+        """The inverse of `toolkit_name`."""
         for theirs, ours in self.extra.items():
             if name.startswith(ours):
                 return theirs + name.removeprefix(ours)
@@ -144,7 +144,7 @@ def convbert_layer(number: int) -> list[TensorMapping]:
 
 
 def after_attention_mappings(ours: str, theirs: str) -> list[TensorMapping]:
-    """The parts of a layer behind its attention."""
+    """Mappings of the parts of a layer after its attention."""
     return [
         *affine_mappings(f"{ours}.attention.output", f"{theirs}.attention.output.dense"),
         *affine_mappings(f"{ours}.after_attention.norm", f"{theirs}.attention.output.LayerNorm"),

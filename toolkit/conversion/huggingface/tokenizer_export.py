@@ -1,5 +1,4 @@
-"""A tokenizer of ours as files that AutoTokenizer opens: tokenizer.json and what stands beside
-it."""
+"""Export of a tokenizer as files for AutoTokenizer."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wordpiece import SPECIAL, WordPieceTokenizer, import_tokenizers
 
-WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # what Python's split takes for it
+WHITE_SPACE = r"[\s\x1c-\x1f\x85]+"  # as in str.split
 
 
 def write_tokenizer(
     folder: Path, source: Tokenizer, *, positions: int, token_types: int = 2
 ) -> None:
-    """tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
+    """Write tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
     hf_tokenizer = build_hf_tokenizer(source)
     symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     package = import_tokenizers()
@@ -57,7 +56,7 @@ def write_tokenizer(
 
 
 def build_hf_tokenizer(source: Tokenizer) -> Any:
-    """The tokenizer as a Tokenizer of the package, special symbols left out."""
+    """The tokenizer as a `tokenizers.Tokenizer`, without special tokens."""
     if isinstance(source, WordPieceTokenizer):
         return wordpiece_tokenizer(source)
     if isinstance(source, SentencePieceTokenizer):
@@ -67,13 +66,13 @@ def build_hf_tokenizer(source: Tokenizer) -> Any:
     if isinstance(source, WordLevelTokenizer):
         return word_level_tokenizer(source)
     raise ToolkitError(
-        f"the tokenizer must be WordPiece, SentencePiece, a dictionary of words or a "
-        f"{TOKENIZER_FILE} to be exported, but is {source.kind}. Nothing was written."
+        f"Only WordPiece, SentencePiece and word-level tokenizers and those of a {TOKENIZER_FILE} "
+        f"can be exported, but the tokenizer is {source.kind}. Nothing was written."
     )
 
 
 def pair_template(source: Tokenizer, *, second: int) -> Any:
-    """[CLS] a [SEP] b [SEP], the second text of this token type."""
+    """[CLS] a [SEP] b [SEP], with the token type of the second text."""
     symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
     begin, end = symbols[roles["cls"]], symbols[roles["sep"]]
     return import_tokenizers().processors.TemplateProcessing(
@@ -95,7 +94,7 @@ def wordpiece_tokenizer(source: WordPieceTokenizer) -> Any:
 
 
 def word_level_tokenizer(source: WordLevelTokenizer) -> Any:
-    """White space separates; of a symbol listed twice the later one is meant."""
+    """Split at white space; of duplicate symbols the last id counts."""
     package, vocabulary = import_tokenizers(), source.vocabulary
     index = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
     unknown = vocabulary.symbols[vocabulary.unk]
@@ -109,7 +108,7 @@ def word_level_tokenizer(source: WordLevelTokenizer) -> Any:
 
 
 def check_same_ids(hf_tokenizer: Any, source: Tokenizer) -> None:
-    """Every symbol must have the id that the model knows it by."""
+    """Assert that every symbol keeps its id."""
     last = {symbol: number for number, symbol in enumerate(source.vocabulary.symbols)}
     for symbol, number in last.items():
         found = hf_tokenizer.token_to_id(symbol)

@@ -1,4 +1,4 @@
-"""The tokenizer of a folder of Hugging Face Transformers as a tokenizer of ours."""
+"""Import of the tokenizer of a Hugging Face Transformers folder."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.data.tokenizers.wordpiece import MAX_WORD_CHARACTERS, SPECIAL, WordPieceTokenizer
 
-MOST_BYTES = 128 << 20  # of a tokenizer of 250,000 pieces, 17 MiB
+MOST_BYTES = 128 << 20  # a tokenizer of 250,000 pieces has 17 MiB
 VOCABULARY_FILE, SETTINGS_FILE = "vocab.txt", "tokenizer_config.json"
 OLD_SETTINGS_FILE = "special_tokens_map.json"
 
 
 def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
-    """BERT's own WordPiece where it is that, else whatever tokenizer.json describes."""
+    """BERT's WordPiece if it is one, else the tokenizer that tokenizer.json describes."""
     settings = read_settings(folder)
     if (folder / TOKENIZER_FILE).exists():
         text = read_text(folder / TOKENIZER_FILE, MOST_BYTES)
         return from_tokenizer_json(text, settings, rows)
     if not (folder / VOCABULARY_FILE).exists():
         raise ToolkitError(
-            f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save the "
-            f"model's tokenizer there too, with save_pretrained."
+            f"{folder} must hold {TOKENIZER_FILE} or {VOCABULARY_FILE}, but has neither. Save "
+            f"the tokenizer to the same folder with save_pretrained."
         )
     lower = settings.get("do_lower_case", True) is True
     check_bert_splitting(folder, settings, lower=lower)
@@ -37,7 +37,7 @@ def load_tokenizer(folder: Path, rows: int) -> Tokenizer:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """What the files beside the tokenizer say of it; none of them need be there."""
+    """Settings from the optional files of the tokenizer."""
     found: dict[str, Any] = {}
     for name in (OLD_SETTINGS_FILE, SETTINGS_FILE):
         if (folder / name).exists():
@@ -50,18 +50,18 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_bert_splitting(folder: Path, settings: Mapping[str, Any], *, lower: bool) -> None:
-    """Only with tokenizer.json can the rarer ways of cutting be followed."""
+    """Raise if vocab.txt alone does not determine how text is split."""
     chinese, accents = settings.get("tokenize_chinese_chars", True), settings.get("strip_accents")
     if chinese is not True or accents not in (None, lower):
         raise ToolkitError(
-            f"{folder / SETTINGS_FILE} must ask for BERT's own way of cutting words, but has "
+            f"{folder / SETTINGS_FILE} must describe BERT's own splitting of words, but has "
             f"tokenize_chinese_chars {chinese} and strip_accents {accents}. Save the tokenizer as "
-            f"{TOKENIZER_FILE} too, which can say that."
+            f"{TOKENIZER_FILE} too."
         )
 
 
 def build_wordpiece(symbols: list[str], *, lower: bool, rows: int) -> WordPieceTokenizer:
-    """WordPiece with a symbol for every row of the model's table; some models have spare rows."""
+    """WordPiece with a symbol for every row of the embedding table, which may have spare rows."""
     check_symbol_count(len(symbols), rows)
     spare = [f"[no symbol {number}]" for number in range(len(symbols), rows)]
     return WordPieceTokenizer.from_symbols([*symbols, *spare], lowercase=lower)
@@ -76,15 +76,15 @@ def check_symbol_count(symbols: int, rows: int) -> None:
 
 
 def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> Tokenizer:
-    """From tokenizer.json."""
+    """The tokenizer of a tokenizer.json."""
     try:
         found = json.loads(text)
         symbols, ids = bert_vocabulary(found), symbol_ids(found)
         needed = max(ids.values(), default=-1) + 1
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
-            f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Give the file "
-            f"that save_pretrained wrote."
+            f"{TOKENIZER_FILE} must describe a tokenizer, but does not ({error!r}). Use the file "
+            f"written by save_pretrained."
         ) from error
     if symbols is not None:
         return build_wordpiece(symbols, lower=bool(found["normalizer"]["lowercase"]), rows=rows)
@@ -93,7 +93,7 @@ def from_tokenizer_json(text: str, settings: Mapping[str, Any], rows: int) -> To
 
 
 def bert_vocabulary(found: Mapping[str, Any]) -> list[str] | None:
-    """The pieces in the order of their ids, where it cuts text exactly as BERT does."""
+    """Symbols in the order of their ids if the tokenizer is exactly BERT's, else None."""
     model, normal = found["model"], found.get("normalizer") or {}
     cutter = found.get("pre_tokenizer") or {}
     lower = normal.get("lowercase")
@@ -126,26 +126,26 @@ FALLBACK_SETTINGS = {"cls": "bos_token", "sep": "eos_token"}
 
 
 def special_token_ids(ids: Mapping[str, int], settings: Mapping[str, Any]) -> dict[str, int]:
-    """Role -> id, as the settings beside tokenizer.json name them."""
+    """Role -> id of the special tokens that the settings name."""
     roles: dict[str, int] = {}
     for role in ROLES:
         name = token_text(settings.get(ROLE_SETTINGS[role])) or token_text(
             settings.get(FALLBACK_SETTINGS.get(role, ""))
         )
-        for spelling in (name, SPECIAL[role], f"<{role}>"):
-            if spelling is not None and spelling in ids:
-                roles[role] = ids[spelling]
+        for text in (name, SPECIAL[role], f"<{role}>"):
+            if text is not None and text in ids:
+                roles[role] = ids[text]
                 break
     if missing := [ROLE_SETTINGS[role] for role in ROLES if role not in roles]:
         raise ToolkitError(
             f"{SETTINGS_FILE} must name the special symbols of {TOKENIZER_FILE}, but "
-            f"{', '.join(missing)} is not there. Add it, as save_pretrained writes it."
+            f"{', '.join(missing)} is missing. Use the file written by save_pretrained."
         )
     return roles
 
 
 def symbol_ids(found: Mapping[str, Any]) -> dict[str, int]:
-    """Symbol -> id; unigram models list their pieces in order."""
+    """Symbol -> id; unigram models list their symbols in order."""
     pieces = found["model"]["vocab"]
     if not isinstance(pieces, dict):
         pieces = {piece: number for number, (piece, _) in enumerate(pieces)}
@@ -153,6 +153,6 @@ def symbol_ids(found: Mapping[str, Any]) -> dict[str, int]:
 
 
 def token_text(token: Any) -> str | None:
-    """A special symbol, written as text or as an object with its content."""
+    """Text of a special token, which is a string or an object with its content."""
     found = token.get("content") if isinstance(token, dict) else token
     return found if isinstance(found, str) else None
