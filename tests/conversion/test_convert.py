@@ -20,20 +20,20 @@ from toolkit.training.run import TrainingRun, run
 from .conftest import PIECES
 
 
-def test_what_was_converted_is_told_to_people_and_to_programs(saved, tmp_path, capsys):
+def test_convert_reports_text_and_json(saved, tmp_path, capsys):
     _, folder = saved("BertForPreTraining")
     told = tmp_path / "told.jsonl"
     words = [str(folder), str(tmp_path / "ours"), "--to", "toolkit", "--json", str(told)]
     assert main(words) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "architecture bert task mlm layers 2 width 24" in shown
-    assert "beside them hugging_face.cls.seq_relationship.bias" in shown
+    assert "extra tensors hugging_face.cls.seq_relationship.bias" in shown
     [record] = [json.loads(line) for line in told.read_text().splitlines()]
     assert record["event"] == "converted" and record["tensors"] == 34
     assert record["symbols"] == 21 and record["tokenizer"] == "wordpiece"
 
 
-def test_a_conversion_fills_masks_and_says_where_it_comes_from(saved, converted):
+def test_imported_model_fills_masks_and_names_its_source(saved, converted):
     model, folder = saved("BertForMaskedLM")
     ours = converted(folder)
     [gap] = load_checkpoint(ours).fill_mask("the [MASK] sat on the mat.", top=3)
@@ -45,7 +45,7 @@ def test_a_conversion_fills_masks_and_says_where_it_comes_from(saved, converted)
 
 
 @pytest.mark.slow
-def test_a_model_that_was_there_is_validated_on_its_old_data(config, tmp_path, converted, data):
+def test_exported_and_imported_model_validates_on_its_old_data(config, tmp_path, converted, data):
     small = {"arch": "bert_tiny", "save_dir": str(tmp_path / "bert"), "max_update": 2}
     run(config(**small))
     ours = converted(converted(tmp_path / "bert", "hf", name="hf"), name="ours")
@@ -65,7 +65,7 @@ def test_a_model_that_was_there_is_validated_on_its_old_data(config, tmp_path, c
     assert all(torch.equal(own[name], theirs[name]) for name in theirs)
 
 
-def test_a_pooler_is_taken_from_beside_the_weights(saved, converted, config, tmp_path, monkeypatch):
+def test_fine_tuning_loads_the_pooler_from_extra_tensors(saved, converted, config, tmp_path, monkeypatch):
     from toolkit.training import resume
 
     model, folder = saved("BertModel")
@@ -85,18 +85,18 @@ def test_a_pooler_is_taken_from_beside_the_weights(saved, converted, config, tmp
         ("no/where", r"No such folder: .*no\. Create it"),
     ],
 )
-def test_a_target_that_would_be_in_the_way_is_refused(tmp_path, name, message, converted):
+def test_convert_rejects_an_existing_or_reserved_target(tmp_path, name, message, converted):
     (tmp_path / "there").mkdir()
     with pytest.raises(ToolkitError, match=message):
         converted(tmp_path / "there", name=name)
 
 
-def test_a_source_that_is_not_there_is_a_users_mistake(tmp_path, capsys):
+def test_convert_rejects_a_missing_source(tmp_path, capsys):
     assert main([str(tmp_path / "no"), str(tmp_path / "x"), "--to", "hf"]) == 2
-    assert "SRC must be there, but" in capsys.readouterr().err
+    assert "No such file or directory: " in capsys.readouterr().err
 
 
-def test_a_converted_checkpoint_is_sealed(saved, converted):
+def test_imported_checkpoint_has_digests(saved, converted):
     _, folder = saved("ElectraForPreTraining", embedding_size=12)
     ours = converted(folder)
     facts = manifest.verify(ours)

@@ -47,7 +47,7 @@ def batch(rows):
     return Inputs(tokens, None, segments, padding), theirs
 
 
-def test_places_of_an_answer_score_as_in_their_question_answering(tuned):
+def test_imported_squad_head_equals_transformers(tuned):
     model, learner = tuned("BertForQuestionAnswering", "squad")
     learner.task.head.load_state_dict(model.qa_outputs.state_dict())
     inputs, theirs = batch(3)
@@ -60,7 +60,7 @@ def test_places_of_an_answer_score_as_in_their_question_answering(tuned):
         torch.testing.assert_close(got[kept], wanted[kept], atol=1e-5, rtol=1e-5)
 
 
-def test_options_score_as_in_their_multiple_choice(tuned):
+def test_imported_multiple_choice_head_equals_transformers(tuned):
     model, learner = tuned("BertForMultipleChoice", "multiple_choice")
     learner.task.head.output.load_state_dict(model.classifier.state_dict())
     inputs, theirs = batch(6)

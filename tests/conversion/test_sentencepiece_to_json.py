@@ -23,7 +23,7 @@ def lowered():
 
 
 @pytest.mark.slow
-def test_lower_casing_without_accents_is_that_of_the_toolkit_for_every_character(lowered):
+def test_lowercase_normalizers_equal_the_toolkit_for_every_character(lowered):
     codes = [c for c in range(0x20000) if not 0xD800 <= c < 0xE000]
     assigned = [c for c in codes if unicodedata.category(chr(c)) != "Cn"]
     others = [c for c in assigned if lowered(f"x{chr(c)}x") != lower_without_accents(f"x{chr(c)}x")]
@@ -31,7 +31,7 @@ def test_lower_casing_without_accents_is_that_of_the_toolkit_for_every_character
     assert len(others) < 150  # since Unicode 12 (2019), of which the package tokenizers knows less
 
 
-def test_a_capital_sigma_at_a_word_s_end_is_the_final_one(lowered):
+def test_lowercase_normalizers_use_the_final_sigma(lowered):
     for text in (
         "\u039b\u039f\u0393\u039f\u03a3",
         "\u03a3",
@@ -42,7 +42,7 @@ def test_a_capital_sigma_at_a_word_s_end_is_the_final_one(lowered):
         assert lowered(text) == lower_without_accents(text), text
 
 
-def test_text_of_many_characters_is_lowered_alike(lowered):
+def test_lowercase_normalizers_equal_the_toolkit_on_text(lowered):
     draw = random.Random(4)
     some = [
         *range(32, 0x250),
@@ -58,13 +58,13 @@ def test_text_of_many_characters_is_lowered_alike(lowered):
         assert lowered(text) == lower_without_accents(text), ascii(text)
 
 
-def test_runs_are_first_and_last_of_consecutive_numbers():
+def test_consecutive_ranges_are_first_and_last_numbers():
     assert (
         consecutive_ranges([1, 2, 3, 7, 9, 10]) == [(1, 3), (7, 7), (9, 10)]
         and consecutive_ranges([]) == []
     )
 
 
-def test_what_is_no_model_is_refused():
+def test_parse_model_rejects_other_bytes():
     with pytest.raises(ToolkitError, match=r"a SentencePiece model must be readable, but is not"):
         parse_model(b"no model")

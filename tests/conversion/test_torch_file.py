@@ -59,19 +59,17 @@ def attacks(mark):
 
 @pytest.mark.parametrize("name", attacks("x"))
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_file_that_asks_for_code_is_refused_and_nothing_runs(tmp_path, name, zipped):
+def test_a_malicious_pickle_is_rejected_and_runs_nothing(tmp_path, name, zipped):
     mark, path = tmp_path / "mark", tmp_path / "model.pt"
     whole = {"model": {"w": torch.ones(2)}, "args": attacks(mark)[name]}
     torch.save(whole, path, _use_new_zipfile_serialization=zipped)
     for settings in (True, False):
-        with pytest.raises(
-            ToolkitError, match=r"weights-only loader says: .*Nothing was executed"
-        ):
+        with pytest.raises(ToolkitError, match=r"weights-only loader says: .*Nothing was executed"):
             load(path, settings=settings)
     assert not mark.exists()
 
 
-def test_the_attacks_are_attacks(tmp_path):
+def test_the_malicious_pickles_run_code_if_unpickled(tmp_path):
     mark = tmp_path / "mark"
     for name in ("builtins.eval", "as an argument", "in settings", "deep"):
         with contextlib.suppress(TypeError):
@@ -80,7 +78,7 @@ def test_the_attacks_are_attacks(tmp_path):
         mark.unlink()
 
 
-def test_a_pickle_of_protocol_4_is_refused_before_it_runs(tmp_path):
+def test_a_malicious_pickle_of_protocol_4_is_rejected(tmp_path):
     mark, path = tmp_path / "mark", tmp_path / "model.pt"
     torch.save({"w": torch.ones(1)}, path)
     with zipfile.ZipFile(path) as before:
@@ -95,7 +93,7 @@ def test_a_pickle_of_protocol_4_is_refused_before_it_runs(tmp_path):
 
 
 @pytest.mark.parametrize("name", SETTING_CLASSES)
-def test_what_stands_for_settings_does_nothing(name):
+def test_opaque_objects_do_nothing(name):
     made = OpaqueObject("touch /nowhere")
     made.__setstate__({"encoder_layers": 3})
     assert made.arguments == ("touch /nowhere",) and made.state == {"encoder_layers": 3}
@@ -104,7 +102,7 @@ def test_what_stands_for_settings_does_nothing(name):
     assert module != "builtins" or isinstance(getattr(builtins, leaf), type)
 
 
-def test_settings_are_read_as_inert_objects_and_tensors_as_tensors(tmp_path):
+def test_settings_are_loaded_as_opaque_objects(tmp_path):
     path = tmp_path / "model.pt"
     torch.save({"model": {"w": torch.ones(2)}, "args": argparse.Namespace(heads=3)}, path)
     found = load(path, settings=True)
@@ -113,13 +111,13 @@ def test_settings_are_read_as_inert_objects_and_tensors_as_tensors(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02.", b"hello"])
-def test_a_damaged_file_is_told(tmp_path, content):
+def test_a_damaged_file_is_rejected(tmp_path, content):
     (tmp_path / "model.pt").write_bytes(content)
     with pytest.raises(ToolkitError, match="must contain only tensors and settings"):
         load(tmp_path / "model.pt")
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_a_pipe_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(ToolkitError, match="must be a regular file"):
         load(tmp_path / "pipe.pt")

@@ -16,20 +16,20 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 
 
-def test_an_empty_learner_has_names_and_shapes_and_no_memory():
+def test_build_on_meta_has_names_and_shapes_but_no_memory():
     learner = build_on_meta(compose_run("bert_tiny", "mlm", {"layers": 1}), Sizes(tokens=10**9))
     tensors = learner.state_dict()
     assert tensors["encoder.embeddings.words.weight"].is_meta
     assert tensors["task.head.bias"].shape == (10**9,)
 
 
-def test_embeddings_are_widened_where_they_are_narrower():
+def test_projects_embeddings_if_they_are_narrower_than_the_model():
     assert projects_embeddings(compose_run("bert_tiny", "mlm", {}).arch.config)
     assert not projects_embeddings(compose_run("bert", "mlm", {}).arch.config)
     assert not projects_embeddings(compose_run("bert", "mlm", {"embedding_width": 768}).arch.config)
 
 
-def test_what_is_written_is_a_checkpoint(data, tmp_path):
+def test_write_checkpoint_writes_a_loadable_checkpoint(data, tmp_path):
     tokenizer, run = (
         Tokenizer.load(data),
         compose_run("bert_tiny", "encode", {"layers": 1, "width": 8}),
@@ -52,7 +52,7 @@ def test_what_is_written_is_a_checkpoint(data, tmp_path):
         check_new_directory(target, "DST")
 
 
-def test_half_precision_stays_as_it_was(data, tmp_path, saved, converted):
+def test_half_precision_weights_stay_as_they_are(data, tmp_path, saved, converted):
     from safetensors.torch import load_file
 
     model, folder = saved("BertModel")

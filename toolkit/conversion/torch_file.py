@@ -64,7 +64,8 @@ def load(path: Path, *, settings: bool = False) -> Any:
     except Exception as error:  # any exception that a damaged or malicious file causes
         raise ToolkitError(
             f"{path} must contain only tensors and settings, but PyTorch's weights-only loader "
-            f"says: {describe_error(error)} Nothing was executed. Convert the file to safetensors first."
+            f"says: {describe_error(error)} Nothing was executed. Convert the file to "
+            f"safetensors first."
         ) from error
 
 

@@ -25,18 +25,20 @@ def inert(**state):
     return made
 
 
-def test_objects_of_argparse_and_omegaconf_become_plain_tables():
+def test_to_plain_unwraps_objects_of_argparse_and_omegaconf():
     node = inert(_val=3, _metadata=inert(key="a"))
     found = inert(_content={"model": inert(_content={"a": node, "b": inert(_val=None)})})
     assert to_plain(found) == {"model": {"a": 3, "b": None}}
     assert to_plain(inert(a=1)) == {"a": 1} and to_plain([1]) == [1] and to_plain(inert()) == {}
 
 
-def test_settings_are_found_under_cfg_or_args():
+def test_read_settings_finds_them_under_cfg_or_args():
     assert read_settings({"cfg": {"model": inert(a=1)}, "args": inert(a=2)}, Path("x")) == {"a": 1}
     assert read_settings({"cfg": None, "args": inert(a=2)}, Path("x")) == {"a": 2}
     for other in ({}, {"args": 3}, {"cfg": {"model": {}}}):
-        with pytest.raises(ToolkitError, match=r"must contain the model's settings under args or cfg"):
+        with pytest.raises(
+            ToolkitError, match=r"must contain the model's settings under args or cfg"
+        ):
             read_settings(other, Path("x"))
 
 
@@ -52,12 +54,12 @@ def test_settings_are_found_under_cfg_or_args():
         ({"encoder_embed_dim": True}, "encoder_embed_dim"),
     ],
 )
-def test_settings_that_ours_lack_are_problems(change, told):
+def test_unsupported_settings_are_mismatches(change, told):
     assert setting_mismatches(SIZES) == []
     assert [problem.where for problem in setting_mismatches({**SIZES, **change})] == [told]
 
 
-def test_settings_become_options_of_bert():
+def test_arch_options_are_those_of_bert():
     found = arch_options({**SIZES, "dropout": 0, "attention_dropout": 0.2, "arch": "roberta"}, 512)
     assert found == {
         **{"layers": 2, "width": 8, "heads": 4, "feed_forward_width": 16, "max_positions": 512},

@@ -113,7 +113,7 @@ def same_scores(model, checkpoint):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_roberta_gives_the_same_scores_as_transformers(saved, converted, zipped):
+def test_imported_roberta_equals_transformers(saved, converted, zipped):
     model, file = saved(zipped=zipped)
     learner = same_scores(model, converted(file))
     assert (
@@ -122,7 +122,7 @@ def test_a_roberta_gives_the_same_scores_as_transformers(saved, converted, zippe
     )
 
 
-def test_projections_that_were_kept_together_are_parted(saved, converted):
+def test_joint_projections_of_old_files_are_split(saved, converted):
     tensors = as_fairseq(roberta())
     for part in ("weight", "bias"):
         for layer in range(2):
@@ -134,7 +134,7 @@ def test_projections_that_were_kept_together_are_parted(saved, converted):
 
 
 @pytest.mark.slow
-def test_settings_of_newer_files_are_found_under_cfg(saved, converted):
+def test_roberta_with_settings_under_cfg_is_imported(saved, converted):
     omegaconf = pytest.importorskip("omegaconf")
     plain = {"cfg": {"model": argparse.Namespace(**ARGS)}, "args": None}
     model, file = saved(**plain)
@@ -144,7 +144,7 @@ def test_settings_of_newer_files_are_found_under_cfg(saved, converted):
 
 
 @pytest.mark.slow
-def test_a_roberta_goes_on_to_transformers(saved, converted):
+def test_imported_roberta_is_exported_to_transformers(saved, converted):
     model, file = saved()
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(converted(converted(file), "hf"))
     tokens = torch.randint(4, ROWS, (2, 9))
@@ -153,16 +153,14 @@ def test_a_roberta_goes_on_to_transformers(saved, converted):
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-def test_what_is_unlike_or_missing_is_told_and_nothing_is_written(saved, converted, capsys):
+def test_roberta_with_mismatches_is_rejected_and_nothing_is_written(saved, converted, capsys):
     tensors = as_fairseq(roberta())
     del tensors["decoder.lm_head.bias"]
     tensors["decoder.sentence_encoder.layers.0.fc1.weight"] = torch.ones(3, 3)
     tensors["decoder.extra"] = torch.ones(1)
     tensors["decoder.layers.0.self_attn.in_proj_bias"] = torch.tensor(1.0)
     _, file = saved(model=tensors)
-    with pytest.raises(
-        ToolkitError, match=r"4 mismatches \(missing tensor, misshapen tensor, ext"
-    ):
+    with pytest.raises(ToolkitError, match=r"4 mismatches \(missing tensor, misshapen tensor, ext"):
         converted(file)
     told = capsys.readouterr().err
     assert "model.pt: lm_head.bias" in told and "3 x 3" in told and "40 x 24" in told
@@ -172,7 +170,7 @@ def test_what_is_unlike_or_missing_is_told_and_nothing_is_written(saved, convert
     assert not list(file.parent.parent.glob("*-toolkit"))
 
 
-def test_pieces_of_gpt_2_are_read_where_their_files_lie_beside(saved, converted):
+def test_roberta_reads_text_with_the_bpe_files_of_gpt_2(saved, converted):
     tokenizers = pytest.importorskip("tokenizers")
     _, file = saved()
     pieces = ["t", "h", "e", "c", "a", "th", "the", "\u0120", "\u0120c", "\u0120ca"]
@@ -182,14 +180,14 @@ def test_pieces_of_gpt_2_are_read_where_their_files_lie_beside(saved, converted)
     ids = ["6", "9", "0", "4", "8"]  # GPT-2's ids are the dictionary's symbols
     (file.parent / "dict.txt").write_text("".join(f"{i} 1\n" for i in ids))
     tokenizer = load_checkpoint(converted(file)).tokenizer
-    assert tokenizers and tokenizer.kind == "tokenizer"
+    assert tokenizers and tokenizer.kind == "huggingface"
     assert tokenizer.encode("the cat") == [4, 5, 6] and tokenizer.encode("h") == [
         tokenizer.vocabulary.unk
     ]
     assert tokenizer.decode([4, 5, 6]) == "the cat"
 
 
-def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, converted):
+def test_mask_includes_the_space_before_it_as_in_transformers(saved, converted):
     _, file = saved()
     (file.parent / "encoder.json").write_text(
         json.dumps({p: i for i, p in enumerate("abcd\u0120")})
@@ -207,7 +205,7 @@ def test_the_space_before_a_mask_belongs_to_it_in_transformers_too(saved, conver
     )
 
 
-def test_without_a_dictionary_the_file_that_is_missing_is_named(saved, converted):
+def test_roberta_without_dict_txt_names_the_missing_file(saved, converted):
     _, file = saved()
     (file.parent / "dict.txt").unlink()
     with pytest.raises(ToolkitError, match=r"must contain the dict.txt of the model, but does not"):

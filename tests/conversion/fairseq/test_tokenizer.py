@@ -25,7 +25,7 @@ def write_dictionary(folder, symbols):
     return 4 + len(symbols) + 1
 
 
-def test_pieces_of_sentencepiece_have_the_dictionary_s_ids(model, tmp_path):
+def test_sentencepiece_gets_the_ids_of_dict_txt(model, tmp_path):
     plain = SentencePieceTokenizer(model, lowercase=False)
     pieces = plain.vocabulary.symbols[3:-4][::-1]  # in another order
     rows = write_dictionary(tmp_path, pieces)
@@ -38,7 +38,7 @@ def test_pieces_of_sentencepiece_have_the_dictionary_s_ids(model, tmp_path):
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_pieces_that_the_dictionary_lacks_are_unknown(model, tmp_path):
+def test_subwords_missing_from_dict_txt_are_unknown(model, tmp_path):
     plain = SentencePieceTokenizer(model, lowercase=False)
     lost = "\u2581cat"
     pieces = [piece for piece in plain.vocabulary.symbols[3:-4] if piece != lost]
@@ -49,7 +49,7 @@ def test_pieces_that_the_dictionary_lacks_are_unknown(model, tmp_path):
     assert tokenizer.encode("cat")[0] == tokenizer.vocabulary.unk
 
 
-def test_without_pieces_the_words_of_the_text_are_the_symbols(tmp_path):
+def test_without_subword_files_words_are_symbols(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
     tokenizer = load_tokenizer(tmp_path / "model.pt", rows)
     assert isinstance(tokenizer, WordLevelTokenizer) and tokenizer.encode("the cat sat") == [
@@ -59,7 +59,7 @@ def test_without_pieces_the_words_of_the_text_are_the_symbols(tmp_path):
     ]
 
 
-def test_a_damaged_model_of_pieces_is_refused(tmp_path):
+def test_a_damaged_sentencepiece_model_is_rejected(tmp_path):
     rows = write_dictionary(tmp_path, ["the", "cat"])
     (tmp_path / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(ToolkitError, match=r"SentencePiece"):

@@ -35,7 +35,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_there_and_back_every_bit_is_the_same(saved, converted, name):
+def test_round_trip_restores_every_bit(saved, converted, name):
     _, folder = saved(name, **MODELS[name])
     back = converted(converted(folder), "hf")
     before, after = (load_file(path / "model.safetensors") for path in (folder, back))
@@ -48,7 +48,7 @@ def test_there_and_back_every_bit_is_the_same(saved, converted, name):
 
 
 @pytest.mark.parametrize("name", ["BertForPreTraining", "ElectraForMaskedLM", "ConvBertModel"])
-def test_transformers_opens_what_is_written(saved, converted, name):
+def test_transformers_opens_an_exported_folder(saved, converted, name):
     model, folder = saved(name, **MODELS[name])
     back = converted(converted(folder), "hf")
     opened, told = transformers.AutoModel.from_pretrained(back, output_loading_info=True)
@@ -63,7 +63,7 @@ def test_transformers_opens_what_is_written(saved, converted, name):
     torch.testing.assert_close(got, want)
 
 
-def test_a_config_that_names_no_class_gets_one(saved, converted):
+def test_export_adds_a_class_name_to_the_config(saved, converted):
     _, folder = saved("ElectraForMaskedLM", embedding_size=12)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
@@ -89,7 +89,7 @@ def checkpoint(folder, tokenizer_from, arch, task="mlm", **options):
     ("arch", "class_"),
     [("bert_tiny", "ElectraForMaskedLM"), ("convbert_tiny", "ConvBertForMaskedLM")],
 )
-def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, converted, arch, class_):
+def test_exported_model_equals_the_model_trained_here(data, tmp_path, converted, arch, class_):
     ours = checkpoint(tmp_path / "ours", data, arch, layers=1)
     folder = converted(ours, "hf")
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
@@ -102,7 +102,7 @@ def test_a_model_trained_here_gives_the_same_scores_there(data, tmp_path, conver
         torch.testing.assert_close(got, theirs(input_ids=tokens).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_path, converted):
+def test_exported_model_with_one_token_type_reads_pairs(data, tmp_path, converted):
     ours = checkpoint(tmp_path / "ours", data, "bert_tiny", layers=1, token_types=1)
     folder = converted(ours, "hf")
     theirs = transformers.AutoModel.from_pretrained(folder).eval()
@@ -119,16 +119,20 @@ def test_a_pair_goes_through_a_model_of_one_token_type_here_and_there(data, tmp_
         ("composite_bert_tiny", {}, "must be bert or convbert .* is composite_bert"),
         ("bert_tiny", {"hidden_position_embedding": True}, "has a row for hidden positions"),
         ("convbert_tiny", {"conv_type": "dynamic"}, "has conv_type dynamic"),
-        ("convbert_tiny", {"heads": 4, "head_ratio": 4}, "has heads of width 32 that do not sum to half"),
+        (
+            "convbert_tiny",
+            {"heads": 4, "head_ratio": 4},
+            "heads of width 32 that do not sum to half",
+        ),
     ],
 )
-def test_what_transformers_lacks_is_refused(data, tmp_path, arch, options, message):
+def test_export_rejects_what_transformers_lacks(data, tmp_path, arch, options, message):
     ours = checkpoint(tmp_path / "ours", data, arch, layers=1, **options)
     with pytest.raises(ToolkitError, match=message):
         export_checkpoint(ours, weights="auto")
 
 
-def test_a_plugin_s_architecture_is_not_taken_for_the_one_that_its_name_begins_with(data, tmp_path):
+def test_export_rejects_a_plugin_with_a_similar_name(data, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "silent.py").write_text(
         "from toolkit import register_arch\n"
@@ -163,7 +167,7 @@ def tagged(data, tmp_path):
     return make
 
 
-def test_the_pieces_of_a_tagger_go_there(data, tagged, tmp_path, converted):
+def test_export_of_a_tagger_keeps_its_subword_tokenizer(data, tagged, tmp_path, converted):
     folder = tagged(tokenizer_from=str(data))
     ours = checkpoint(tmp_path / "ours", folder, "bert_tiny", "pos_tagging", layers=1)
     theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
@@ -172,13 +176,13 @@ def test_the_pieces_of_a_tagger_go_there(data, tagged, tmp_path, converted):
     assert theirs("a cat")["input_ids"] == [marks[0], *tokenizer.encode("a cat"), marks[1]]
 
 
-def test_a_tagger_of_words_has_no_marks_around_a_sentence(tagged, tmp_path, converted):
+def test_export_of_a_word_level_tagger_adds_no_special_tokens(tagged, tmp_path, converted):
     ours = checkpoint(tmp_path / "ours", tagged(), "bert_tiny", "pos_tagging", layers=1)
     theirs = transformers.AutoTokenizer.from_pretrained(converted(ours, "hf"))
     assert theirs("a dog cat")["input_ids"] == Tokenizer.load(ours).encode("a dog cat")
 
 
-def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
+def test_export_reports_omitted_heads(data, tmp_path):
     model = export_checkpoint(
         checkpoint(tmp_path / "ours", data, "bert_tiny", "mpm", objectives="mlm")
     )
@@ -191,7 +195,7 @@ def test_the_head_of_another_task_is_left_out_and_told(data, tmp_path):
     ("net", "class_"),
     [("discriminator", "ElectraForPreTraining"), ("generator", "ElectraForMaskedLM")],
 )
-def test_either_net_of_a_pair_gives_the_same_scores_there(data, tmp_path, converted, net, class_):
+def test_exported_generator_or_discriminator_equals_the_original(data, tmp_path, converted, net, class_):
     ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
     folder = converted(ours, "hf", component=net)
     theirs = getattr(transformers, class_).from_pretrained(folder).eval()

@@ -30,7 +30,7 @@ def same(one, other):
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
-def test_what_torch_save_wrote_gives_the_same_model(saved, converted):
+def test_import_of_a_pickle_gives_the_same_model(saved, converted):
     _, folder = saved("BertForMaskedLM")
     before = weights(converted(folder, name="before"))
     tensors = load_file(folder / "model.safetensors")
@@ -39,13 +39,13 @@ def test_what_torch_save_wrote_gives_the_same_model(saved, converted):
     same(before, weights(converted(folder, name="after")))
 
 
-def test_safetensors_go_before_a_pickle_that_lies_beside(saved, converted):
+def test_import_prefers_safetensors_over_a_pickle(saved, converted):
     _, folder = saved("BertModel")
     (folder / "pytorch_model.bin").write_bytes(b"never opened")
     converted(folder)
 
 
-def test_old_names_buffers_and_repeated_tensors_give_the_same_model(saved, converted):
+def test_import_handles_old_names_buffers_and_tied_copies(saved, converted):
     _, folder = saved("BertForMaskedLM")
     before = weights(converted(folder, name="before"))
 
@@ -61,7 +61,7 @@ def test_old_names_buffers_and_repeated_tensors_give_the_same_model(saved, conve
     same(before, weights(converted(folder, name="after")))
 
 
-def test_several_files_with_an_index_give_the_same_model(saved, converted):
+def test_import_of_sharded_files_gives_the_same_model(saved, converted):
     _, folder = saved("BertModel")
     before = weights(converted(folder, name="before"))
     tensors = load_file(folder / "model.safetensors")
@@ -75,7 +75,7 @@ def test_several_files_with_an_index_give_the_same_model(saved, converted):
     same(before, weights(converted(folder, name="after")))
     for names in ({"w": "../secret.safetensors"}, {"w": 3}, []):
         index.write_text(json.dumps({"weight_map": names}))
-        with pytest.raises(ToolkitError, match=r"must list files of the same folder in its weight_map"):
+        with pytest.raises(ToolkitError, match=r"must list files of the same folder"):
             read_all_tensors(folder)
 
 
@@ -85,7 +85,7 @@ def spoiled(tensors):
     tensors["encoder.layer.2.output.dense.bias"] = torch.ones(24)
 
 
-def test_missing_misshapen_and_extra_tensors_are_one_table_and_nothing_is_written(
+def test_import_lists_missing_misshapen_and_extra_tensors(
     saved, converted, capsys
 ):
     _, folder = saved("BertModel")
@@ -104,7 +104,7 @@ def test_missing_misshapen_and_extra_tensors_are_one_table_and_nothing_is_writte
     assert [path.name for path in folder.parent.iterdir()] == ["hf"]
 
 
-def test_a_tensor_that_is_there_under_two_names_is_told(saved, converted, capsys):
+def test_import_rejects_a_tensor_under_two_names(saved, converted, capsys):
     _, folder = saved("BertForMaskedLM")
     twice = {"embeddings.word_embeddings.weight": torch.ones(21, 24)}
     changed(folder, lambda tensors: tensors.update(twice))
@@ -113,7 +113,7 @@ def test_a_tensor_that_is_there_under_two_names_is_told(saved, converted, capsys
     assert "embeddings.word_embeddings.weight, twice" in capsys.readouterr().err
 
 
-def test_tensors_that_must_repeat_others_and_do_not_are_told(saved, converted, capsys):
+def test_import_rejects_untied_copies(saved, converted, capsys):
     _, folder = saved("ElectraForMaskedLM", embedding_size=12)
     changed(
         folder, lambda tensors: tensors.update({"generator_lm_head.weight": torch.ones(21, 12)})
@@ -136,7 +136,7 @@ def test_tensors_that_must_repeat_others_and_do_not_are_told(saved, converted, c
         ({"hidden_size": 10**9}, "config.json: hidden_size 1000000000 int"),
     ],
 )
-def test_settings_that_ours_lack_are_told(saved, converted, capsys, settings, told):
+def test_import_rejects_unsupported_settings(saved, converted, capsys, settings, told):
     _, folder = saved("BertModel")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **settings}))
@@ -154,13 +154,13 @@ def test_settings_that_ours_lack_are_told(saved, converted, capsys, settings, to
         ("{}", r"must be one of bert, electra, convbert, but is None"),
     ],
 )
-def test_a_config_that_says_nothing_of_ours_is_refused(tmp_path, text, message):
+def test_import_rejects_a_config_of_another_model(tmp_path, text, message):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ToolkitError, match=message):
         read_model(tmp_path)
 
 
-def test_what_is_no_folder_of_transformers_is_refused(tmp_path):
+def test_import_rejects_other_folders(tmp_path):
     with pytest.raises(ToolkitError, match=r"SRC must be a folder .* has no config.json"):
         read_model(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
@@ -168,17 +168,17 @@ def test_what_is_no_folder_of_transformers_is_refused(tmp_path):
         read_model(tmp_path)
 
 
-def test_a_folder_without_tensors_or_with_other_things_is_refused(saved):
+def test_import_rejects_a_folder_without_tensors(saved):
     _, folder = saved("BertModel")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ToolkitError, match=r"must hold model.safetensors or pytorch_model.bin"):
         read_model(folder)
     torch.save({"w": [1, 2]}, folder / "pytorch_model.bin")
-    with pytest.raises(ToolkitError, match=r"must contain named tensors, but contains other objects"):
+    with pytest.raises(ToolkitError, match=r"must contain named tensors, but contains"):
         read_model(folder)
 
 
-def test_a_folder_that_cannot_be_written_is_a_users_mistake(tmp_path):
+def test_export_rejects_an_unwritable_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolkitError, match=r"DST must be a writable folder, but .*Not"):
         write_folder(tmp_path / "file" / "there", lambda folder: None)

@@ -39,7 +39,7 @@ def batch():
 
 
 @pytest.mark.parametrize("case", TRUNKS)
-def test_states_equal_those_of_the_model_it_was(saved, converted, case):
+def test_imported_states_equal_transformers(saved, converted, case):
     name, settings = TRUNKS[case]
     model, folder = saved(name, **settings)
     learner = load_checkpoint(converted(folder))
@@ -60,7 +60,7 @@ def test_states_equal_those_of_the_model_it_was(saved, converted, case):
         ("ConvBertForMaskedLM", {"embedding_size": 12}),
     ],
 )
-def test_scores_of_masked_tokens_equal_those_of_the_model_it_was(saved, converted, name, settings):
+def test_imported_masked_token_scores_equal_transformers(saved, converted, name, settings):
     model, folder = saved(name, **settings)
     learner = load_checkpoint(converted(folder))
     ours, theirs = batch()
@@ -72,7 +72,7 @@ def test_scores_of_masked_tokens_equal_those_of_the_model_it_was(saved, converte
     torch.testing.assert_close(got[~ours.padding], want[~ours.padding], atol=1e-5, rtol=1e-5)
 
 
-def test_a_classifier_s_pooler_and_weights_lie_beside_and_give_its_scores(saved, converted):
+def test_import_of_a_classifier_keeps_pooler_and_head(saved, converted):
     """What fine-tuning with BERT's pooler starts from."""
     model, folder = saved("BertForSequenceClassification", num_labels=3)
     ours = converted(folder)
@@ -85,7 +85,7 @@ def test_a_classifier_s_pooler_and_weights_lie_beside_and_give_its_scores(saved,
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
+def test_imported_discriminator_continues_with_rtd(saved, converted):
     model, folder = saved("ElectraForPreTraining", embedding_size=12)
     ours = converted(folder)
     run, sizes = read_config(ours)
@@ -102,7 +102,7 @@ def test_a_discriminator_goes_on_as_rtd_s(saved, converted):
 
 
 @pytest.mark.parametrize("labels", [3, 1])
-def test_fine_tuning_starts_from_the_scores_of_their_classifier(saved, converted, labels):
+def test_fine_tuning_starts_from_the_scores_of_an_imported_classifier(saved, converted, labels):
     """The pooler is taken over; its classifier, new in fine-tuning, is copied here."""
     model, folder = saved("BertForSequenceClassification", num_labels=labels)
     ours = converted(folder)

@@ -16,7 +16,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name", MODEL_TYPES)
-def test_every_tensor_of_the_published_sizes_has_its_place_and_shape(name):
+def test_mappings_cover_every_tensor_of_the_published_sizes(name):
     """And what a config is silent about is what theirs is by default."""
     family, (build, config) = MODEL_TYPES[name], PUBLISHED[name]
     with torch.device("meta"):
@@ -29,7 +29,7 @@ def test_every_tensor_of_the_published_sizes_has_its_place_and_shape(name):
     assert found == {key: shape for key, shape in theirs.items() if key not in family.tied}
 
 
-def test_what_lies_beside_a_model_is_kept_under_one_name_each():
+def test_extra_tensors_have_unique_names():
     for family, theirs, ours in (
         (BERT, "pooler.dense.weight", "task.pooler.weight"),
         (BERT, "cls.seq_relationship.bias", "hugging_face.cls.seq_relationship.bias"),
@@ -42,7 +42,7 @@ def test_what_lies_beside_a_model_is_kept_under_one_name_each():
     assert BERT.external_name("task.generator.head.bias") is None
 
 
-def test_names_of_rtd_s_head_are_those_that_its_task_has(data):
+def test_extra_tensors_match_the_head_of_rtd(data):
     from toolkit import build_model
 
     with torch.device("meta"):

@@ -55,7 +55,7 @@ def model():
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_a_unigram_model_gives_the_same_ids_there_and_back(model, tmp_path, lowercase):
+def test_a_unigram_model_keeps_its_ids_in_a_round_trip(model, tmp_path, lowercase):
     tokenizer = SentencePieceTokenizer(model, lowercase=lowercase)
     write_tokenizer(tmp_path, tokenizer, positions=16)
     theirs, back = opened(tmp_path), load_tokenizer(tmp_path, len(tokenizer.vocabulary))
@@ -65,7 +65,7 @@ def test_a_unigram_model_gives_the_same_ids_there_and_back(model, tmp_path, lowe
     assert len(theirs) == len(tokenizer.vocabulary)
 
 
-def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
+def test_exported_tokenizer_adds_special_tokens(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model, lowercase=True)
     write_tokenizer(tmp_path, tokenizer, positions=16)
     theirs, roles = opened(tmp_path), tokenizer.vocabulary.roles
@@ -78,14 +78,14 @@ def test_special_symbols_stand_where_a_model_expects_them(model, tmp_path):
 
 
 @pytest.mark.parametrize(("token_types", "second"), [(1, 0), (2, 1)])
-def test_a_pair_has_as_many_token_types_as_the_model(tmp_path, token_types, second):
+def test_exported_tokenizer_has_the_token_types_of_the_model(tmp_path, token_types, second):
     tokenizer = WordLevelTokenizer.from_symbols(["<s>", "<pad>", "</s>", "<unk>", "cat", "dog"])
     write_tokenizer(tmp_path, tokenizer, positions=16, token_types=token_types)
     found = opened(tmp_path)("cat", "dog", return_token_type_ids=True)
     assert found["token_type_ids"] == [0, 0, 0, second, second]
 
 
-def test_of_one_token_type_bert_s_tokenizer_says_nothing_to_the_model(tmp_path):
+def test_exported_tokenizer_of_one_token_type_gives_none(tmp_path):
     write_tokenizer(
         tmp_path,
         WordPieceTokenizer.from_symbols(PIECES, lowercase=True),
@@ -102,7 +102,7 @@ def score(proto, ids):
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_of_novels_are_the_same_there(real_data, tmp_path, lowercase):
+def test_exported_tokenizer_gives_the_same_ids_on_novels(real_data, tmp_path, lowercase):
     lines = novels(real_data, 2000)
     config = preprocess_config(
         trainpref="x", destdir="y", vocab_size=2000, workers=1, lowercase=lowercase
@@ -119,7 +119,7 @@ def test_ids_of_novels_are_the_same_there(real_data, tmp_path, lowercase):
         )
 
 
-def test_bert_s_wordpiece_goes_there_and_back(tmp_path):
+def test_wordpiece_survives_a_round_trip(tmp_path):
     for lowercase in (True, False):
         tokenizer = WordPieceTokenizer.from_symbols(PIECES, lowercase=lowercase)
         folder = tmp_path / str(lowercase)
@@ -132,7 +132,7 @@ def test_bert_s_wordpiece_goes_there_and_back(tmp_path):
             assert ids_there(theirs, text) == tokenizer.encode(text) == back.encode(text)
 
 
-def test_a_dictionary_of_words_gives_the_same_ids_there_and_back(tmp_path):
+def test_a_word_level_tokenizer_keeps_its_ids_in_a_round_trip(tmp_path):
     tokenizer = WordLevelTokenizer.from_symbols(
         ["<s>", "<pad>", "</s>", "<unk>", "the", "caf\u00e9", "a"]
     )
@@ -143,7 +143,7 @@ def test_a_dictionary_of_words_gives_the_same_ids_there_and_back(tmp_path):
     assert back.vocabulary.roles == tokenizer.vocabulary.roles
 
 
-def test_a_given_tokenizer_keeps_its_flags_and_how_it_joins_pairs(byte_level, tmp_path):
+def test_a_tokenizer_json_keeps_its_flags_and_pair_template(byte_level, tmp_path):
     given = tokenizers.Tokenizer.from_str(byte_level.text)
     mask = tokenizers.AddedToken("<mask>", special=True, normalized=False, lstrip=True)
     given.add_special_tokens([mask])
@@ -155,7 +155,7 @@ def test_a_given_tokenizer_keeps_its_flags_and_how_it_joins_pairs(byte_level, tm
     assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
 
 
-def test_a_given_tokenizer_that_joins_nothing_gets_the_marks_that_models_are_read_with(
+def test_a_tokenizer_json_without_template_gets_special_tokens(
     byte_level, tmp_path
 ):
     write_tokenizer(tmp_path, byte_level, positions=16)
@@ -170,7 +170,7 @@ def test_a_given_tokenizer_that_joins_nothing_gets_the_marks_that_models_are_rea
         ({"treat_whitespace_as_suffix": True}, r"marks the ends of words"),
     ],
 )
-def test_what_no_tokenizer_json_says_to_the_last_id_is_refused(tmp_path, options, message):
+def test_export_rejects_tokenizers_that_tokenizer_json_cannot_express(tmp_path, options, message):
     prefix = str(tmp_path / "m")
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([t for t in TEXTS if t] * 5),
@@ -185,14 +185,14 @@ def test_what_no_tokenizer_json_says_to_the_last_id_is_refused(tmp_path, options
         write_tokenizer(tmp_path, tokenizer, positions=16)
 
 
-def test_commas_apart_from_digits_are_refused(model, tmp_path):
+def test_export_rejects_split_digit_commas(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model, lowercase=True, split_digit_commas=True)
     with pytest.raises(ToolkitError, match=r"splits commas from digits .*Nothing was written"):
         write_tokenizer(tmp_path, tokenizer, positions=16)
     assert not list(tmp_path.iterdir())
 
 
-def test_settings_say_what_tokenizers_of_transformers_look_for(tmp_path):
+def test_tokenizer_settings_are_those_that_transformers_reads(tmp_path):
     write_tokenizer(
         tmp_path, WordPieceTokenizer.from_symbols(PIECES, lowercase=False), positions=16
     )

@@ -29,7 +29,7 @@ def word_piece(**normal):
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_a_list_of_pieces_is_read_as_the_settings_say(tmp_path, lower):
+def test_vocab_txt_is_read_as_the_settings_say(tmp_path, lower):
     write_vocabulary(tmp_path)
     settings(tmp_path, do_lower_case=lower)
     tokenizer = load_tokenizer(tmp_path, ROWS)
@@ -37,7 +37,7 @@ def test_a_list_of_pieces_is_read_as_the_settings_say(tmp_path, lower):
     assert tokenizer.encode("The cats") == ([5, 6, 10] if lower else [1, 6, 10])
 
 
-def test_what_transformers_saves_of_its_bert_tokenizer_is_ours(tmp_path):
+def test_a_bert_tokenizer_becomes_wordpiece(tmp_path):
     write_vocabulary(tmp_path)
     theirs = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
     theirs.save_pretrained(tmp_path / "saved")
@@ -46,10 +46,10 @@ def test_what_transformers_saves_of_its_bert_tokenizer_is_ours(tmp_path):
     assert tokenizer.vocabulary.symbols == PIECES
 
 
-def test_another_way_of_cutting_is_followed_through_tokenizer_json(tmp_path):
+def test_other_tokenizers_are_read_from_tokenizer_json(tmp_path):
     word_piece(lowercase=True, strip_accents=False).save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_tokenizer(tmp_path, ROWS)
-    assert tokenizer.kind == "tokenizer"
+    assert tokenizer.kind == "huggingface"
     assert (
         tokenizer.encode("\u00dcber UN") == [19, 20, 17]
         and tokenizer.decode([5, 6, 10]) == "the cats"
@@ -57,7 +57,7 @@ def test_another_way_of_cutting_is_followed_through_tokenizer_json(tmp_path):
     assert tokenizer.vocabulary.roles == {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
 
-def test_spare_rows_of_a_model_get_symbols_that_no_text_has(tmp_path):
+def test_spare_rows_get_unused_symbols(tmp_path):
     write_vocabulary(tmp_path)
     assert load_tokenizer(tmp_path, ROWS + 2).vocabulary.symbols[-1] == f"[no symbol {ROWS + 1}]"
     word_piece(lowercase=False, clean_text=False).save(str(tmp_path / "tokenizer.json"))
@@ -75,7 +75,7 @@ def byte_level(folder):
     return len(pieces)
 
 
-def test_special_symbols_are_those_that_the_settings_name(tmp_path):
+def test_special_tokens_are_those_of_the_settings(tmp_path):
     rows = byte_level(tmp_path)
     names = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "mask_token": "<mask>"}
     settings(tmp_path, **names, pad_token="<pad>", unk_token="<unk>")
@@ -102,13 +102,13 @@ def test_special_symbols_are_those_that_the_settings_name(tmp_path):
         ("nothing", "", r"must hold tokenizer.json or vocab.txt, but has neither"),
     ],
 )
-def test_files_that_say_nothing_are_refused(tmp_path, name, text, message):
+def test_import_rejects_unreadable_tokenizer_files(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(ToolkitError, match=message):
         load_tokenizer(tmp_path, ROWS)
 
 
-def test_a_tokenizer_of_more_symbols_than_the_model_has_rows_is_refused(tmp_path):
+def test_import_rejects_a_tokenizer_with_too_many_symbols(tmp_path):
     write_vocabulary(tmp_path)
     with pytest.raises(ToolkitError, match=rf"but has {ROWS} for {ROWS - 1} rows"):
         load_tokenizer(tmp_path, ROWS - 1)
@@ -117,7 +117,7 @@ def test_a_tokenizer_of_more_symbols_than_the_model_has_rows_is_refused(tmp_path
         load_tokenizer(tmp_path, ROWS - 1)
 
 
-def test_rare_ways_of_cutting_without_tokenizer_json_are_refused(tmp_path):
+def test_import_rejects_unusual_splitting_without_tokenizer_json(tmp_path):
     write_vocabulary(tmp_path)
     settings(tmp_path, tokenize_chinese_chars=False)
     with pytest.raises(ToolkitError, match=r"must describe BERT's own splitting of words"):
