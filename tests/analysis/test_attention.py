@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from toolkit.analysis.attention import attention, head_table
+from toolkit.analysis.attention import head_table, plot_attention
 from toolkit.analysis.plots.attention import HeadMap
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import AttentionConfig
@@ -16,7 +16,7 @@ def drawn(trained, tmp_path, capsys):
     def draw(sentence="the cat [MASK]", **options):
         output = str(tmp_path / "a.png")
         asked = {"path": [str(trained)], "sentence": sentence, "output": output, "json": "-"}
-        attention(AttentionConfig(**(asked | options)))
+        plot_attention(AttentionConfig(**(asked | options)))
         said = capsys.readouterr()
         return [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -85,5 +85,5 @@ def test_the_habits_of_a_head_are_shares_of_its_attention():
 def test_what_cannot_be_drawn_is_told(drawn):
     with pytest.raises(ToolkitError, match=r"--sentence must have at most 512 tokens for this mod"):
         drawn("the cat " * 500)
-    with pytest.raises(ToolkitError, match=r"heads must name those of .*, 1 to 2, but holds 3"):
+    with pytest.raises(ToolkitError, match=r"heads of .* must be between 1 and 2, but one is 3"):
         drawn(heads=[3])

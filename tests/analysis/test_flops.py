@@ -65,7 +65,7 @@ def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micr
         {"task__pair_mode": "electra"},
         {"task__masking": "whole_word"},
         {"task": "rtd"},
-        {"task": "mpm", "arch__hidden_position": True},
+        {"task": "mpm", "arch__hidden_position_embedding": True},
     ],
 )
 def test_every_sentence_is_as_long_as_the_task_lets_it_be(options):
@@ -109,9 +109,7 @@ def test_a_model_that_looks_at_numbers_is_counted_with_some(monkeypatch):
 
 
 def test_data_of_another_kind_must_be_given():
-    with pytest.raises(
-        ToolkitError, match=r"pos_tagging must be given data of its own kind .* none"
-    ):
+    with pytest.raises(ToolkitError, match=r"task pos_tagging requires its data, .* none"):
         counted(task="pos_tagging")
 
 

@@ -65,7 +65,7 @@ def test_a_run_costs_its_updates_times_one():
 
 def test_a_run_without_an_end_has_no_total():
     assert flops_record(flops())["run"] is None
-    assert describe_flops(flops())["run"] == "give --max-update for that of all updates"
+    assert describe_flops(flops())["run"] == "pass --max-update for the total"
 
 
 def test_a_checkpoint_knows_its_batch_and_how_far_it_is(finished):
@@ -81,9 +81,7 @@ def test_data_say_how_many_symbols_there_are(data):
     assert run_flops(a_run(**{"data.dirs": [str(data)]}), asked).sizes.tokens == symbols
     assert run_flops(a_run(), asked).sizes.tokens == 30522
     assert run_flops(a_run(), FlopsConfig(flops=True, vocabulary_size=99)).sizes.tokens == 99
-    with pytest.raises(
-        ToolkitError, match=r"--vocabulary-size must be left out where data are giv"
-    ):
+    with pytest.raises(ToolkitError, match=r"--vocabulary-size cannot be combined with data"):
         run_flops(a_run(**{"data.dirs": [str(data)]}), FlopsConfig(flops=True, vocabulary_size=99))
 
 

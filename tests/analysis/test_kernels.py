@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolkit.analysis.kernels import kernels
+from toolkit.analysis.kernels import plot_kernels
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
 from toolkit.training.run import run
@@ -21,7 +21,7 @@ def drawn(trained, tmp_path, capsys):
             "json": "-",
             "sentences": sentences,
         }
-        kernels(KernelsConfig(**{**where, **options}))
+        plot_kernels(KernelsConfig(**{**where, **options}))
         said = capsys.readouterr()
         return [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -51,29 +51,25 @@ def test_several_checkpoints_are_told_apart(drawn, trained):
 def test_without_text_the_kernels_that_need_it_are_left_out_and_that_is_told(drawn):
     records, said = drawn(text="")
     assert [r["kernel"] for r in records] == ["fixed"]
-    assert "query kernels depend on what is read. Give text by --sentences FILE to see" in said
+    assert "query kernels depend on the text. Pass --sentences FILE to draw" in said
 
 
 def test_without_text_and_without_fixed_kernels_there_is_nothing_to_draw(config, drawn, tmp_path):
     run(config(max_update=1, arch__fixed=False, save_dir=str(tmp_path / "dynamic")))
-    with pytest.raises(
-        ToolkitError, match=r"the query kernels of .* text must be given, but is not"
-    ):
+    with pytest.raises(ToolkitError, match=r"the query kernels of .* depend on the text. Pass"):
         drawn(path=[str(tmp_path / "dynamic")], text="")
 
 
 def test_a_model_without_kernels_is_told_in_one_line(config, drawn, tmp_path):
     shape = {"arch": "bert_tiny", "max_update": 1, "save_dir": str(tmp_path / "bert")}
     run(config(**shape))
-    with pytest.raises(
-        ToolkitError, match=r"must have kernels of the offset .* has none. Draw one"
-    ):
+    with pytest.raises(ToolkitError, match=r"requires a model with kernels, .* has none. Draw"):
         drawn(path=[str(tmp_path / "bert")])
 
 
 @pytest.mark.parametrize(("option", "last"), [("layers", 1), ("heads", 2)])
 def test_a_layer_or_head_that_is_not_there_is_told(drawn, option, last):
     with pytest.raises(
-        ToolkitError, match=rf"{option} must name those of .*, 1 to {last}, but hol"
+        ToolkitError, match=rf"{option} of .* must be between 1 and {last}, but one"
     ):
         drawn(**{option: [9]})

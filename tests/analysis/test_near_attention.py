@@ -51,7 +51,7 @@ def test_sentences_too_short_to_have_far_tokens_are_counted_apart(learner):
 
 def test_attention_to_all_alike_is_told_beside_it(learner):
     tokens = len(encode_with_special_tokens(learner, LINES[0]))
-    assert near(learner, LINES[:1])[0].even == pytest.approx(uniform_concentration(tokens))
+    assert near(learner, LINES[:1])[0].uniform == pytest.approx(uniform_concentration(tokens))
 
 
 def test_heads_can_be_chosen(learner):

@@ -7,7 +7,7 @@ import torch
 from toolkit.analysis.perturbation import (
     compare_vectors,
     difference_table,
-    perturbation,
+    plot_perturbation,
     split_words,
 )
 from toolkit.analysis.plots.perturbation import VectorDifference
@@ -21,7 +21,7 @@ def compared(trained, tmp_path, capsys):
 
     def compare(*lines):
         (tmp_path / "s.txt").write_text("\n".join(lines))
-        perturbation(
+        plot_perturbation(
             PerturbationConfig(
                 path=[str(trained)],
                 sentences=str(tmp_path / "s.txt"),

@@ -34,7 +34,7 @@ def test_blank_lines_and_a_byte_order_mark_are_no_sentences(tmp_path):
     [
         (None, r"--sentences must be a readable file, but .* is not: No such file"),
         (b"ok\n\xff", r"--sentences must be UTF-8, but .* is not at byte 4. Convert it."),
-        (b"\n \n", r"--sentences must hold text, but .* holds none."),
+        (b"\n \n", r"--sentences must contain text, but .* is empty"),
     ],
 )
 def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
@@ -46,7 +46,7 @@ def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
 
 def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, monkeypatch):
     monkeypatch.setattr("toolkit.models.encoder.Encoder.is_word_level", True, raising=False)
-    with pytest.raises(ToolkitError, match=r"must read plain text to be shown some, but that of"):
+    with pytest.raises(ToolkitError, match=r"reads subword text; .* reads words"):
         load_reader(str(trained), "cpu")
 
 
@@ -57,5 +57,5 @@ def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, mo
 def test_a_model_that_writes_is_shown_no_text(arch, task, monkeypatch):
     learner = build_model(arch, vocabulary_size=20, task=task)
     monkeypatch.setattr(read_text, "load_checkpoint", lambda path: learner)
-    with pytest.raises(ToolkitError, match=r"must read alone to be shown text, but that of a wri"):
+    with pytest.raises(ToolkitError, match=r"reads subword text; a is a generative model"):
         load_reader("a", "cpu")

@@ -13,7 +13,7 @@ COMMANDS = {
     "generate": "toolkit.commands.generate.generate",
     "average": "toolkit.commands.average.average",
     "convert": "toolkit.conversion.convert.convert",
-    "plot": "toolkit.analysis.plots.curve.curve",
+    "plot": "toolkit.analysis.plots.curve.plot_curves",
 }
 WORDS = {
     "preprocess": ["--trainpref", "a.txt", "--workers", "2"],
@@ -58,7 +58,7 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
 @pytest.mark.parametrize("kind", PLOTS)
 def test_each_kind_of_plot_calls_its_own_function(kind, monkeypatch):
     seen = []
-    monkeypatch.setattr(f"{PLOTS[kind]}.{kind}", seen.append)
+    monkeypatch.setattr(".".join(PLOTS[kind]), seen.append)
     of_runs = kind in ("curve", "confusion")
     words = [kind, "run"] if of_runs else [kind, "--path", "run"]
     words += ["--sentences", "text.txt"] * (kind in ("kernels", "attention", "perturbation"))

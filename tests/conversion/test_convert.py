@@ -65,7 +65,9 @@ def test_exported_and_imported_model_validates_on_its_old_data(config, tmp_path,
     assert all(torch.equal(own[name], theirs[name]) for name in theirs)
 
 
-def test_fine_tuning_loads_the_pooler_from_extra_tensors(saved, converted, config, tmp_path, monkeypatch):
+def test_fine_tuning_loads_the_pooler_of_a_conversion(
+    saved, converted, config, tmp_path, monkeypatch
+):
     from toolkit.training import resume
 
     model, folder = saved("BertModel")

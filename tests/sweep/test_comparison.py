@@ -51,9 +51,7 @@ def test_the_best_validation_of_each_run_may_be_compared():
     one = Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, "best": best})
     found = comparison_table([one], subset="valid", metric="loss", failed={}, validation="best")
     assert found.rows[0][1] == 7.0 and found.caption == "loss on valid, best validation"
-    with pytest.raises(
-        ToolkitError, match=r"sweep.validation must be last where a run did not write"
-    ):
+    with pytest.raises(ToolkitError, match=r"--sweep.validation best requires runs that store"):
         comparison_table(OUTCOMES, subset="valid", metric="loss", failed={}, validation="best")
 
 
@@ -68,7 +66,7 @@ def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_th
 def test_runs_without_the_figure_are_refused_whether_or_not_one_was_best(valid):
     never = Outcome(GridPoint({}, 0), {"valid": valid, "best": None})
     for at in ("last", "best"):
-        with pytest.raises(ToolkitError, match="metric must be a figure of the validation on"):
+        with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
             comparison_table([never], subset="valid", metric="loss", failed={}, validation=at)
 
 

@@ -33,5 +33,5 @@ def test_names_of_folders_hold_nothing_that_a_file_system_trips_over():
 
 
 def test_points_that_would_share_a_folder_are_refused():
-    with pytest.raises(ToolkitError, match=r"must differ in letters, digits or"):
+    with pytest.raises(ToolkitError, match=r"must give different folder names"):
         grid_points(SweepConfig(grid=["path=a/b,a b"]))

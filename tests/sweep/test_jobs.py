@@ -42,7 +42,7 @@ def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_p
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (9, "killed by SIGKILL, as the system does where memory runs out"),
+        (9, "killed by SIGKILL, as the system does when it runs out of memory"),
         (40, "killed by signal 40"),
     ],
 )

@@ -69,7 +69,7 @@ def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, tr
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u5").mkdir()
     options = (tmp_path / "s" / "seed=0" / "options.yaml").read_bytes()
     with pytest.raises(
-        ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Change it back"
+        ToolkitError, match=r"seed=0 optimizer.lr was 0.0003 and is now 0.5\. Restore them"
     ):
         run_sweep([*words, "--max-update", "5", "--lr", "0.5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
@@ -83,7 +83,7 @@ def test_runs_are_not_shortened_and_then_told_with_the_figures_of_the_longer_one
     (tmp_path / "s" / "seed=0" / "checkpoint_e2_u5").mkdir(parents=True)
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u3").mkdir()
     name, _, most = limit[2:].replace("-", "_").partition("=")
-    text = rf"{name} must not be below .* is {most}, and .*checkpoint_e2_u5 is there\. Raise it"
+    text = rf"{name} is {most}, but .*checkpoint_e2_u5 is from a longer run\. Raise it"
     with pytest.raises(ToolkitError, match=text):
         run_sweep([*words, "--max-update=5", limit], SweepConfig(seeds=[0]))
     assert not trained.names
@@ -99,7 +99,9 @@ def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, cap
 
 def test_a_sweep_whose_runs_all_failed_says_where_the_logs_are(words, trained):
     trained.failing.add("seed=0")
-    with pytest.raises(ToolkitError, match=r"but all 1 failed. See the logs, .*/s/\*/log.txt"):
+    with pytest.raises(
+        ToolkitError, match=r"all 1 runs of the sweep failed. See the logs, .*/s/\*/log.txt"
+    ):
         run_sweep(words, SweepConfig(seeds=[0]))
 
 
@@ -107,7 +109,7 @@ def test_an_interrupted_sweep_says_what_is_left_and_compares_nothing(words, trai
     trained.ending.append(signal.SIGTERM)
     trained.failing.add("seed=1")
     assert run_sweep(words, SweepConfig(seeds=[0, 1])) == 143
-    assert "1 of 2 runs are unfinished; the same command goes on" in capsys.readouterr().err
+    assert "1 of 2 runs are unfinished; the same command resumes" in capsys.readouterr().err
 
 
 def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp_path):
@@ -120,7 +122,9 @@ def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp
 def test_a_folder_that_cannot_be_made_is_told_in_a_line(words, trained, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "seed=3").write_text("")
-    with pytest.raises(ToolkitError, match=r"can be written to, but .*/s/seed=3: File exists"):
+    with pytest.raises(
+        ToolkitError, match=r"must be writable, but .*/s/seed=3 is not: File exists"
+    ):
         run_sweep(words, SweepConfig(seeds=[3]))
 
 
@@ -146,7 +150,7 @@ def test_a_slurm_script_has_a_task_for_each_unfinished_run(words, trained, capsy
 
 def test_a_sweep_under_torchrun_is_refused(words, trained, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ToolkitError, match="must be started by itself, but torchrun started this"):
+    with pytest.raises(ToolkitError, match="cannot be started with torchrun"):
         run_sweep(words, SweepConfig(seeds=[0]))
 
 

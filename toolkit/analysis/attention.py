@@ -1,4 +1,4 @@
-"""toolkit-plot attention: who attends to whom in a sentence, drawn and as numbers."""
+"""toolkit-plot attention: attention maps of a sentence, and attention near the diagonal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from toolkit.tasks.task import Learner
 
 
 class SentenceAttention(NamedTuple):
-    """What one model makes of the sentence, and how near its attention stays in all of them."""
+    """Attention of one model: maps of the drawn sentence, locality over all sentences."""
 
     path: str
     tokens: Sequence[str]
@@ -38,8 +38,8 @@ class SentenceAttention(NamedTuple):
     locality: Sequence[AttentionLocality]
 
 
-def attention(c: AttentionConfig) -> None:
-    """Draw, print and write the maps for one sentence, and how near they are to the diagonal."""
+def plot_attention(c: AttentionConfig) -> None:
+    """Draw the maps of a sentence, and report attention near the diagonal."""
     lines = read_lines(c.sentences) if c.sentences else [c.sentence]
     with Output(c.json) as output:
         found = [analyze_checkpoint(path, lines, c, output) for path in c.path]
@@ -55,7 +55,7 @@ def attention(c: AttentionConfig) -> None:
 def analyze_checkpoint(
     path: str, lines: Sequence[str], c: AttentionConfig, output: Output
 ) -> SentenceAttention:
-    """Read the sentences; what there is to say of the one that is drawn is said at once."""
+    """Run one model; the numbers of the drawn sentence are reported at once."""
     learner = load_reader(path, c.device)
     ids = (
         encode_sentence(learner, c.sentence)
@@ -74,7 +74,7 @@ def analyze_checkpoint(
 
 
 def draw_picture(found: Sequence[SentenceAttention], title: str, c: AttentionConfig) -> Any:
-    """All maps of one model, or the mean of each beside each other."""
+    """All maps of one model, or the mean maps of several models."""
     if not c.mean:
         return draw_maps(found[0].maps, found[0].tokens, title)
     names = short_names([seen.path for seen in found]) if len(found) > 1 else [""]
@@ -100,8 +100,8 @@ def compute_maps(learner: Learner, ids: Sequence[int], path: str) -> list[Float[
     found = attention_maps(learner.encoder, Inputs(tokens=torch.tensor([ids], device=device)))
     if not found:
         raise ToolkitError(
-            f"a model must show its attention for its maps to be drawn, but that of {path} is "
-            f"not made of toolkit.nn.attention.Attention."
+            f"toolkit-plot attention requires a model made of toolkit.nn.attention.Attention; "
+            f"{path} has none."
         )
     return [layer[0].cpu() for layer in found]
 
@@ -109,7 +109,7 @@ def compute_maps(learner: Learner, ids: Sequence[int], path: str) -> list[Float[
 def select_maps(
     found: Sequence[Float[Tensor, "H S S"]], path: str, c: AttentionConfig
 ) -> list[HeadMap]:
-    """The layers and heads that the options name, or the mean of these heads or of all these."""
+    """The selected layers and heads, or the mean over heads, or over all of them."""
     check_selection("layers", c.layers, range(1, len(found) + 1), path)
     check_selection("heads", c.heads, range(1, len(found[0]) + 1), path)
     layers = c.layers or range(1, len(found) + 1)
@@ -123,7 +123,7 @@ def select_maps(
 
 
 def head_table(maps: Sequence[HeadMap], special: Sequence[bool]) -> Table:
-    """What each head tends to look at, as mean shares of its weights."""
+    """Mean share of each head's attention by target."""
     rows = []
     for drawn in maps:
         weights = torch.tensor(drawn.weights, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The attention maps of a model for given sentences: who attends to whom, layer by layer."""
+"""Attention maps of a model, layer by layer."""
 
 from __future__ import annotations
 

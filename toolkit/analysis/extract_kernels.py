@@ -1,6 +1,6 @@
-"""The kernels that a model has learned, read off while it reads; nothing in it is changed.
+"""Kernels that a model has learned, recorded by forward hooks.
 
-Those that depend on the query or the key are averaged over the tokens of a text.
+Kernels that depend on the query or the key are averaged over the tokens of a text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolkit.nn.ops.depthwise import DepthwiseConvolution
 
 
 class TextBatch(NamedTuple):
-    """A batch of sentences, and which of their tokens count."""
+    """A batch of sentences, and which tokens to average over."""
 
     inputs: Inputs
     included: Bool[Tensor, "B S"]
@@ -30,23 +30,23 @@ class TextBatch(NamedTuple):
 
 class ExtractedKernels(NamedTuple):
     kernels: list[KernelRows]
-    """Layer by layer, as far as they are known."""
+    """By layer."""
     undetermined: list[str]
-    """Names of those that depend on the text, where no token of one was read."""
+    """Names of text-dependent kernels for which no token was read."""
 
 
 class TapStatistics:
-    """Mean and deviation of one kernel's taps over the tokens that count."""
+    """Mean and deviation of one kernel's taps over the included tokens."""
 
     def __init__(self, *, of_key: bool) -> None:
         self.of_key = of_key
-        """Whether the taps are those of the key, at i - j."""
+        """Whether the taps belong to the key, at i - j."""
         self.fixed: Tensor | None = None
         self.sums: list[Tensor] = []
-        """Tokens, sum and sum of squares, each [H, R]."""
+        """Number of tokens, sum and sum of squares, each [H, R]."""
 
     def update(self, taps: Float[Tensor, "#B H #S R"], included: Bool[Tensor, "B S"]) -> None:
-        """Taps that are the same at every place of every sentence need no average."""
+        """Add taps; those that are equal for all tokens need no average."""
         taps = taps.detach().double()
         if taps.shape[0] == 1 and taps.shape[2] == 1:
             self.fixed = taps[0, :, 0]
@@ -61,7 +61,7 @@ class TapStatistics:
         return self.fixed is not None or bool(self.sums)
 
     def mean(self) -> Float[Tensor, "H R"]:
-        """At j - i, whosever taps they are."""
+        """Mean taps at j - i."""
         mean = self.sums[1] / self.sums[0] if self.fixed is None else self.fixed
         return mean.flip(-1) if self.of_key else mean
 
@@ -74,7 +74,7 @@ class TapStatistics:
 
 
 def add_sums(before: list[Tensor], now: list[Tensor]) -> list[Tensor]:
-    """Sums added up around offset 0; a longer sentence may have taps further out."""
+    """Add sums aligned at offset 0; longer sentences may have more taps."""
     if not before:
         return now
     widest = max(before[0].shape[-1], now[0].shape[-1])
@@ -88,9 +88,9 @@ def pad_taps(rows: Tensor, taps: int) -> Tensor:
 
 @torch.no_grad()
 def extract_kernels(encoder: nn.Module, text: Iterable[TextBatch] = ()) -> ExtractedKernels:
-    """Every kernel of every layer by offset, those of convolutions too.
+    """All kernels of all layers by offset, including those of convolutions.
 
-    Any architecture's are found whose attention is made of `Kernel`s and `DepthwiseConvolution`s.
+    Works for any architecture made of `Kernel`s and `DepthwiseConvolution`s.
     """
     averages = {
         path: TapStatistics(of_key=of_key) for path, of_key in list_kernels(encoder).items()
@@ -114,7 +114,7 @@ def extract_kernels(encoder: nn.Module, text: Iterable[TextBatch] = ()) -> Extra
 def observe_kernels(
     encoder: nn.Module, averages: Mapping[str, TapStatistics]
 ) -> Iterator[Callable[[TextBatch], None]]:
-    """A function that lets the encoder read a batch while the averages see its kernels' taps."""
+    """A function that runs the encoder on a batch and updates the statistics."""
     counted: list[Tensor] = []
 
     def watch(batch: TextBatch) -> None:
@@ -139,7 +139,7 @@ def observe_kernels(
 
 
 def list_kernels(encoder: nn.Module) -> dict[str, bool]:
-    """Path of each kernel -> whether its taps are those of the key."""
+    """Path of each kernel -> whether its taps belong to the key."""
     terms = [module for module in encoder.modules() if isinstance(module, RelativeToKey)]
     of_key = {id(kernel) for term in terms for kernel in term.kernels}
     named = encoder.named_modules()
@@ -147,15 +147,15 @@ def list_kernels(encoder: nn.Module) -> dict[str, bool]:
 
 
 def probe_batch(encoder: Any) -> TextBatch:
-    """Two sentences of which no token counts: they show which kernels are the same in all."""
-    places = encoder.fixed_length or 2
-    tokens = torch.zeros(2, places, dtype=torch.long, device=encoder.token_embedding.weight.device)
+    """Two sentences without included tokens, which reveal the kernels that are equal for all."""
+    length = encoder.fixed_length or 2
+    tokens = torch.zeros(2, length, dtype=torch.long, device=encoder.token_embedding.weight.device)
     spelled = Inputs(tokens, char_ids=tokens[:1, :1], word_index=tokens)
     return TextBatch(spelled, torch.zeros_like(tokens, dtype=torch.bool))
 
 
 def name_kernels(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
-    """Path -> fixed, query, key, ... after its class; numbered where a layer has several alike."""
+    """Path -> name after the kernel's class, numbered if a layer has several."""
     plain = {path: kernel_kind(type(encoder.get_submodule(path))) for path in paths}
     alike = Counter((layer_number(path), name) for path, name in plain.items())
     given: Counter[tuple[int, str]] = Counter()
@@ -174,7 +174,7 @@ def kernel_kind(kind: type) -> str:
 
 
 def layer_number(path: str) -> int:
-    """From 1, as the path of the module tells it."""
+    """Layer number, from 1, of a module path."""
     found = re.search(r"(?:^|\.)layers\.(\d+)\.", path)
     return int(found[1]) + 1 if found else 1
 
@@ -192,7 +192,7 @@ def kernel_rows(path: str, name: str, average: TapStatistics) -> KernelRows:
 
 
 def convolution_kernels(encoder: nn.Module) -> list[KernelRows]:
-    """Kernels of each channel: of the values (depthwise), or of projections."""
+    """Kernels by channel: of the values (depthwise), or of projections."""
     found = []
     for path, module in encoder.named_modules():
         if isinstance(module, DepthwiseConvolution):

@@ -1,8 +1,7 @@
-"""The operations of a pre-training run, part by part: one update counted, times the updates.
+"""FLOPs of a pre-training run by part: one update is counted and multiplied.
 
-On torch's meta device tensors have shapes alone, so that any size is counted within seconds; only a
-model that must see numbers is computed, on the CPU. Recomputed activations are not counted, as in a
-model's own FLOPs.
+On PyTorch's meta device tensors have no values, so that any size is counted within seconds. A model
+that depends on values is run on the CPU. Recomputed activations are not counted.
 """
 
 from __future__ import annotations
@@ -36,27 +35,27 @@ BERT_VOCABULARY = 30522
 
 
 class PassFlops(NamedTuple):
-    """Operations of a micro-batch in both directions."""
+    """FLOPs of a micro-batch, forward and backward."""
 
     forward: int
     backward: int
 
 
 class Flops(NamedTuple):
-    """What one update costs, and how many there are."""
+    """FLOPs of one update, and the size and number of updates."""
 
     run: RunConfig
     sizes: Sizes
     parts: Mapping[str, PassFlops]
-    """Name of a module -> what it costs without those inside it that have names of their own."""
+    """Module name -> FLOPs, without the named modules inside it."""
     sentences: int
-    """Of a micro-batch."""
+    """Per micro-batch."""
     tokens: int
-    """Of a sentence."""
+    """Per sentence."""
     micro_batches: int
-    """Of an update, over all ranks."""
+    """Per update, over all ranks."""
     completed_updates: int | None = None
-    """Updates that the run has taken, where it is one that is saved."""
+    """Updates so far, if the run was saved."""
 
     @property
     def batch(self) -> PassFlops:
@@ -71,7 +70,7 @@ class Flops(NamedTuple):
 def count_flops(
     run: RunConfig, sizes: Sizes, *, ranks: int = 1, completed_updates: int | None = None
 ) -> Flops:
-    """Every sentence as long as the task lets it be, and as many as the batch options allow."""
+    """Count a run with sentences of maximum length and full batches."""
     examples = build_examples(run, sizes)
     tokens = int(examples.lengths.max())
     sentences = sentences_per_batch(run.data, tokens)
@@ -83,7 +82,7 @@ def count_flops(
 
 
 def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
-    """Of a stand-in for text; of the run's own data, where the task learns from something else."""
+    """Synthetic examples, or the run's own data if the task does not learn from plain text."""
     task = resolve_task(run.task, run.arch)
     build: Any = TASKS[task.name].factory
 
@@ -102,21 +101,21 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
         missing = [folder for folder in run.data.dirs if not Path(folder).exists()]
         if missing or not run.data.dirs:
             raise ToolkitError(
-                f"task {task.name} must be given data of its own kind for its operations to be "
-                f"counted, but {', '.join(missing) or 'none'} is there: {error}"
+                f"counting FLOPs of task {task.name} requires its data, but there is no such "
+                f"folder: {', '.join(missing) or 'none given'} ({error})"
             ) from error
         return of(Corpora.open(*run.data.dirs).for_epoch(1))
 
 
 def sentences_per_batch(c: DataConfig, tokens: int) -> int:
-    """As many as fill a micro-batch."""
+    """Number of sentences that fill a micro-batch."""
     bounds = [c.batch_size] if c.batch_size else []
     bounds += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
     return min(bounds, default=32)
 
 
 def count_batch(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, PassFlops]:
-    """One micro-batch forward and backward; a model that looks at numbers gets some."""
+    """Count one micro-batch on the meta device, or on the CPU if the model needs values."""
     try:
         return count_on_device(META, run, sizes, batch)
     except (RuntimeError, NotImplementedError):
@@ -139,7 +138,7 @@ def count_on_device(
 
 
 def list_parts(learner: nn.Module) -> dict[str, nn.Module]:
-    """The layers of every stack and what each is made of; the rest as it stands beside them."""
+    """Layers of every stack with their parts, and all modules outside of stacks."""
     return dict(_walk_parts(learner, ""))
 
 

@@ -1,4 +1,4 @@
-"""toolkit-inspect --flops: what a layer, an update and a run cost, for people and for programs."""
+"""toolkit-inspect --flops: FLOPs of a layer, an update and a run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MILLION = 1e6
 
 
 class PartRow(NamedTuple):
-    """One part of the model, or several alike."""
+    """A part of the model, or several equal ones."""
 
     name: str
     each: PassFlops
     alike: int
     inner: tuple[tuple[str, PassFlops], ...] = ()
-    """What a layer is made of."""
+    """Parts of a layer."""
 
 
 def checkpoint_flops(folder: Path) -> Flops:
-    """A saved run's, by its own options."""
+    """FLOPs of a saved run."""
     run, sizes = read_config(folder)
     listed = manifest.read(folder)
     state = read_json(folder / STATE) if STATE in listed["files"] else {}
@@ -46,19 +46,19 @@ def checkpoint_flops(folder: Path) -> Flops:
 
 
 def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
-    """That of options alone; data, where there are some, say how many symbols there are."""
+    """FLOPs of a run given by options; the vocabulary size may come from the data."""
     if not run.data.dirs:
         return count_flops(run, Sizes(tokens=c.vocabulary_size or BERT_VOCABULARY))
     if c.vocabulary_size:
         raise ToolkitError(
-            f"--vocabulary-size must be left out where data are given, but is "
-            f"{c.vocabulary_size}: {' '.join(run.data.dirs)} have a vocabulary."
+            f"--vocabulary-size cannot be combined with data, which has a vocabulary: "
+            f"{' '.join(run.data.dirs)}."
         )
     return count_flops(run, to_sizes(Corpora.open(*run.data.dirs).all))
 
 
 def print_flops(found: Flops, output: Output) -> None:
-    """The table of the parts, then what an update and the run cost."""
+    """Print the table of parts, and the cost of an update and of the run."""
     for name, both in found.parts.items():
         each = {key: value / found.sentences for key, value in both._asdict().items()}
         output.write("part", {"part": name, **each})
@@ -86,7 +86,7 @@ def flops_record(found: Flops) -> dict[str, Any]:
 
 
 def describe_flops(found: Flops) -> dict[str, str]:
-    """The same for people."""
+    """The same as text."""
     told, run = flops_record(found), found.run
     many = f"{found.micro_batches} x " if found.micro_batches > 1 else ""
     known = {
@@ -102,12 +102,12 @@ def describe_flops(found: Flops) -> dict[str, str]:
     if told["run"]:
         known["run"] = f"{told['updates']:,} updates: {told['run']:.2e} FLOP"
     elif not found.completed_updates:
-        known["run"] = "give --max-update for that of all updates"
+        known["run"] = "pass --max-update for the total"
     return known
 
 
 def flops_table(found: Flops) -> Table:
-    """Million operations of a sentence, layers that are alike together."""
+    """Million FLOPs per sentence, with equal layers in one row."""
     cells: list[list[Cell]] = []
     for row in part_rows(found.parts):
         share = sum(row.each) * row.alike / sum(found.batch)
@@ -120,18 +120,18 @@ def flops_table(found: Flops) -> Table:
         rows=[*cells, ["all", *millions_per_sentence(found.batch, found), "100.0%"]],
         shared_precision=("forward", "backward"),
         right_align=("share",),
-        caption=f"million operations for a sentence of {found.tokens:,} tokens; only matrix "
+        caption=f"million operations per sentence of {found.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )
 
 
 def millions_per_sentence(both: PassFlops, found: Flops) -> list[float]:
-    """Millions for a sentence, forward and backward."""
+    """Million FLOPs per sentence, forward and backward."""
     return [operations / found.sentences / MILLION for operations in both]
 
 
 def part_rows(parts: Mapping[str, PassFlops]) -> Iterator[PartRow]:
-    """A row for each part, those of a layer below it, and one for all layers alike in a row."""
+    """One row per part, or per sequence of equal layers."""
     for layers in group_layers(parts).values():
         for (each, inner), alike in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
             same = list(alike)
@@ -141,7 +141,7 @@ def part_rows(parts: Mapping[str, PassFlops]) -> Iterator[PartRow]:
 
 
 def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
-    """Stack -> its layers, each with all that it is made of; other parts stand alone."""
+    """Stack -> its layers with their parts; other parts on their own."""
     found: dict[str, dict[str, PartRow]] = {}
     for name, both in parts.items():
         match = LAYER.fullmatch(name)

@@ -1,4 +1,4 @@
-"""Kernels as numbers: what each layer and head, or channel, gives to each offset."""
+"""Kernels as numbers by layer, head or channel, and offset."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class KernelRows(NamedTuple):
     layer: int
     """From 1."""
     name: str
-    """fixed, query, key, ...; two alike in one layer are numbered."""
+    """fixed, query, key, ...; several of one kind in a layer are numbered."""
     by: str
-    """What has a row: head or channel."""
+    """What a row is: head or channel."""
     offsets: Sequence[int]
-    """j - i, of the key from the query; of a convolution, of the neighbor."""
+    """j - i, from the query to the key, or to the neighbor in a convolution."""
     mean: Sequence[Sequence[float]]
-    """A row's number for each offset; where that depends on the text, its mean over the tokens."""
+    """Value of each row and offset; if it depends on the text, the mean over tokens."""
     deviation: Sequence[Sequence[float]] | None
-    """Standard deviation over the tokens; None where the kernel is the same for every text."""
+    """Standard deviation over tokens; None if the kernel does not depend on the text."""
 
     numbers: Sequence[int] = ()
-    """Which heads or channels the rows are, from 1; empty for all."""
+    """Numbers of the heads or channels, from 1; empty for all."""
 
     def select_heads(self, heads: Sequence[int]) -> KernelRows:
-        """These heads alone; a kernel by channel has none and stays."""
+        """Keep only these heads; kernels by channel are unchanged."""
         if self.by != "head":
             return self
 
@@ -47,7 +47,7 @@ class KernelRows(NamedTuple):
         return self.numbers or range(1, len(self.mean) + 1)
 
     def to_record(self) -> dict[str, Any]:
-        """As JSON."""
+        """The kernel as a JSON event."""
         deviation = None if self.deviation is None else list(self.deviation)
         return {
             "layer": self.layer,
@@ -60,7 +60,7 @@ class KernelRows(NamedTuple):
         }
 
     def crop(self, radius: int) -> KernelRows:
-        """Without the offsets that lie farther away."""
+        """Keep only offsets up to `radius`."""
         kept = [place for place, offset in enumerate(self.offsets) if abs(offset) <= radius]
 
         def cut(rows: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -72,9 +72,9 @@ class KernelRows(NamedTuple):
 
 
 def kernel_table(kernels: Iterable[KernelRows], width: int | None) -> Table:
-    """A row for each head, a column for each offset, the farthest left out where it is narrow.
+    """One row per head, one column per offset; distant offsets are omitted if space is short.
 
-    Of a kernel with a row for each channel, how many channels look most at each offset.
+    For kernels by channel, the number of channels with their maximum at each offset.
     """
     found = list(kernels)
     radius = max((max(kernel.offsets) for kernel in found), default=0)
@@ -109,7 +109,7 @@ def format_number(number: float | int | None) -> str:
 
 
 def count_peaks(kernel: KernelRows) -> list[int]:
-    """For each offset, how many rows have their number of largest size there."""
+    """For each offset, the number of rows whose largest absolute value is there."""
     counts = [0] * len(kernel.offsets)
     for row in kernel.mean:
         sizes = [abs(number) for number in row]

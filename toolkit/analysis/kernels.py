@@ -1,4 +1,4 @@
-"""toolkit-plot kernels: what trained models have learned about offsets, drawn and as numbers."""
+"""toolkit-plot kernels: kernels that trained models have learned."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from toolkit.reporting.json_output import Output
 from toolkit.reporting.progress import Progress
 
 
-def kernels(c: KernelsConfig) -> None:
-    """Draw, print and write the kernels of every checkpoint."""
+def plot_kernels(c: KernelsConfig) -> None:
+    """Draw, print and write the kernels of all checkpoints."""
     lines = read_lines(c.sentences) if c.sentences else []
     with Output(c.json) as output:
         found = {path: load_kernels(path, lines, c) for path in c.path}
@@ -35,30 +35,26 @@ def kernels(c: KernelsConfig) -> None:
 
 
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
-    """Those that the options ask for; what is left out is told."""
+    """The selected kernels of a checkpoint; omitted ones are reported."""
     learner = load_reader(path, c.device)
     text = list(batch_lines(learner, lines))
     learned = extract_kernels(learner.encoder, with_progress(text, f"reading {c.sentences}"))
     if not learned.kernels and not learned.undetermined:
         raise ToolkitError(
-            f"a model must have kernels of the offset for its kernels to be drawn, but that of "
-            f"{path} has none. Draw one whose attention has some, such as composite_bert, or its "
-            f"maps by toolkit-plot attention."
+            f"toolkit-plot kernels requires a model with kernels, such as composite_bert; {path} "
+            f"has none. Draw its attention maps with toolkit-plot attention."
         )
     if learned.undetermined:
         names = " and ".join(learned.undetermined)
-        hint = "Give text by --sentences FILE"
+        hint = "Pass --sentences FILE"
         if not learned.kernels:
-            raise ToolkitError(
-                f"the {names} kernels of {path} depend on what is read, so that text must be "
-                f"given, but is not. {hint}."
-            )
-        print(f"{names} kernels depend on what is read. {hint} to see them too.", file=sys.stderr)
+            raise ToolkitError(f"the {names} kernels of {path} depend on the text. {hint}.")
+        print(f"{names} kernels depend on the text. {hint} to draw them too.", file=sys.stderr)
     return select_kernels(learned.kernels, path, c)
 
 
 def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
-    """The batches, while somebody is told how far they are."""
+    """The batches, with a progress bar."""
     with Progress(what, sum(len(batch.included) for batch in text), "sentences") as work:
         for batch in text:
             yield batch
@@ -66,7 +62,7 @@ def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
 
 
 def select_kernels(found: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
-    """The layers and heads that the options name, up to the radius."""
+    """The selected layers and heads, up to the radius."""
     known = sorted({kernel.layer for kernel in found})
     check_selection("layers", c.layers, known, path)
     by_head = [kernel for kernel in found if kernel.by == "head"]
@@ -81,19 +77,19 @@ def check_selection(option: str, asked: Sequence[int], known: Sequence[int], pat
     unknown = sorted(set(asked) - set(known))
     if unknown and known:
         raise ToolkitError(
-            f"{option} must name those of {path}, {min(known)} to {max(known)}, but holds "
+            f"{option} of {path} must be between {min(known)} and {max(known)}, but one is "
             f"{unknown[0]}."
         )
 
 
 def kernels_to_draw(found: Sequence[KernelRows], c: KernelsConfig) -> list[KernelRows]:
-    """What is drawn: of kernels by channel the last layer alone, unless layers were named."""
+    """The kernels to draw: by channel only the last layer, unless layers are selected."""
     deepest = max((kernel.layer for kernel in found if kernel.by == "channel"), default=0)
     return [k for k in found if k.by == "head" or c.layers or k.layer == deepest]
 
 
 def print_table(path: str, found: Sequence[KernelRows], output: Output, *, several: bool) -> None:
-    """The numbers for people."""
+    """Print the numbers of one checkpoint."""
     terminal = output.console
     if several:
         terminal.print(path, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""toolkit-plot perturbation: what becomes of a word's vector in a reordered sentence."""
+"""toolkit-plot perturbation: changes of word vectors in a reordered sentence."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from toolkit.tasks.task import Learner
 
 CLS = "[CLS]"
 Vectors = dict[str, Float[Tensor, " D"]]
-"""Word, with the number of its occurrence where it is not the first -> its vector."""
+"""Word, numbered from its second occurrence on -> its vector."""
 
 
-def perturbation(c: PerturbationConfig) -> None:
-    """Draw, print and write how far the vectors of equal words in the sentences are apart."""
+def plot_perturbation(c: PerturbationConfig) -> None:
+    """Draw, print and write the differences between vectors of equal words."""
     with Output(c.json) as output:
         lines = read_lines(c.sentences)
         if len(lines) < 2:
             raise ToolkitError(
-                f"--sentences must hold at least two sentences to compare, but {c.sentences} holds "
-                f"{len(lines)}. Write one a line, the one to compare with first."
+                f"--sentences must contain at least two sentences, but {c.sentences} contains "
+                f"{len(lines)}. Write one per line; the first is compared with the others."
             )
         found = [
             one
@@ -60,7 +60,7 @@ def perturbation(c: PerturbationConfig) -> None:
 def compare_sentences(
     learner: Learner, lines: Sequence[str], path: str
 ) -> Iterator[VectorDifference]:
-    """Words of the first sentence in each of the others; [CLS] of every pair."""
+    """Compare words of the first sentence with each other sentence, and [CLS] of all pairs."""
     vectors = [compute_vectors(learner, line) for line in lines]
     for number in range(1, len(lines)):
         for word in vectors[0]:
@@ -84,7 +84,7 @@ def compare_vectors(
 
 @torch.no_grad()
 def compute_vectors(learner: Learner, line: str) -> Vectors:
-    """The last layer's vectors; that of a word is the mean over its pieces."""
+    """Vectors of the last layer; a word's is the mean over its subwords."""
     ids = encode_with_special_tokens(learner, line)
     if len(ids) > max_length(learner):
         raise ToolkitError(
@@ -103,7 +103,7 @@ def compute_vectors(learner: Learner, line: str) -> Vectors:
 
 
 def split_words(tokenizer: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-    """Each word without capitals and the places of its pieces, both without punctuation around."""
+    """Each lowercased word and the positions of its subwords, without punctuation."""
     vocabulary = tokenizer.vocabulary
     words: list[list[int]] = []
     for place, i in enumerate(ids):
@@ -124,7 +124,7 @@ def split_words(tokenizer: Any, ids: Sequence[int]) -> Iterator[tuple[str, list[
 
 
 def difference_table(found: Sequence[VectorDifference], paths: Sequence[str]) -> Table:
-    """A row for each word of each pair, two columns for each checkpoint."""
+    """One row per word and pair of sentences, two columns per checkpoint."""
     rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in found:
         key = "{}, {}".format(*one.sentences), one.word

@@ -1,4 +1,4 @@
-"""Text for a trained model to read, without anything to learn from it."""
+"""Text as input of a trained model."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ MAX_TOKENS = 512  # tokens of a line that are read; an absolute table may allow 
 
 
 def load_reader(path: str, device: str) -> Learner:
-    """The learner of a checkpoint, on the device that the options name."""
+    """The learner of a checkpoint that reads subword text, on a device."""
     chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     learner = load_checkpoint(path)
     if learner.encoder.is_word_level:
         raise ToolkitError(
-            f"a model must read plain text to be shown some, but that of {path} reads words with "
-            f"their spellings at a fixed length. Draw one that reads pieces of words."
+            f"toolkit-plot needs an encoder-only model that reads subword text; {path} reads words "
+            f"with their characters."
         )
     if isinstance(learner.encoder, GenerativeModel):
         raise ToolkitError(
-            f"a model must read alone to be shown text, but that of {path} writes. Draw one of "
-            f"another task than translation and language_modeling."
+            f"toolkit-plot needs an encoder-only model that reads subword text; {path} is a "
+            f"generative model."
         )
     return learner.to(chosen)
 
 
 def read_lines(path: str) -> list[str]:
-    """The lines of a text file that are not blank."""
+    """Non-blank lines of a text file."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -50,12 +50,12 @@ def read_lines(path: str) -> list[str]:
         ) from error
     found = [line.strip() for line in text.split("\n") if line.strip()]
     if not found:
-        raise ToolkitError(f"--sentences must hold text, but {path} holds none.")
+        raise ToolkitError(f"--sentences must contain text, but {path} is empty.")
     return found
 
 
 def encode_with_special_tokens(learner: Learner, sentence: str) -> list[int]:
-    """[CLS] sentence [SEP]; special symbols in the text stand for themselves."""
+    """[CLS] sentence [SEP]; special tokens may be spelled out in the text."""
     words = learner.tokenizer.vocabulary
     found: list[int] = [words.cls, *learner.tokenizer.encode_parsing_special(sentence), words.sep]
     return found
@@ -69,7 +69,7 @@ def max_length(learner: Learner) -> int:
 def batch_lines(
     learner: Learner, lines: Sequence[str], size: int = BATCH_SIZE
 ) -> Iterator[TextBatch]:
-    """Neighbors in length together; the tokens that count are those of the text itself."""
+    """Batches of lines of similar length; special tokens are not included."""
     words = learner.tokenizer.vocabulary
     device = learner.encoder.get_parameter(
         next(iter(dict(learner.encoder.named_parameters())))

@@ -59,13 +59,14 @@ COMMAND = CommandGroup(
     commands={command.name.split()[-1]: command for command in KINDS},
 )
 
-PLOTS = {  # kind of plot -> the module with the function of that name
-    "curve": "toolkit.analysis.plots.curve",
-    "confusion": "toolkit.analysis.plots.confusion",
-    "kernels": "toolkit.analysis.kernels",
-    "attention": "toolkit.analysis.attention",
-    "perturbation": "toolkit.analysis.perturbation",
+PLOTS = {
+    "curve": ("toolkit.analysis.plots.curve", "plot_curves"),
+    "confusion": ("toolkit.analysis.plots.confusion", "plot_confusion"),
+    "kernels": ("toolkit.analysis.kernels", "plot_kernels"),
+    "attention": ("toolkit.analysis.attention", "plot_attention"),
+    "perturbation": ("toolkit.analysis.perturbation", "plot_perturbation"),
 }
+"""Kind of plot -> module and function, imported only when needed: a curve needs no torch."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,9 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def plot(loaded: LoadedConfig) -> None:
-    """Only what is drawn is imported: a curve needs no torch."""
-    kind = loaded.config.kind
-    getattr(import_module(PLOTS[kind]), kind)(loaded.config)
+    module, function = PLOTS[loaded.config.kind]
+    getattr(import_module(module), function)(loaded.config)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The results of a sweep as one table: a row for each configuration, over its seeds."""
+"""Comparison table of a sweep: one row per configuration, over its seeds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COLUMNS = ("mean", "deviation", "standard_error", "median", "n", "minimum", "max
 
 @dataclass(frozen=True)
 class Outcome:
-    """One finished run of a sweep, with what its result.json says."""
+    """A finished run of a sweep with its result.json."""
 
     point: GridPoint
     result: Mapping[str, Any]
 
 
 def load_result(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The result in a folder, if it is that of a whole run of this config."""
+    """The result in a folder, if it is that of a complete run of this config."""
     try:
         result = json_files.loads((folder / RESULT_FILE).read_text("utf-8"))
     except (OSError, ValueError):
@@ -40,22 +40,19 @@ def load_result(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def read_metric(outcome: Outcome, subset: str, metric: str, validation: str = "last") -> float:
-    """One figure of the last validation, or of the best one."""
+    """A metric of the last or best validation."""
     best = outcome.result.get("best", {})
-    never = (
-        validation == "best" and best is None
-    )  # what decides was no number, if there was any at all
+    never = validation == "best" and best is None  # the deciding metric never was a number
     if validation == "best" and not never and "valid" not in best:
         raise ToolkitError(
-            "sweep.validation must be last where a run did not write down its best validation, "
-            "but is "
-            f"best, and {outcome.point.name} did not. Train it with this version."
+            f"--sweep.validation best requires runs that store their best validation, but "
+            f"{outcome.point.name} does not. Train it with this version."
         )
     valid = best["valid"] if validation == "best" and not never else outcome.result["valid"]
     figures = valid.get(subset, {})
     if metric not in figures:
         raise ToolkitError(
-            f"sweep.metric must be a figure of the validation on {subset}, but is {metric!r}. "
+            f"sweep.metric must be a metric of the validation on {subset}, but is {metric!r}. "
             f"Known: {', '.join(figures) or 'none'}."
         )
     return math.nan if never else float(figures[metric])
@@ -64,7 +61,7 @@ def read_metric(outcome: Outcome, subset: str, metric: str, validation: str = "l
 def summarize_configurations(
     outcomes: Sequence[Outcome], subset: str, metric: str, validation: str = "last"
 ) -> list[tuple[Mapping[str, str], SeedSummary]]:
-    """Per configuration, in the order in which they first come, its values and its summary."""
+    """Values and summary of each configuration, in order of appearance."""
     found: dict[str, tuple[Mapping[str, str], list[float]]] = {}
     for outcome in outcomes:
         row = found.setdefault(outcome.point.configuration, (outcome.point.values, []))
@@ -73,7 +70,7 @@ def summarize_configurations(
 
 
 def ranking_value(s: SeedSummary, metric: str, rank_by: str) -> float:
-    """What a configuration is judged by: the mean, the median or the best of its seeds."""
+    """The value that configurations are ranked by: mean, median or best of the seeds."""
     if rank_by == "best":
         return s.minimum if lower_is_better(metric) else s.maximum
     return s.median if rank_by == "median" else s.mean
@@ -88,10 +85,10 @@ def comparison_table(
     validation: str = "last",
     rank_by: str = "mean",
 ) -> Table:
-    """Mean, deviation (n - 1), error of the mean, median, n, minimum, maximum of each row.
+    """Mean, deviation (n - 1), standard error, median, n, minimum and maximum of each row.
 
-    The row best by `by` is marked if there are two. `failed` counts each configuration's runs
-    without result; a column tells them if there are any.
+    The best row by `rank_by` is marked if there are several. `failed` counts the runs without
+    result of each configuration, in a column of their own.
     """
     rows: list[list[Cell]] = []
     found = summarize_configurations(outcomes, subset, metric, validation)

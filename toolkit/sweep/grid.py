@@ -1,4 +1,4 @@
-"""The points of a sweep: every combination of the values to try, with every seed."""
+"""Points of a sweep: every combination of values with every seed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class GridPoint:
     values: Mapping[str, str]
     """Option -> value, as text."""
     seed: int | None
-    """None where the sweep leaves the seed alone."""
+    """None if the sweep does not vary the seed."""
 
     @property
     def configuration(self) -> str:
-        """What its seeds have in common: `arch.fixed=true,lr=1e-4`; empty without a grid."""
+        """Label shared by all seeds: `arch.fixed=true,lr=1e-4`; empty without a grid."""
         return ",".join(f"{key}={value}" for key, value in self.values.items())
 
     @property
@@ -38,7 +38,7 @@ class GridPoint:
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:
-    """Every combination, the first option varying slowest and the seed fastest."""
+    """All combinations; the first option varies slowest, the seed fastest."""
     tried, seeds = c.parse_grid(), list[int | None](c.seeds) or [None]
     found = [
         GridPoint(dict(zip(tried, values, strict=True)), seed)
@@ -48,14 +48,14 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
     names = [point.name for point in found]
     if len(set(names)) < len(names):
         raise ToolkitError(
-            f"the values of sweep.grid must differ in letters, digits or .+-=, since they name "
-            f"folders, but {sorted(names)} are not all different."
+            f"the values of sweep.grid must give different folder names (letters, digits, .+-=), but "
+            f"{sorted(names)} are not all different."
         )
     return found
 
 
 def folder_name(text: str) -> str:
-    """The text with what file systems or shells trip over replaced; long ones end in a digest."""
+    """The text with unsafe characters replaced; long names end in a digest."""
     plain = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
     if len(plain) <= MAX_NAME_LENGTH:
         return plain
@@ -63,6 +63,6 @@ def folder_name(text: str) -> str:
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """The command line with flags that win over those before them; words behind -- stay there."""
+    """Insert flags that override earlier ones; words after -- stay in place."""
     end = argv.index("--") if "--" in argv else len(argv)
     return [*argv[:end], *flags, *argv[end:]]

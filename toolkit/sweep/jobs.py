@@ -1,4 +1,4 @@
-"""Several commands at the same time, each in a slot of its own, ended when we are."""
+"""Commands run in parallel, each in its own slot; they end with the sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.common.system import signal_name
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
 LOCK_FILE, LOG_FILE = "lock", "log.txt"
-BUSY_MESSAGE = "it is still being trained by another process; wait for that, or end it"
+BUSY_MESSAGE = "another process is still training this run; wait for it or stop it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Job:
     name: str
     command: Sequence[str]
     folder: Path
-    """Holds its log and its lock."""
+    """Contains the log and the lock."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class JobResult:
     exit_code: int
     seconds: float
     reason: str
-    """Last line of its log where it failed; empty where it did not."""
+    """Last line of the log of a failed job, else empty."""
 
     @property
     def signaled(self) -> bool:
-        """Whether a signal ended it that we sent, or after which it has saved."""
+        """Whether the job was ended by our signal, or saved a checkpoint after one."""
         return self.exit_code - 128 in SIGNALS or (self.exit_code < 0 and not self.reason)
 
 
@@ -51,7 +51,7 @@ class RunningJob:
     stop_requested: bool = False
 
     def stop(self, *, kill: bool) -> None:
-        """Ask it once to save and end; insisting kills it."""
+        """Ask the job to save and end, or kill it."""
         if kill:
             self.process.kill()
         elif not self.stop_requested:
@@ -60,14 +60,14 @@ class RunningJob:
 
 
 JobObserver = Callable[[Sequence[Job], Mapping[str, JobResult]], object]
-"""Told now and then which jobs are running, and how those that are not any more have ended."""
+"""Called regularly with the running jobs and the results of the others."""
 
 
 def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], observer: JobObserver) -> int:
-    """Run every job in a slot (environment variables that are its own).
+    """Run every job in a slot, which is a set of environment variables.
 
-    Returns 0 or the number of the signal that ended them all. A job that fails leaves the others
-    alone. At the first signal the jobs running are asked to end, at the second one killed.
+    Returns 0, or the number of the signal that ended the sweep. A failed job does not affect the
+    others. The first signal asks running jobs to end, the second one kills them.
     """
     waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
     with catch_signals() as received:
@@ -91,9 +91,10 @@ def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], observer: J
 
 
 def start_job(job: Job, own: Mapping[str, str]) -> RunningJob | JobResult:
-    """The job in a session of its own, so that Ctrl-C reaches it through us alone.
+    """Start the job in its own session, so that Ctrl-C reaches it only through the sweep.
 
-    It inherits a lock on its folder: should we be killed, it goes on, and the next sweep knows.
+    The job inherits a lock on its folder: if the sweep is killed, the job continues, and the next
+    sweep detects it.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
     with open(job.folder / LOCK_FILE, "w") as lock, open(job.folder / LOG_FILE, "ab") as log:
@@ -118,18 +119,18 @@ def collect_result(one: RunningJob) -> JobResult:
     if code >= 0:
         return JobResult(code, seconds, last_log_line(one.job.folder / LOG_FILE) if code else "")
     killer = signal_name(-code)
-    memory = ", as the system does where memory runs out" if killer == "SIGKILL" else ""
+    memory = ", as the system does when it runs out of memory" if killer == "SIGKILL" else ""
     return JobResult(code, seconds, "" if one.stop_requested else f"killed by {killer}{memory}")
 
 
 def last_log_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """The signals received inside, in order; they have no other effect there."""
+    """Collect the signals received in this context, in order, without other effects."""
     received: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:

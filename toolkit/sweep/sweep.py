@@ -1,4 +1,4 @@
-"""Many trainings as one: a command line, values and seeds in; one table out."""
+"""Sweeps: train every combination of values and seeds, and compare the results."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from toolkit.training.result import write_text_atomically
 
 STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
 LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
-"""Options by which a run may go on for longer."""
+"""Options that may change when a run resumes: they only make it longer."""
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One training of a sweep."""
+    """One run of a sweep."""
 
     point: GridPoint
     config: RunConfig
@@ -56,7 +56,7 @@ class SweepRun:
         return None if result is None else Outcome(self.point, result)
 
     def check_same_options(self) -> None:
-        """What was learned by other options, all but those that make a run longer, is no start."""
+        """Raise if the folder contains checkpoints trained with other options."""
         try:
             saved = json_files.loads((self.folder / OPTIONS_FILE).read_text("utf-8"))
         except (OSError, ValueError):
@@ -69,12 +69,12 @@ class SweepRun:
         ]
         if changed and SaveFolder(self.folder).checkpoints():
             raise ToolkitError(
-                f"a set's runs must go on with the options they began with, but in {self.folder} "
-                f"{'; '.join(changed)}. Change it back, or choose another --save-dir."
+                f"Cannot resume this sweep with different options: in {self.folder} "
+                f"{'; '.join(changed)}. Restore them, or choose another --save-dir."
             )
 
     def check_not_shorter(self) -> None:
-        """What has learned for longer than is asked for would tell figures nobody asked for."""
+        """Raise if the folder contains checkpoints of a longer run."""
         newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
         place = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
         c = self.config.training
@@ -84,12 +84,12 @@ class SweepRun:
         ):
             if most is not None and taken > most:
                 raise ToolkitError(
-                    f"training.{name} must not be below what a set's runs have come to, but is "
-                    f"{most}, and {newest} is there. Raise it, or choose another --save-dir."
+                    f"training.{name} is {most}, but {newest} is from a longer run. Raise it, or "
+                    f"choose another --save-dir."
                 )
 
     def job(self) -> Job:
-        """The command that trains it, its options in a file of its folder."""
+        """The job that trains this run, with its options in a file of its folder."""
         prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
@@ -98,11 +98,11 @@ class SweepRun:
 
 
 def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
-    """Train what is not trained yet, and compare. 0, 1 if a run failed, 128 + n after signal n."""
+    """Train unfinished runs and compare. Returns 0, 1 if a run failed, 128 + n after signal n."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ToolkitError(
-            "a sweep must be started by itself, but torchrun started this. Leave torchrun out and "
-            "pass --sweep.jobs to train several runs at the same time."
+            "A sweep cannot be started with torchrun. Use --sweep.jobs to train several runs in "
+            "parallel."
         )
     runs = [build_run(argv, point) for point in grid_points(c)]
     todo = [run for run in runs if run.outcome is None]
@@ -119,7 +119,7 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
 
 
 def build_run(argv: Sequence[str], point: GridPoint) -> SweepRun:
-    """The point's run, its command line read and checked like any other."""
+    """The run of a grid point, from its validated command line."""
     config = load(insert_flags(argv, point.flags()), TRAIN).config
     own = Path(config.checkpoint.save_dir) / point.name
     places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
@@ -138,29 +138,28 @@ def prepare_folder(folder: Path, options: str = "") -> None:
             (folder / OPTIONS_FILE).write_text(options, encoding="utf-8")
     except OSError as error:
         raise ToolkitError(
-            f"checkpoint.save_dir must be a folder that can be written to, but {folder}: "
-            f"{error.strerror}. Choose another --save-dir."
+            f"checkpoint.save_dir must be writable, but {folder} is not: {error.strerror}. Choose "
+            f"another --save-dir."
         ) from error
 
 
 def train_runs(jobs: Sequence[Job], runs: Sequence[SweepRun], c: SweepConfig) -> int:
-    """0, or 128 + the number of the signal that interrupted it."""
+    """Return 0, or 128 + the number of the signal that interrupted the sweep."""
     watch = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
     with watch:
         signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), watch)
     if signal:
         left = sum(run.outcome is None for run in runs)
-        watch.log(f"{left} of {len(runs)} runs are unfinished; the same command goes on with them")
+        watch.log(f"{left} of {len(runs)} runs are unfinished; the same command resumes them")
     return 128 + signal if signal else 0
 
 
 def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
-    """Print and write the table, draw the curves; 1 if any run has no result."""
+    """Print and write the table, draw the curves. Returns 1 if a run has no result."""
     outcomes = [outcome for run in runs if (outcome := run.outcome)]
     if not outcomes:
         raise ToolkitError(
-            f"a sweep needs a finished run to compare, but all {len(runs)} failed. "
-            f"See the logs, {base}/*/log.txt."
+            f"all {len(runs)} runs of the sweep failed. See the logs, {base}/*/log.txt."
         )
     config = runs[0].config
     subset = next(iter(split_names(config.data.valid_subset)), "")
@@ -199,7 +198,7 @@ def write_tables(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
 
 
 def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:
-    """The learning curves, if they can be drawn; the table does not depend on them."""
+    """Draw the learning curves if possible."""
     folders = [str(run.folder) for run in runs if (run.folder / METRICS_FILE).exists()]
     picture = base / "sweep.png"
     try:

@@ -50,9 +50,9 @@ def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, caps
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("no json\n", "must be a file that toolkit-validate --json wrote, but is not"),
-        ('{"event": "valid"}\n', "must tell which tag was taken for which, but does not"),
-        ('{"event": "confusion"}\n', "must be a file that toolkit-validate --json wrote"),
+        ("no json\n", "must be a file written by toolkit-validate --json, but is not"),
+        ('{"event": "valid"}\n', "must contain a confusion matrix, but does not"),
+        ('{"event": "confusion"}\n', "must be a file written by toolkit-validate --json"),
     ],
 )
 def test_another_file_is_refused(tmp_path, text, complaint):

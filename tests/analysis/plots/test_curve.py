@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from toolkit.analysis.plots.curve import Curve, CurveLine, curve, draw_line
+from toolkit.analysis.plots.curve import Curve, CurveLine, draw_line, plot_curves
 from toolkit.analysis.plots.style import new_figure
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
@@ -27,7 +27,7 @@ def drawn(tmp_path):
     def draw(names, **options):
         folders = [save(tmp_path / n, {1: 4.0, 2: 3.0 + i}) for i, n in enumerate(names)]
         output = tmp_path / "curve.svg"
-        curve(CurveConfig(runs=folders, output=str(output), **options))
+        plot_curves(CurveConfig(runs=folders, output=str(output), **options))
         return output.read_text()
 
     return draw
@@ -39,7 +39,7 @@ def drawn(tmp_path):
 def test_the_picture_is_of_the_kind_that_its_ending_says(tmp_path, ending, magic):
     output = tmp_path / f"new/curve.{ending}"
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
-    curve(CurveConfig(runs=[folder], output=str(output)))
+    plot_curves(CurveConfig(runs=[folder], output=str(output)))
     assert output.read_bytes().startswith(magic)
 
 
@@ -62,7 +62,7 @@ def test_one_configuration_shows_training_and_validation(drawn):
 def test_a_figure_that_was_validated_once_and_not_in_training_is_a_point(tmp_path):
     output = tmp_path / "curve.svg"
     runs = [save(tmp_path / "run", {1: 4.0})]
-    curve(CurveConfig(runs=runs, output=str(output), metric=["accuracy"]))
+    plot_curves(CurveConfig(runs=runs, output=str(output), metric=["accuracy"]))
     assert "<!-- valid -->" in output.read_text()
 
 
@@ -70,7 +70,7 @@ def test_a_single_validation_is_left_out_where_training_has_a_curve(tmp_path):
     folder, output = save(tmp_path / "run", {1: 4.0, 2: 3.0}), tmp_path / "curve.svg"
     log = tmp_path / "run" / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:3]))
-    curve(CurveConfig(runs=[folder], output=str(output)))
+    plot_curves(CurveConfig(runs=[folder], output=str(output)))
     assert "<!-- loss on train -->" in output.read_text()
 
 
@@ -87,7 +87,7 @@ def test_only_training_is_smoothed_and_shown_as_it_was_behind(subset, lines):
 def test_the_numbers_of_a_curve_are_json_lines(tmp_path, capsys):
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
     output = str(tmp_path / "x.png")
-    curve(CurveConfig(runs=[folder], output=output, json="-", subset="valid"))
+    plot_curves(CurveConfig(runs=[folder], output=output, json="-", subset="valid"))
     said = capsys.readouterr()
     record = json.loads(said.out)
     assert record["metric"] == "loss" and record["mean"] == [3.0, 2.0] and said.err == f"{output}\n"
@@ -95,7 +95,7 @@ def test_the_numbers_of_a_curve_are_json_lines(tmp_path, capsys):
 
 def test_a_figure_that_only_one_validation_has_is_drawn_all_the_same(tmp_path):
     folder, output = save(tmp_path / "a", {1: 4.0}), tmp_path / "curve.svg"
-    curve(CurveConfig(runs=[folder], output=str(output), metric=["accuracy"]))
+    plot_curves(CurveConfig(runs=[folder], output=str(output), metric=["accuracy"]))
     assert "<!-- accuracy" in output.read_text()
 
 
@@ -106,11 +106,13 @@ def test_a_figure_that_was_not_logged_is_answered_with_those_that_were(drawn):
 
 def test_seeds_that_have_no_update_in_common_are_told_of(tmp_path):
     runs = [save(tmp_path / f"x,seed={u}", {u: 4.0}) for u in (1, 2)]
-    with pytest.raises(ToolkitError, match=r"at the same updates, but those of x have none in com"):
-        curve(CurveConfig(runs=runs, output=str(tmp_path / "x.png")))
+    with pytest.raises(ToolkitError, match=r"the seeds of x have logged .* at no common update"):
+        plot_curves(CurveConfig(runs=runs, output=str(tmp_path / "x.png")))
 
 
 def test_without_matplotlib_one_line_says_what_to_install(drawn, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ToolkitError, match=r"needs matplotlib.*pip install 'toolkit-seq\[plot\]'"):
+    with pytest.raises(
+        ToolkitError, match=r"requires matplotlib.*pip install 'toolkit-seq\[plot\]'"
+    ):
         drawn("a")

@@ -195,7 +195,9 @@ def test_export_reports_omitted_heads(data, tmp_path):
     ("net", "class_"),
     [("discriminator", "ElectraForPreTraining"), ("generator", "ElectraForMaskedLM")],
 )
-def test_exported_generator_or_discriminator_equals_the_original(data, tmp_path, converted, net, class_):
+def test_exported_generator_and_discriminator_equal_the_pair(
+    data, tmp_path, converted, net, class_
+):
     ours = checkpoint(tmp_path / "ours", data, "bert_tiny", task="rtd", layers=1)
     folder = converted(ours, "hf", component=net)
     theirs = getattr(transformers, class_).from_pretrained(folder).eval()

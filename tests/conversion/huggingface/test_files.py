@@ -85,9 +85,7 @@ def spoiled(tensors):
     tensors["encoder.layer.2.output.dense.bias"] = torch.ones(24)
 
 
-def test_import_lists_missing_misshapen_and_extra_tensors(
-    saved, converted, capsys
-):
+def test_import_lists_missing_misshapen_and_extra_tensors(saved, converted, capsys):
     _, folder = saved("BertModel")
     changed(folder, spoiled)
     capsys.readouterr()

@@ -155,9 +155,7 @@ def test_a_tokenizer_json_keeps_its_flags_and_pair_template(byte_level, tmp_path
     assert opened(tmp_path)("a <mask>", "b")["input_ids"] == [0, 5, 4, 2, 2, 6, 2]
 
 
-def test_a_tokenizer_json_without_template_gets_special_tokens(
-    byte_level, tmp_path
-):
+def test_a_tokenizer_json_without_template_gets_special_tokens(byte_level, tmp_path):
     write_tokenizer(tmp_path, byte_level, positions=16)
     assert opened(tmp_path)("a", "b")["input_ids"] == [0, 5, 2, 6, 2]
 

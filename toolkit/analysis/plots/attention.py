@@ -1,4 +1,4 @@
-"""Attention maps drawn: small multiples, a row of them for each layer, tokens beside the edges."""
+"""Plots of attention maps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_COLUMNS = 4  # maps beside each other where there is one for each layer
 
 
 class HeadMap(NamedTuple):
-    """The weights of one head of one layer, or of the mean of its heads."""
+    """Weights of one head of one layer, or a mean of heads."""
 
     layer: int | None
-    """None for the mean over layers."""
+    """None: the mean over layers."""
     head: int | None
-    """None for the mean over heads."""
+    """None: the mean over heads."""
     weights: Sequence[Sequence[float]]
     """Row i: how much token i attends to each token."""
 
@@ -35,9 +35,9 @@ class HeadMap(NamedTuple):
 
 
 def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Any:
-    """All on one scale, which is that of square roots: small weights show beside large ones.
+    """Maps on a common square-root scale, which keeps small weights visible.
 
-    Everything is placed by hand: a layout that measures the labels of 144 maps takes a minute.
+    All parts are placed manually: automatic layout of 144 labeled maps takes a minute.
     """
     rows, columns = grid_shape(maps)
     side = min(MAX_INCHES, max(MIN_INCHES, INCHES_PER_TOKEN * len(tokens)))
@@ -77,13 +77,13 @@ def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Any
 def figure_fractions(
     figure: Any, left: float, bottom: float, width: float, height: float
 ) -> list[float]:
-    """As shares of the figure."""
+    """Inches as fractions of the figure."""
     whole = figure.get_size_inches()
     return [left / whole[0], bottom / whole[1], width / whole[0], height / whole[1]]
 
 
 def add_colorbar(figure: Any, image: Any, axes: Any) -> None:
-    """Which color is which weight."""
+    """Add the color bar."""
     bar = figure.colorbar(image, cax=axes)
     bar.ax.tick_params(labelsize=7, length=2)
     bar.outline.set_visible(False)
@@ -91,7 +91,7 @@ def add_colorbar(figure: Any, image: Any, axes: Any) -> None:
 
 
 def grid_shape(maps: Sequence[HeadMap]) -> tuple[int, int]:
-    """Rows and columns of the maps: layers and heads, or rows of layers."""
+    """Rows and columns of the grid of maps."""
     if maps[0].head is None:
         columns = min(MAX_COLUMNS, len(maps))
         return math.ceil(len(maps) / columns), columns
@@ -115,7 +115,7 @@ def draw_map(panel: Any, drawn: HeadMap, most: float) -> Any:
 def label_tokens(
     panel: Any, tokens: Sequence[str], points: float, *, beside: bool, below: bool
 ) -> None:
-    """Tokens once for each row and column of maps."""
+    """Label the outer maps with tokens."""
     places = range(len(tokens))
     panel.tick_params(length=0, pad=1, labelsize=points)
     panel.set_yticks(places if beside else [], tokens if beside else [])
@@ -127,13 +127,13 @@ BAR_WIDTH, MEAN_BAR_SPACE = 0.13, 0.85  # inches of the color bar, and for it an
 
 
 class MeanMap(NamedTuple):
-    """The mean of all maps of one model for a sentence."""
+    """Mean of all maps of one model for a sentence."""
 
     name: str
     tokens: Sequence[str]
     weights: Sequence[Sequence[float]]
     concentration: float | None
-    """How near to the diagonal it is, if that is known."""
+    """C of the map (`attention_distance`), if known."""
 
     @property
     def title(self) -> str:
@@ -142,7 +142,7 @@ class MeanMap(NamedTuple):
 
 
 def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Any:
-    """One panel a model on a common scale, each with its own tokens: vocabularies may differ."""
+    """One panel per model on a common scale, each with its own tokens."""
     most = max(len(mean.tokens) for mean in means)
     side = min(MAX_MEAN_INCHES, max(MIN_MEAN_INCHES, MEAN_INCHES_PER_TOKEN * most))
     points = min(8.0, max(3.0, 0.85 * POINTS * side / most))

@@ -1,4 +1,4 @@
-"""Which tag was taken for which, drawn: true ones down, given ones across."""
+"""Plots of confusion matrices: true classes as rows, predicted ones as columns."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ DARK_CELL = 0.55  # share of a row from which numbers are white
 
 
 class ConfusionMatrix(NamedTuple):
-    """One model on one split."""
+    """Confusions of one model on one split."""
 
     title: str
     true: Sequence[str]
     predicted: Sequence[str]
     counts: Any
-    """Rows are true classes, columns given ones."""
+    """Rows are true classes, columns predicted ones."""
 
 
-def confusion(config: ConfusionConfig) -> None:
-    """Draw the confusions in files that toolkit-validate --json wrote, side by side."""
+def plot_confusion(config: ConfusionConfig) -> None:
+    """Draw the confusion matrices in files of toolkit-validate --json, side by side."""
     found = [table for name in config.files for table in read_confusions(Path(name))]
     with Output(config.json) as output:
         figure = draw_confusions(found, config.title)
@@ -51,7 +51,7 @@ def confusion(config: ConfusionConfig) -> None:
 
 
 def read_confusions(path: Path) -> list[ConfusionMatrix]:
-    """The events `confusion` of a file of JSON lines."""
+    """The `confusion` events of a file."""
     try:
         lines = path.read_text("utf-8").split("\n")
         events = [json_files.loads(line) for line in lines if line]
@@ -64,12 +64,12 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as e:
         raise ToolkitError(
-            f"{path} must be a file that toolkit-validate --json wrote, but is not: {e}."
+            f"{path} must be a file written by toolkit-validate --json, but is not: {e}."
         ) from e
     if not tables:
         raise ToolkitError(
-            f"{path} must tell which tag was taken for which, but does not. Write it with "
-            f"toolkit-validate DATA --path CHECKPOINT --json FILE, of the task pos_tagging."
+            f"{path} must contain a confusion matrix, but does not. Write one with "
+            f"toolkit-validate DATA --path CHECKPOINT --json FILE, for the tasks pos_tagging and glue."
         )
     return tables
 
@@ -79,7 +79,7 @@ def matrix_title(event: Any) -> str:
 
 
 def list_mistakes(table: ConfusionMatrix) -> list[tuple[str, str, int]]:
-    """Mistakes, the most frequent first."""
+    """Mistakes, most frequent first."""
     found = [
         (table.true[g], table.predicted[p], int(table.counts[g, p]))
         for g, p in np.argwhere(table.counts).tolist()
@@ -89,7 +89,7 @@ def list_mistakes(table: ConfusionMatrix) -> list[tuple[str, str, int]]:
 
 
 def draw_confusions(tables: Sequence[ConfusionMatrix], heading: str) -> Any:
-    """Colors are shares of a row; numbers are words."""
+    """One panel per matrix: colors are shares of a row, numbers are counts."""
     side = max(MIN_INCHES, INCHES_PER_CLASS * max(len(t.true) for t in tables))
     figure = new_figure((side + MARGIN) * len(tables), side + MARGIN)
     panels = figure.subplots(1, len(tables), squeeze=False)[0]
@@ -98,8 +98,8 @@ def draw_confusions(tables: Sequence[ConfusionMatrix], heading: str) -> Any:
         panel.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal")
         panel.set_xticks(range(len(table.predicted)), table.predicted, rotation=90, fontsize=7)
         panel.set_yticks(range(len(table.true)), table.true, fontsize=7)
-        panel.set_xlabel("given", fontsize=8)
-        panel.set_ylabel("is", fontsize=8)
+        panel.set_xlabel("predicted", fontsize=8)
+        panel.set_ylabel("true", fontsize=8)
         panel.set_title(table.title, fontsize=8)
         if len(table.predicted) <= MAX_ANNOTATED_CLASSES:
             annotate_cells(panel, table.counts, shares)

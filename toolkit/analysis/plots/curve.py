@@ -1,4 +1,4 @@
-"""Learning curves of runs: the mean over seeds with a band, a panel for each figure."""
+"""Plots of learning curves: mean over seeds with a band, one panel per metric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Curve(NamedTuple):
     runs: int
 
     def record(self) -> dict[str, Any]:
-        """As JSON: a number for each update in every list."""
+        """The curve as JSON; each list has one value per update."""
         return {
             "runs": self.runs,
             "updates": list(self.updates),
@@ -32,7 +32,7 @@ class Curve(NamedTuple):
 
 
 def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
-    """The figure at each update that every one of the runs reported."""
+    """Summaries at the updates that all runs reported."""
     by_run = [metric_by_update(run, subset, metric) for run in runs]
     by_run = [figures for figures in by_run if figures]
     common = sorted(set.intersection(*map(set, by_run))) if by_run else []
@@ -40,7 +40,7 @@ def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
 
 
 def metric_by_update(run: LoggedRun, subset: str, metric: str) -> dict[int, float]:
-    """Update -> figure, of the training log or of the validations on a split."""
+    """Update -> value, of training or of the validations on a split."""
     return {
         record["update"]: float(record[metric])
         for record in run.records
@@ -53,13 +53,13 @@ def is_finite_number(value: object) -> bool:
 
 
 def record_subset(record: Mapping[str, Any]) -> str | None:
-    """train, or the split of a validation; None for other events."""
+    """ "train", or the split of a validation; None for other events."""
     event = record.get("event")
     return "train" if event == "train" else record.get("subset") if event == "valid" else None
 
 
 def list_metrics(runs: Sequence[LoggedRun]) -> list[str]:
-    """subset/figure of all that there is to draw."""
+    """`subset/metric` of everything that can be drawn."""
     return sorted(
         {
             f"{record_subset(record)}/{name}"
@@ -73,7 +73,7 @@ def list_metrics(runs: Sequence[LoggedRun]) -> list[str]:
 
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:
-    """sum_k w^k x_{n-k} / sum_k w^k, an exponential mean that does not lean on its first value."""
+    """sum_k w^k x_{n-k} / sum_k w^k, an unbiased exponential moving average."""
     found, total, share = [], 0.0, 0.0
     for value in values:
         total, share = weight * total + value, weight * share + 1
@@ -82,7 +82,7 @@ def smooth(values: Sequence[float], weight: float) -> list[float]:
 
 
 def band_edges(found: Curve, band: str) -> tuple[list[float], list[float]]:
-    """Below and above; equal where there is no band."""
+    """Lower and upper edge; equal without a band."""
     figures = found.summaries
     if band == "range":
         return [f.minimum for f in figures], [f.maximum for f in figures]
@@ -104,18 +104,18 @@ class CurveLine(NamedTuple):
     subset: str
     curve: Curve
     number: int
-    """Which line of the picture it is, by which it has the same look in every panel."""
+    """Index of the line, which sets its style in every panel."""
 
 
-def curve(c: CurveConfig) -> None:
-    """Draw the runs that the options name, and say where."""
+def plot_curves(c: CurveConfig) -> None:
+    """Plot the learning curves of runs."""
     with Output(c.json) as output:
         draw_curves(read_runs(c.runs), c, output)
         print(c.output_file, file=output.text_stream)
 
 
 def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None = None) -> None:
-    """A picture of the runs, grouped by configuration."""
+    """Plot runs grouped by configuration."""
     groups = group_runs(runs)
     panels = {metric: collect_lines(groups, metric, c, runs) for metric in c.metric}
     names = {line.number: legend_label(line, groups) for lines in panels.values() for line in lines}
@@ -142,7 +142,7 @@ def collect_lines(
     c: CurveConfig,
     runs: Sequence[LoggedRun],
 ) -> list[CurveLine]:
-    """Those that have the figure; at least one must."""
+    """The lines that have the metric; at least one must."""
     keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
     found = [
         CurveLine(name, subset, compute_curve(groups[name], subset, metric), index)
@@ -152,12 +152,12 @@ def collect_lines(
     found = [line for line in found if line.curve.updates]
     if not found and apart:
         raise ToolkitError(
-            f"the seeds of a line must have logged {metric!r} at the same updates, but those of "
-            f"{apart[0]} have none in common. Name one run of each."
+            f"the seeds of {apart[0]} have logged {metric!r} at no common update. Name one run of "
+            f"each configuration."
         )
     if not found:
         raise ToolkitError(
-            f"the runs must have logged {metric!r} of {c.subset or 'valid'}, but none did. "
+            f"no run has logged {metric!r} of {c.subset or 'valid'}. "
             f"Logged: {', '.join(list_metrics(runs)) or 'nothing'}."
         )
     return found
@@ -166,7 +166,7 @@ def collect_lines(
 def choose_subsets(
     groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
 ) -> list[str]:
-    """What to draw: as asked, else valid, and train too where it would not be confusing."""
+    """The selected subset, else valid, and train too for a single configuration."""
     if c.subset:
         return [c.subset]
     trained, validated = (
@@ -188,13 +188,13 @@ def to_record(line: CurveLine) -> dict[str, Any]:
 
 
 def axis_label(metric: str, lines: Sequence[CurveLine]) -> str:
-    """The label of the vertical axis."""
+    """Label of the y-axis."""
     shown = {line.subset for line in lines}
     return f"{metric} on {shown.pop()}" if len(shown) == 1 else metric
 
 
 def draw_line(axes: Any, line: CurveLine, name: str, c: CurveConfig) -> None:
-    """One line and its band; smoothed, the line as it was stays behind it."""
+    """Draw a line and its band; a smoothed line keeps the raw one, faded."""
     found, look = line.curve, line_style(line.number)
     means = [figure.mean for figure in found.summaries]
     marker = "o" if len(means) <= MARKED_POINTS else ""
@@ -209,7 +209,7 @@ def draw_line(axes: Any, line: CurveLine, name: str, c: CurveConfig) -> None:
 
 
 def add_legend(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
-    """One legend for all panels, outside of them, in the order in which the lines end."""
+    """One legend outside the panels, in the order in which the lines end."""
     found = {h.get_label(): h for axes in figure.axes for h in axes.get_lines()}
     lines = [found[name] for name in names.values()]
     lines.sort(key=lambda line: line.get_ydata()[-1], reverse=True)
@@ -219,7 +219,7 @@ def add_legend(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
 
 
 def format_axes(axes: Any, c: CurveConfig, what: str) -> None:
-    """Labels, and nothing that is not needed."""
+    """Format axes, scales and grid."""
     axes.set_xlabel("update")
     axes.set_ylabel(what)
     if c.log_updates:
@@ -238,7 +238,7 @@ def format_axes(axes: Any, c: CurveConfig, what: str) -> None:
 
 
 def use_plain_numbers(axis: Any) -> None:
-    """2 and 500 rather than powers of ten, also between these where there is less than one."""
+    """Label logarithmic axes with plain numbers, between powers of ten too."""
     from matplotlib.ticker import LogFormatter, LogLocator
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

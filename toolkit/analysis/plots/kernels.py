@@ -1,4 +1,4 @@
-"""Learned kernels drawn: by head as lines over the offsets, by channel as a map.
+"""Plots of learned kernels: by head as lines over offsets, by channel as a map.
 
 After figures 2 and 3 of Chang et al. (2021).
 """
@@ -17,7 +17,7 @@ LEGEND_HEIGHT, TITLE_HEIGHT = 0.45, 0.3
 
 
 def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Any:
-    """A block for each checkpoint, below each other."""
+    """One block per checkpoint, one above the other."""
     sizes = [block_size(kernels) for kernels in checkpoints.values()]
     heights = [height for _, height in sizes]
     figure = new_figure(max(4.5, *(width for width, _ in sizes)), sum(heights))
@@ -43,7 +43,7 @@ def block_size(kernels: Sequence[KernelRows]) -> tuple[float, float]:
 def split_heads_and_channels(
     kernels: Sequence[KernelRows],
 ) -> tuple[list[KernelRows], list[KernelRows]]:
-    """Those with a row for each head, and those with one for each channel."""
+    """Kernels by head, and kernels by channel."""
     return [k for k in kernels if k.by == "head"], [k for k in kernels if k.by == "channel"]
 
 
@@ -60,7 +60,7 @@ def draw_block(block: Any, kernels: Sequence[KernelRows]) -> None:
 
 
 def draw_heads(block: Any, kernels: Sequence[KernelRows]) -> None:
-    """Figure 2: a row of panels for each layer, a column for each head, on one scale."""
+    """Figure 2: one row of panels per layer, one column per head, on one scale."""
     layers = sorted({kernel.layer for kernel in kernels})
     names = list(dict.fromkeys(kernel.name for kernel in kernels))
     columns = max(len(kernel.mean) for kernel in kernels)
@@ -91,7 +91,7 @@ def draw_heads(block: Any, kernels: Sequence[KernelRows]) -> None:
 
 
 def draw_head(panel: Any, kernel: KernelRows, number: int, index: int) -> None:
-    """The row of one head; where it depends on the text, with a band of one deviation."""
+    """The kernel of one head, with a band of one deviation if it depends on the text."""
     mean, colors = kernel.mean[number], line_style(index)
     panel.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, **colors)
     if kernel.deviation is not None:
@@ -102,7 +102,7 @@ def draw_head(panel: Any, kernel: KernelRows, number: int, index: int) -> None:
 
 
 def draw_channels(block: Any, kernels: Sequence[KernelRows]) -> None:
-    """Figure 3: a row of colors for each channel; those alike in next minus previous together."""
+    """Figure 3: one row of colors per channel, sorted by next minus previous."""
     axes = block.subplots(1, len(kernels), squeeze=False)[0]
     largest = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
     for panel, kernel in zip(axes, kernels, strict=True):
@@ -127,7 +127,7 @@ def draw_channels(block: Any, kernels: Sequence[KernelRows]) -> None:
 
 
 def sort_channels(kernel: KernelRows) -> list[Sequence[float]]:
-    """Rows sorted by what they give the next token less what they give the previous one."""
+    """Rows sorted by the weight of the next token minus that of the previous one."""
     at = {offset: place for place, offset in enumerate(kernel.offsets)}
     if 1 not in at:  # a kernel of one tap has no neighbors
         return list(kernel.mean)

@@ -1,4 +1,4 @@
-"""Differences between the vectors of one word in two sentences, drawn as bars (TACO, figure 1)."""
+"""Plots of differences between vectors of equal words (TACO, figure 1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEASURES = {"distance": "distance / shorter vector", "angle": "angle in degrees"
 
 
 class VectorDifference(NamedTuple):
-    """How far the vectors of a word, or of [CLS], are apart in two sentences, for one model."""
+    """Difference between the vectors of a word, or of [CLS], in two sentences."""
 
     checkpoint: str
     sentences: tuple[int, int]
@@ -27,7 +27,7 @@ class VectorDifference(NamedTuple):
 
 
 def draw_differences(found: Sequence[VectorDifference], title: str) -> Any:
-    """A row of panels for each pair of sentences, distance and angle beside each other."""
+    """One row of panels per pair of sentences, with distance and angle."""
     models = list(dict.fromkeys(one.checkpoint for one in found))
     groups = group_by_sentences(found)
     words = max(len(group) // len(models) for group in groups.values())
@@ -49,7 +49,7 @@ def draw_differences(found: Sequence[VectorDifference], title: str) -> Any:
 
 
 def group_by_sentences(found: Sequence[VectorDifference]) -> dict[str, list[VectorDifference]]:
-    """Words by pair of sentences, then [CLS] of all pairs together, a pair standing for a word."""
+    """Words by pair of sentences, then [CLS] of all pairs in one group."""
     groups: dict[str, list[VectorDifference]] = {}
     for one in found:
         pair = "{} and {}".format(*one.sentences)
@@ -63,7 +63,7 @@ def group_by_sentences(found: Sequence[VectorDifference]) -> dict[str, list[Vect
 def draw_bars(
     panel: Any, group: Sequence[VectorDifference], models: Sequence[str], measure: str
 ) -> None:
-    """Words along the axis, a bar for each model."""
+    """One group of bars per word, one bar per model."""
     wide = 0.8 / len(models)
     for number, model in enumerate(models):
         mine = [one for one in group if one.checkpoint == model]
