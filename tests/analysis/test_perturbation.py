@@ -90,5 +90,5 @@ def test_a_word_that_one_checkpoint_lacks_leaves_the_columns_of_the_others_where
 
 
 def test_one_sentence_is_too_few(compared):
-    with pytest.raises(ToolkitError, match=r"at least two sentences to compare, but .* holds 1\."):
+    with pytest.raises(ToolkitError, match=r"at least two sentences, but .* contains 1\."):
         compared("the cat")

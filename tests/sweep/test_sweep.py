@@ -99,9 +99,7 @@ def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, cap
 
 def test_a_sweep_whose_runs_all_failed_says_where_the_logs_are(words, trained):
     trained.failing.add("seed=0")
-    with pytest.raises(
-        ToolkitError, match=r"all 1 runs of the sweep failed. See the logs, .*/s/\*/log.txt"
-    ):
+    with pytest.raises(ToolkitError, match=r"all 1 runs of the sweep failed. .*/s/\*/log.txt"):
         run_sweep(words, SweepConfig(seeds=[0]))
 
 
@@ -122,9 +120,7 @@ def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp
 def test_a_folder_that_cannot_be_made_is_told_in_a_line(words, trained, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "seed=3").write_text("")
-    with pytest.raises(
-        ToolkitError, match=r"must be writable, but .*/s/seed=3 is not: File exists"
-    ):
+    with pytest.raises(ToolkitError, match=r"must be writable, .*/s/seed=3 is not: File exists"):
         run_sweep(words, SweepConfig(seeds=[3]))
 
 

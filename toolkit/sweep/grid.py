@@ -48,7 +48,7 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
     names = [point.name for point in found]
     if len(set(names)) < len(names):
         raise ToolkitError(
-            f"the values of sweep.grid must give different folder names (letters, digits, .+-=), but "
+            f"values of sweep.grid must give different folder names (letters, digits, .+-=), but "
             f"{sorted(names)} are not all different."
         )
     return found

@@ -69,7 +69,7 @@ def read_confusions(path: Path) -> list[ConfusionMatrix]:
     if not tables:
         raise ToolkitError(
             f"{path} must contain a confusion matrix, but does not. Write one with "
-            f"toolkit-validate DATA --path CHECKPOINT --json FILE, for the tasks pos_tagging and glue."
+            f"toolkit-validate DATA --path CHECKPOINT --json FILE, for pos_tagging or glue."
         )
     return tables
 
