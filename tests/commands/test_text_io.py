@@ -34,9 +34,7 @@ def test_a_packed_file_that_is_not_whole_is_one_clear_error(tmp_path, name, data
     path = tmp_path / name
     path.write_bytes(data)
     with (
-        pytest.raises(
-            ToolkitError, match=r"--input must be whole, but .*a\..z is cut off or damag"
-        ),
+        pytest.raises(ToolkitError, match=r"--input .*a\..z is truncated or damag"),
         open_input(str(path), "") as lines,
     ):
         list(lines)

@@ -31,7 +31,7 @@ def answered(*lines, buffer_size=100, max_tokens=20):
 def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_size):
     lines = [b"bbbbbb_\n", b"a_\n", b"\n", b"no\n", b"cc__\r\n", b"d_"]
     found, _ = answered(*lines, buffer_size=buffer_size)
-    assert [a.line for a in found] == [1, 2, 3, 4, 5, 6]
+    assert [a.number for a in found] == [1, 2, 3, 4, 5, 6]
     assert [a.text for a in found] == ["bbbbbb_", "a_", "", "no", "cc__", "d_"]
     assert [[gap[0][0] for gap in a.masks] for a in found] == [
         ["b"],

@@ -1,39 +1,60 @@
 import io
 import json
+from functools import partial
 
 from rich.console import Console
 
 from toolkit.data.tokenizers.vocabulary import append_special
-from toolkit.generation.fill_mask import FillMaskOutput
-from toolkit.generation.output import FillMaskConsoleWriter, FillMaskJsonWriter, FillMaskTsvWriter
+from toolkit.generation.output import (
+    FillMaskOutput,
+    GeneratedText,
+    GenerationOutput,
+    console_writer,
+    file_writer,
+    to_json_line,
+)
 
 START = "\N{LOWER ONE EIGHTH BLOCK}"
 READABLE = append_special([START + "cat", "s", "."], unk=2).display_symbol
-GAP = [(START + "cat", 0.75), ("s", 0.125)]
-ANSWERS = [FillMaskOutput(1, "A\t[MASK].", [GAP], ""), FillMaskOutput(2, "", [], "empty")]
+MASK = [(START + "cat", 0.75), ("s", 0.125)]
+FILLED = [FillMaskOutput(1, "A\t[MASK].", [MASK]), FillMaskOutput(2, "", note="empty")]
+ALIGNED = GeneratedText("a dog", -0.25, [-0.5, -0.25], [[1, 0], [0, 1]])
+PLAIN = GeneratedText("the dog", -1.5, [-1.0])
+GENERATED = [
+    GenerationOutput(9, "ein hund", [ALIGNED, PLAIN], "a dog runs"),
+    GenerationOutput(10, "", note="empty"),
+]
 
 
-def test_json_lines_hold_every_probability_and_the_note():
-    out = io.StringIO()
-    FillMaskJsonWriter(out).write(ANSWERS)
-    first, second = map(json.loads, out.getvalue().splitlines())
+def write(records, to_text):
+    file = io.StringIO()
+    file_writer(file, to_text)(records)
+    return file.getvalue().splitlines()
+
+
+def print_to_console(records, to_rows, width):
+    file = io.StringIO()
+    console_writer(Console(file=file, width=width), to_rows)(records)
+    return file.getvalue().splitlines()
+
+
+def test_fill_mask_json_has_every_probability_and_the_note():
+    first, second = map(json.loads, write(FILLED, to_json_line))
     assert first["masks"] == [
         [{"token": START + "cat", "probability": 0.75}, {"token": "s", "probability": 0.125}]
     ]
     assert (second["line"], second["masks"], second["note"]) == (2, [], "empty")
 
 
-def test_a_pipe_gets_one_line_for_each_line():
-    out = io.StringIO()
-    FillMaskTsvWriter(out).write(ANSWERS)
-    assert out.getvalue() == f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250\n\t# empty\n"
+def test_fill_mask_tsv_has_one_line_per_line():
+    lines = write(FILLED, FillMaskOutput.to_tsv)
+    assert lines == [f"A\\t[MASK].\t{START}cat 0.7500 s 0.1250", "\t# empty"]
 
 
-def test_people_see_the_candidates_of_each_gap_below_the_text():
-    out = io.StringIO()
-    two = FillMaskOutput(10, "x" * 100, [GAP, [(START + "on", 0.5), (".", 0.25)]], "")
-    FillMaskConsoleWriter(Console(file=out, width=20), READABLE).write([*ANSWERS, two])
-    assert out.getvalue().splitlines() == [
+def test_fill_mask_console_aligns_the_candidates_of_each_mask():
+    two = FillMaskOutput(10, "x" * 100, [MASK, [(START + "on", 0.5), (".", 0.25)]])
+    rows = print_to_console([*FILLED, two], lambda record: record.to_console(READABLE), 20)
+    assert rows == [
         " 1  A   [MASK].",
         "    cat 75.0%  -s 12.5%",
         " 2  ",
@@ -42,3 +63,55 @@ def test_people_see_the_candidates_of_each_gap_below_the_text():
         "    cat 75.0%  -s 12.5%",
         "    on 50.0%   . 25.0%",
     ]
+
+
+def test_generation_json_has_everything():
+    first, second = map(json.loads, write(GENERATED, to_json_line))
+    assert first["line"] == 9 and first["reference"] == "a dog runs"
+    assert first["hypotheses"][0] == ALIGNED._asdict()
+    assert "alignment" not in first["hypotheses"][1]
+    assert second == {"line": 10, "source": "", "hypotheses": [], "note": "empty"}
+
+
+def test_generation_fairseq_lines_are_those_of_fairseq():
+    assert write(GENERATED, GenerationOutput.to_fairseq) == [
+        "S-9\tein hund",
+        "T-9\ta dog runs",
+        "H-9\t-0.250000\ta dog",
+        "P-9\t-0.5000 -0.2500",
+        "A-9\t1-0 0-1",
+        "H-9\t-1.500000\tthe dog",
+        "P-9\t-1.0000",
+        "S-10\t",
+        "#-10\tempty",
+    ]
+
+
+def test_generation_tsv_has_one_line_per_hypothesis():
+    records = [GenerationOutput(1, "x", [PLAIN]), GenerationOutput(2, "", note="empty")]
+    assert write(records, partial(GenerationOutput.to_tsv, scores=False)) == ["the dog", ""]
+    lines = write(GENERATED, partial(GenerationOutput.to_tsv, scores=True))
+    assert lines[1:] == ["9\t-1.5000\tthe dog", "10\t\t"]
+
+
+def test_a_hypothesis_stays_on_one_line_whatever_it_contains():
+    record = GenerationOutput(1, "x\ty", [GeneratedText("a\n\tb\r", -1.0, [-1.0])])
+    assert record.to_tsv(scores=True) == "1\t-1.0000\ta  b "
+    assert record.to_fairseq() == "S-1\tx y\nH-1\t-1.000000\ta  b \nP-1\t-1.0000"
+
+
+def test_generation_console_has_the_hypotheses_below_the_source():
+    assert print_to_console(GENERATED, GenerationOutput.to_console, 30) == [
+        " 9  ein hund",
+        "    reference  a dog runs",
+        "      -0.2500  a dog",
+        "               1-0 0-1",
+        "      -1.5000  the dog",
+        "10  ",
+        "    (empty)",
+    ]
+
+
+def test_soft_alignments_are_written_per_token():
+    text = GeneratedText("x", 0.0, [], [[0.25, 0.75], [1.0, 0.0]])
+    assert text.alignment_text == "0.250,0.750 1.000,0.000"

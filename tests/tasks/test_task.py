@@ -11,13 +11,10 @@ class Silent(Task):
     """Has no idea of masks."""
 
     @classmethod
-    def examples(cls, config, folder, split, *, seed, training, fixed_shapes):
+    def examples(cls, config, source):
         raise NotImplementedError
 
     def predict(self, encoder, batch):
-        return {}
-
-    def metrics(self, predictions):
         return {}
 
 
@@ -60,7 +57,7 @@ def test_filling_masks_leaves_a_learner_in_training_as_it_was():
 
 
 def test_a_task_that_does_not_learn_to_fill_masks_says_so():
-    with pytest.raises(ToolkitError, match=r"a task that learns to, such as mlm, but .* is Silent"):
+    with pytest.raises(ToolkitError, match=r"a task such as mlm; this one was trained with Silent"):
         learner(Silent()).fill_mask("[MASK]")
 
 

@@ -136,8 +136,8 @@ def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
     }
     long = {name: sum(length > 4 for length in found) for name, found in lengths.items()}
     assert min(long.values()) > 0
-    train = f"{37 - long['train']} in train, {long['train']} with more than 5 tokens left out"
-    valid = f"valid: {long['valid']} with more than 5 tokens cut"
+    train = f"{37 - long['train']} in train, {long['train']} with more than 5 tokens skipped"
+    valid = f"valid: {long['valid']} with more than 5 tokens truncated"
     assert f"{train}; {valid}\n" in capsys.readouterr().err
     evaluate_checkpoints(ValidateConfig(dirs=[str(parallel)], path=[str(tmp_path / "run")]))
     assert f"run {valid}\n" in capsys.readouterr().out

@@ -24,7 +24,6 @@ SYMBOLS = [
 class Words(Tokenizer):
     """A tokenizer small enough to see through: one piece a word, punctuation apart."""
 
-    __abstractmethods__ = frozenset()
     vocabulary = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
 
     def encode(self, text: str) -> list[int]:
@@ -37,6 +36,9 @@ class Words(Tokenizer):
     def encode_continuation(self, text: str) -> list[int]:
         ids = self.encode(text)
         return ids[1:] if ids and SYMBOLS[ids[0]] == WORD_START else ids
+
+
+Words.__abstractmethods__ = frozenset()
 
 
 def learned(name: str = "composite_bert_tiny"):

@@ -80,8 +80,8 @@ def test_accuracy_of_each_objective_counts_the_places_that_have_a_target():
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("bert_tiny", "an encoder with a vector for hidden positions, but this one has none"),
-        ("composite_bert_tiny", "an encoder with a vector for hidden positions, but this one has"),
+        ("bert_tiny", "an embedding for hidden positions, but Encoder has none"),
+        ("composite_bert_tiny", "an embedding for hidden positions, but Encoder has"),
     ],
 )
 def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
@@ -90,13 +90,13 @@ def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
 
 
 def test_a_convolution_sees_neighbors_whatever_their_ids_and_is_refused():
-    with pytest.raises(ToolkitError, match="knows positions by their ids alone"):
+    with pytest.raises(ToolkitError, match="sees positions only through position ids"):
         built("composite_bert_tiny", depthwise=True)
 
 
 def test_positions_drawn_from_the_table_must_be_in_it():
     encoder, task = built(max_positions=64)
-    config = dataclasses.replace(TASKS["mpm"].config, position_range="table")
+    config = dataclasses.replace(TASKS["mpm"].config, position_range="full_table")
     with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
         type(task)(config, encoder, SIZES, EncoderFactory(None, SIZES))
 

@@ -75,7 +75,7 @@ def test_both_halves_have_the_same_padding_and_token_types(folder):
         {"position_span_p": 0.9},
         {"hidden_position_rate": 0.3},
         {"shuffled_position_rate": 0.2},
-        {"position_range": "table"},
+        {"position_range": "full_table"},
     ],
 )
 def test_each_option_of_positions_changes_them_and_no_token(folder, option):
@@ -86,7 +86,7 @@ def test_each_option_of_positions_changes_them_and_no_token(folder, option):
 
 def test_shuffled_positions_reach_to_the_highest_of_the_table(folder):
     options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
-    found = examples(folder, position_range="table", max_position=1, **options)
+    found = examples(folder, position_range="full_table", max_position=1, **options)
     far = halves(found.collate(np.arange(30), 1))[3][:, 8:]
     assert (far == 0).any() and (far == 1).any()
 

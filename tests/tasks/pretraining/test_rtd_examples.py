@@ -132,7 +132,7 @@ def test_a_rank_without_sentences_has_a_batch_of_weight_zero(examples):
 
 def test_a_vocabulary_without_a_mask_is_refused():
     words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
-    with pytest.raises(ToolkitError, match=r"symbol of its own for \[MASK\], but in that"):
+    with pytest.raises(ToolkitError, match=r"requires a vocabulary with a separate \[MASK\] token"):
         check_mask_token(words, "novels")
 
 

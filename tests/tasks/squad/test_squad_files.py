@@ -42,11 +42,13 @@ def test_doubts_without_bounds_are_large_numbers(tmp_path):
 
 
 def test_an_id_that_is_there_twice_is_refused(tmp_path):
-    with pytest.raises(ToolkitError, match=r"told apart by their id, but 'b' is there twice. Prep"):
+    with pytest.raises(
+        ToolkitError, match=r"a unique id per example, but 'b' occurs more than once"
+    ):
         write_answers(tmp_path / "x.json", ["a", "b", "b"], [SURE, DOUBTFUL, NOTHING], None)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(ToolkitError, match=r"predictions must go where files can be written, but"):
+    with pytest.raises(ToolkitError, match=r"Cannot write predictions to"):
         write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

@@ -28,7 +28,7 @@ def test_shorter_chunks_may_be_asked_for_and_longer_ones_are_refused():
     assert (
         resolve_tagging(PosTaggingConfig(tokens_per_sample=9), BertConfig()).tokens_per_sample == 9
     )
-    with pytest.raises(ToolkitError, match=r"must be at most .* at once, 128, but is 200"):
+    with pytest.raises(ToolkitError, match=r"must be at most .* length, 128, but is 200"):
         resolve_tagging(PosTaggingConfig(tokens_per_sample=200), BertConfig())
 
 

@@ -107,7 +107,5 @@ def test_an_idle_rank_gets_a_batch_of_weight_zero(tagged):
 
 
 def test_whole_words_cannot_be_read_from_pieces(pieces):
-    with pytest.raises(
-        ToolkitError, match=r"reads whole words must have a folder of them, but this one has pieces"
-    ):
+    with pytest.raises(ToolkitError, match=r"word-level architecture requires word-level data"):
         examples(pieces)

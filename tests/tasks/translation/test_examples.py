@@ -56,18 +56,18 @@ def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
     source, _ = sides(whole := examples())
     skipped = examples(tokens_per_sample=6, overlength="skip")
     assert len(skipped.lengths) == (source < 6).sum() < len(whole.lengths)
-    assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens left out"
+    assert skipped.remark == f"{(source > 5).sum()} with more than 6 tokens skipped"
     assert (
         skipped.collate(np.array([0]), 1).pair_ids.tolist()
         == np.flatnonzero(source < 6)[:1].tolist()
     )
     cut = examples(tokens_per_sample=6, overlength="truncate")
-    assert cut.lengths.max() == 6 and "cut" in cut.remark
+    assert cut.lengths.max() == 6 and "truncated" in cut.remark
     assert len(cut.lengths) == len(whole.lengths)
 
 
 def test_that_all_pairs_are_left_out_is_told_with_what_would_help(examples):
-    complaint = r"at most 2 tokens, .* but none of train in .* has so few\. Raise --tokens-per-s"
+    complaint = r"Every pair of train in .* has more than 2 tokens, end symbol included\. Raise"
     with pytest.raises(ToolkitError, match=complaint):
         examples(tokens_per_sample=2, overlength="skip")
 

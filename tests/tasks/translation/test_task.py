@@ -70,7 +70,7 @@ def test_figures_are_without_label_smoothing(examples):
 
 def test_only_what_writes_from_a_source_translates():
     for arch in ("transformer_lm_tiny", "bert_tiny"):
-        with pytest.raises(ToolkitError, match=r"translation must have an architecture of an enco"):
+        with pytest.raises(ToolkitError, match=r"translation requires an encoder-decoder model"):
             build_model(arch, vocabulary_size=17, task="translation")
 
 
@@ -78,7 +78,7 @@ def test_sentences_may_be_as_long_as_the_architecture_reads():
     learned = TransformerConfig(positions="learned", max_positions=50)
     assert Translation.resolve_for(TranslationConfig(), learned).tokens_per_sample == 50
     assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
-    with pytest.raises(ToolkitError, match=r"reads at once, 50, but is 60\. Lower it"):
+    with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
         Translation.resolve_for(TranslationConfig(tokens_per_sample=60), learned)
 
 

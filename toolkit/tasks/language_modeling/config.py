@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from toolkit.config.sections import check_choice, require
-from toolkit.data.samples.language_model_blocks import EOS_AFTER, SAMPLE_MODES
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import AtLeast, Options
 
 DEFAULT_TOKENS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelingConfig:
-    tokens_per_sample: int = 0
-    """Most tokens of one sample, end symbols included: the model sees no further back. 0 for 512,
-    or what the architecture takes if that is less."""
-    sample_mode: str = "blocks"
-    """What makes one sample. blocks: a piece of the running text, whatever it cuts; documents: the
-    same, but never across two documents; items: an item, such as a line, or a piece of one."""
-    eos_after: str = "items"
-    """What an end symbol stands behind, which is told like the others: items or documents."""
+class LanguageModelingConfig(Options, section="task"):
+    tokens_per_sample: Annotated[int, AtLeast(2, or_zero=True)] = 0
+    """Maximum number of tokens per sample, end symbols included: the length of the context. 0 for
+    512, or the architecture's maximum if less."""
+    sample_mode: Literal["blocks", "documents", "items"] = "blocks"
+    """Unit of one sample. blocks: running text of this length, across all boundaries; documents:
+    the same within one document; items: an item, such as a line, or a part of one."""
+    eos_after: Literal["items", "documents"] = "items"
+    """What an end symbol follows; it is predicted like other tokens."""
 
     def __post_init__(self) -> None:
-        require(
-            self.tokens_per_sample == 0 or self.tokens_per_sample > 1,
-            f"task.tokens_per_sample must be at least 2, or 0 for the usual, but is "
-            f"{self.tokens_per_sample}.",
-        )
-        check_choice("task.sample_mode", self.sample_mode, SAMPLE_MODES)
-        check_choice("task.eos_after", self.eos_after, EOS_AFTER)
-        require(
-            self.sample_mode != "items" or self.eos_after == "items",
-            "task.eos_after must be items where samples are, but is documents. Leave it out.",
-        )
+        super().__post_init__()
+        if self.sample_mode == "items" and self.eos_after != "items":
+            raise ToolkitError(
+                "task.eos_after documents cannot be combined with task.sample_mode items."
+            )

@@ -3,78 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from toolkit.config.sections import require
-from toolkit.data.samples.masking import MASKING_STRATEGIES
-from toolkit.data.samples.text_samples import SAMPLE_MODES
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Above, AtLeast, Below, Fraction, Options, PositiveInt
 
-PAIR_MODES = ("chang", "electra")
+OpenFraction = Annotated[float, Above(0), Below(1)]
+MaskingStrategy = Literal["bernoulli", "exact", "whole_word", "span", "electra"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskingConfig:
-    tokens_per_sample: int = 128
-    """Most tokens of one sentence, special symbols included; longer ones lose their tail."""
-    sample_mode: str = "pairs"
-    """What makes one sentence. pairs: two segments of whole items, as pairs says. blocks: a
-    piece of the running text, whatever it cuts. documents: as blocks, but never across two
-    documents."""
-    pair_mode: str = "chang"
-    """How samples pairs makes two segments of items. chang: items 1-2, 3-4, ...; token types all 0.
-    electra: items of a document gathered to tokens_per_sample, now and then to fewer, and dealt
-    out to two segments, now and then to one; token types 0 and 1 (Clark et al. 2020, code)."""
-    masking: str = "bernoulli"
-    """Which tokens are hidden. bernoulli: each on its own; exact: an exact share; whole_word:
-    all pieces of a word; span: SpanBERT's runs of words; electra: as ELECTRA's generator."""
-    mask_rate: float = 0.15
-    """Share of tokens to predict, 0 to 1."""
-    mask_token_rate: float | None = None
-    """Share of these that is shown as [MASK]. By default 0.8, with electra 0.85."""
-    random_token_rate: float | None = None
-    """Share of these that is shown as a random token. By default 0.1, with electra 0."""
-    span_max: int = 3
-    """Longest run of words that span masking hides at a time."""
-    span_p: float = 0.2
-    """Parameter of the geometric law of these runs' lengths."""
+class MaskingConfig(Options, section="task"):
+    tokens_per_sample: Annotated[int, AtLeast(4)] = 128
+    """Maximum number of tokens per sentence, special tokens included; longer ones are truncated."""
+    sample_mode: Literal["pairs", "blocks", "documents"] = "pairs"
+    """Unit of one sentence. pairs: two segments of whole items, see pair_mode; blocks: running
+    text, across all boundaries; documents: the same within one document."""
+    pair_mode: Literal["chang", "electra"] = "chang"
+    """How sample_mode pairs forms two segments. chang: items 1-2, 3-4, ..., token types all 0;
+    electra: items of a document packed to tokens_per_sample, sometimes to fewer, and split into two
+    segments, sometimes one, with token types 0 and 1 (Clark et al. 2020, code)."""
+    masking: MaskingStrategy = "bernoulli"
+    """Which tokens are selected. bernoulli: each independently; exact: an exact fraction;
+    whole_word: all pieces of a word; span: runs of words as in SpanBERT; electra: drawn with
+    replacement, as for ELECTRA's generator."""
+    mask_rate: OpenFraction = 0.15
+    """Fraction of tokens to predict."""
+    mask_token_rate: Fraction | None = None
+    """Fraction of these replaced by [MASK]. Default 0.8, with electra 0.85."""
+    random_token_rate: Fraction | None = None
+    """Fraction of these replaced by a random token. Default 0.1, with electra 0."""
+    span_max: PositiveInt = 3
+    """Maximum number of words in a span."""
+    span_p: OpenFraction = 0.2
+    """Parameter of the geometric distribution of span lengths."""
 
     def __post_init__(self) -> None:
-        require(
-            self.tokens_per_sample > 3,
-            f"task.tokens_per_sample must be at least 4, but is {self.tokens_per_sample}.",
-        )
-        for name, known in (
-            ("sample_mode", SAMPLE_MODES),
-            ("pair_mode", PAIR_MODES),
-            ("masking", MASKING_STRATEGIES),
-        ):
-            value = getattr(self, name)
-            require(
-                value in known,
-                f"task.{name} must be one of {', '.join(known)}, but is {value!r}.",
+        super().__post_init__()
+        if self.pair_mode != "chang" and self.sample_mode != "pairs":
+            raise ToolkitError(
+                f"task.pair_mode {self.pair_mode} requires task.sample_mode pairs, but that is "
+                f"{self.sample_mode}."
             )
-        require(
-            self.pair_mode == "chang" or self.sample_mode == "pairs",
-            f"task.pair_mode {self.pair_mode} must come with task.sample_mode pairs, but that is "
-            f"{self.sample_mode}. Leave one of them out.",
-        )
-        require(
-            0 < self.mask_rate < 1,
-            f"task.mask_rate must lie between 0 and 1, but is {self.mask_rate}.",
-        )
-        shown = self.replacement_rates
-        require(
-            min(shown) >= 0 and sum(shown) <= 1,
-            f"task.mask_token_rate and random_token_rate must be shares that sum to at most 1, "
-            f"but are {shown[0]} and {shown[1]}.",
-        )
-        require(self.span_max > 0, f"task.span_max must be at least 1, but is {self.span_max}.")
-        require(0 < self.span_p < 1, f"task.span_p must lie between 0 and 1, but is {self.span_p}.")
+        check_sum("mask_token_rate and random_token_rate", self.replacement_rates)
 
     @property
     def replacement_rates(self) -> tuple[float, float]:
-        """Shares shown as [MASK] and as a random token: as given, or as the law's paper has it."""
-        hidden, random = (0.85, 0.0) if self.masking == "electra" else (0.8, 0.1)
+        """Fractions replaced by [MASK] and by a random token: as given, or the paper's."""
+        masked, random = (0.85, 0.0) if self.masking == "electra" else (0.8, 0.1)
         return (
-            hidden if self.mask_token_rate is None else self.mask_token_rate,
+            masked if self.mask_token_rate is None else self.mask_token_rate,
             random if self.random_token_rate is None else self.random_token_rate,
+        )
+
+
+def check_sum(names: str, rates: tuple[float, float]) -> None:
+    if sum(rates) > 1:
+        raise ToolkitError(
+            f"task.{names} must sum to at most 1, but are {rates[0]} and {rates[1]}."
         )

@@ -47,7 +47,7 @@ class MaskedPositionModel(Task[MaskedPositionConfig, MaskedPositionExamples, Mas
             self.head = TokenHead(encoder)
         if "mpm" in self.coefficients:
             check_position_ids(encoder)
-            if c.position_range == "table" and encoder.max_positions:
+            if c.position_range == "full_table" and encoder.max_positions:
                 check_max_position(c.max_position, encoder.max_positions)
             self.position_head = PositionHead(encoder)
 

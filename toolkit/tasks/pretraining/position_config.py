@@ -2,62 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
-from toolkit.config.sections import require
-from toolkit.tasks.pretraining.masking_config import MaskingConfig
+from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Fraction, PositiveInt
+from toolkit.config.options import ADVANCED
+from toolkit.tasks.pretraining.masking_config import (
+    MaskingConfig,
+    MaskingStrategy,
+    OpenFraction,
+    check_sum,
+)
 
 OBJECTIVES = ("mlm", "mpm")
-POSITION_RANGES = ("sentence", "table")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedPositionConfig(MaskingConfig):
-    masking: str = "span"
-    """Which tokens are hidden. span: SpanBERT's runs of words, as in TACO; bernoulli: each on its
-    own; exact: an exact share; whole_word: all of a word's pieces; electra: as ELECTRA does."""
+    masking: MaskingStrategy = "span"
+    """Which tokens are selected. span: runs of words as in SpanBERT and TACO; bernoulli: each
+    independently; exact: an exact fraction; whole_word: all pieces of a word; electra: drawn with
+    replacement, as for ELECTRA's generator."""
     objectives: str = "mlm,mpm"
-    """What is learned, separated by commas. mlm: hidden tokens; mpm: hidden positions."""
-    position_rate: float = 0.15
-    """Share of positions to predict, 0 to 1."""
-    position_span_max: int = 6
-    """Longest run of positions that is chosen at a time."""
-    position_span_p: float = 0.2
-    """Parameter of the geometric law of these runs' lengths."""
-    hidden_position_rate: float = 0.8
-    """Share of the runs whose positions are hidden."""
-    shuffled_position_rate: float = 0.1
-    """Share of the runs whose positions are put in another order; the rest is shown as it is."""
-    position_range: str = "sentence"
-    """Where the position shown for a shuffled run of one comes from. sentence: any of the
-    sentence's; table: any of 0 to max_position, as in the paper, far outside most sentences."""
-    max_position: int = 511
-    """Highest position that position_range table draws; the architecture must have it."""
+    """Objectives, separated by commas. mlm: masked tokens; mpm: masked positions."""
+    position_rate: OpenFraction = 0.15
+    """Fraction of positions to predict."""
+    position_span_max: PositiveInt = 6
+    """Maximum number of positions in a span."""
+    position_span_p: OpenFraction = 0.2
+    """Parameter of the geometric distribution of these spans' lengths."""
+    hidden_position_rate: Fraction = 0.8
+    """Fraction of the spans whose positions are hidden."""
+    shuffled_position_rate: Fraction = 0.1
+    """Fraction of the spans whose positions are shuffled; the rest remain."""
+    position_range: Literal["sentence", "full_table"] = field(default="sentence", metadata=ADVANCED)
+    """Where the position of a shuffled span of one comes from. sentence: any of the sentence's;
+    full_table: any from 0 to max_position, as in the paper, beyond the end of most sentences."""
+    max_position: PositiveInt = field(default=511, metadata=ADVANCED)
+    """Highest position that position_range full_table draws; the architecture must have it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        unknown = [name for name in self.objective_names if name not in OBJECTIVES]
-        require(
-            bool(self.objective_names) and not unknown,
-            f"task.objectives must name mlm, mpm or both, but is {self.objectives!r}.",
-        )
-        for name in ("position_rate", "position_span_p"):
-            value = getattr(self, name)
-            require(0 < value < 1, f"task.{name} must lie between 0 and 1, but is {value}.")
-        for name in ("position_span_max", "max_position"):
-            value = getattr(self, name)
-            require(value > 0, f"task.{name} must be at least 1, but is {value}.")
-        shown = (self.hidden_position_rate, self.shuffled_position_rate)
-        require(
-            min(shown) >= 0 and sum(shown) <= 1,
-            f"task.hidden_position_rate and shuffled_position_rate must be shares that sum to at "
-            f"most 1, but are {shown[0]} and {shown[1]}.",
-        )
-        require(
-            self.position_range in POSITION_RANGES,
-            f"task.position_range must be one of {', '.join(POSITION_RANGES)}, but is "
-            f"{self.position_range!r}.",
-        )
+        if not self.objective_names or set(self.objective_names) - set(OBJECTIVES):
+            raise ToolkitError(
+                f"task.objectives must be mlm, mpm or mlm,mpm, but is {self.objectives!r}."
+            )
+        rates = (self.hidden_position_rate, self.shuffled_position_rate)
+        check_sum("hidden_position_rate and shuffled_position_rate", rates)
 
     @property
     def objective_names(self) -> list[str]:

@@ -52,7 +52,7 @@ class MaskedPositionExamples(MaskingExamples[MaskedPositionsBatch]):
             span_p=config.position_span_p,
             hidden_rate=config.hidden_position_rate,
             shuffled_rate=config.shuffled_position_rate,
-            random_below=config.max_position + 1 if config.position_range == "table" else None,
+            random_below=config.max_position + 1 if config.position_range == "full_table" else None,
         )
 
     def make_batch(self, ids: IntArray, epoch: int | None) -> MaskedPositionsBatch:

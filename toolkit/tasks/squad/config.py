@@ -1,41 +1,31 @@
-"""Options of the task squad, and how they are suited to an architecture."""
+"""Options of the task squad."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from toolkit.config.sections import require
+from toolkit.config.declared import AtLeast, Options, PositiveInt
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR
 
 DEFAULT_TOKENS = 384
-"""Tokens that are read at once by default, as in the papers."""
-MIN_TOKENS = 8
+"""As in the papers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SquadConfig:
-    tokens_per_sample: int = 0
-    """Most tokens of question and passage, special symbols included; longer passages are read in
-    several windows. 0 for 384, or what the architecture takes if less."""
-    stride: int = 128
-    """Tokens of the passage from the beginning of a window to that of the next one."""
-    question_tokens: int = 64
-    """Most tokens of a question; of a longer one, and of one longer than half a window, the end is
-    cut off."""
-    answer_tokens: int = 30
-    """Most tokens of an answer that is given."""
-    nbest: int = 20
-    """Answers that are kept for each question, the best ones."""
-
-    def __post_init__(self) -> None:
-        for name in ("stride", "question_tokens", "answer_tokens", "nbest"):
-            value = getattr(self, name)
-            require(value > 0, f"task.{name} must be at least 1, but is {value}.")
-        require(
-            self.tokens_per_sample == 0 or self.tokens_per_sample >= MIN_TOKENS,
-            f"task.tokens_per_sample must be at least {MIN_TOKENS}, or 0 for the usual, but is "
-            f"{self.tokens_per_sample}.",
-        )
+class SquadConfig(Options, section="task"):
+    tokens_per_sample: Annotated[int, AtLeast(8, or_zero=True)] = 0
+    """Maximum number of tokens of question and passage, special tokens included; longer passages
+    are read in several windows. 0 for 384, or the architecture's maximum if less."""
+    stride: PositiveInt = 128
+    """Passage tokens between the starts of two windows."""
+    question_tokens: PositiveInt = 64
+    """Maximum number of tokens of a question; longer ones, and those longer than half a window, are
+    truncated."""
+    answer_tokens: PositiveInt = 30
+    """Maximum number of tokens of a predicted answer."""
+    nbest: PositiveInt = 20
+    """Number of answers kept per question."""
 
     @property
     def max_question_tokens(self) -> int:

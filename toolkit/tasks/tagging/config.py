@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Annotated, Literal
 
+from toolkit.config.declared import AtLeast, Options
 from toolkit.config.sections import require
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import max_input_length
@@ -13,24 +15,12 @@ DEFAULT_TOKENS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class PosTaggingConfig:
-    pooling: str = "first"
-    """Which of a word's pieces its tag is predicted from. first: its first piece; mean: the mean of
-    all."""
-    tokens_per_sample: int = 0
-    """Most tokens that are read at once, special symbols included; longer sentences are cut into
-    chunks, and every word is still tagged. 0 for as many as the architecture takes."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.pooling in ("first", "mean"),
-            f"task.pooling must be first or mean, but is {self.pooling!r}.",
-        )
-        require(
-            self.tokens_per_sample == 0 or self.tokens_per_sample > 2,
-            f"task.tokens_per_sample must be at least 3, or 0 for the architecture's own, but is "
-            f"{self.tokens_per_sample}.",
-        )
+class PosTaggingConfig(Options, section="task"):
+    pooling: Literal["first", "mean"] = "first"
+    """What a word's tag is predicted from. first: its first piece; mean: the mean of its pieces."""
+    tokens_per_sample: Annotated[int, AtLeast(3, or_zero=True)] = 0
+    """Maximum number of tokens read at once, special tokens included; longer sentences are split
+    into chunks, and every word is still tagged. 0 for the architecture's maximum."""
 
 
 @dataclass(frozen=True, kw_only=True)
