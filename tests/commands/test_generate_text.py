@@ -10,7 +10,8 @@ import pytest
 
 from toolkit.cli.generate import main
 from toolkit.cli.preprocess import main as preprocess
-from toolkit.commands.generate_text import GenerationSummary, open_writers
+from toolkit.commands.generate_text import GenerationSummary
+from toolkit.commands.text_io import open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TranslateConfig
 from toolkit.config.load import compose
@@ -18,6 +19,7 @@ from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.reporting.json_output import Output
 from toolkit.training.run import run
 
+FORMATS = (str, GenerationOutput.to_console, GenerationOutput.to_fairseq)
 ENGLISH = [
     "the cat sat on the mat", "a dog runs far", "two dogs run", "the mat is red", "a cat sees it"
 ] * 4  # fmt: skip
@@ -89,7 +91,7 @@ def test_every_line_is_answered_once_in_its_place(answered):
     texts = [r["hypotheses"][0]["text"] if r["hypotheses"] else "" for r in records]
     assert shown.out.splitlines() == texts
     assert "7 sentences in" in shown.err
-    assert "3 had no answer, first line 2 (empty)." in shown.err
+    assert "3 lines skipped, first line 2 (empty)." in shown.err
 
 
 def without_numbers(records):
@@ -148,7 +150,7 @@ def test_the_score_of_a_hypothesis_is_that_of_it_as_a_reference(answered):
 def test_what_was_not_scored_has_no_score_and_no_part_in_the_perplexity(answered):
     _, shown = answered(b"a dog\n", "--score-reference")
     assert shown.out == "1\t\t\n" and "Perplexity" not in shown.err
-    assert "1 had no answer: line 1 (no tab, with a text behind it)." in shown.err
+    assert "1 line skipped: line 1 (no tab, with a text behind it)." in shown.err
     _, shown = answered(b"a dog\na dog\tein hund\n", "--score-reference")
     assert shown.out.startswith("1\t\t\n2\t-") and "Perplexity of 1 of 2 references" in shown.err
 
@@ -191,7 +193,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_line_alone(answered):
     ("words", "message"),
     [
         (["--beam", "50"], "beam must be at most the symbols that can be written, "),
-        (["--task", "mlm"], "--task must be the task of the checkpoint, but is 'mlm'"),
+        (["--task", "mlm"], "--task mlm does not match the checkpoint"),
         (["--order"], "no option is called --order"),
         (["--nbest", "9"], "nbest must be at most beam (5), but is 9"),
         (["--beam", "4", "--diverse-beam-groups", "3"], "beam must be a multiple of"),
@@ -219,8 +221,8 @@ def test_a_model_that_fills_masks_rejects_options_of_text_generation(finished, c
 def test_results_need_a_name(path):
     c = TranslateConfig(path=["run"], results_path=path)
     with (
-        pytest.raises(ToolkitError, match="--results-path must name a file, but is '"),
-        open_writers(c, Output(None)),
+        pytest.raises(ToolkitError, match="--results-path must name a file"),
+        open_writers(c, Output(None), *FORMATS),
     ):
         pass
 
@@ -230,8 +232,8 @@ def test_the_input_is_not_written_over(tmp_path):
     source, results = (str(tmp_path / name) for name in ("in.txt", "in.jsonl"))
     c = TranslateConfig(path=["run"], input=source, results_path=results)
     with (
-        pytest.raises(ToolkitError, match="--results-path must leave the input alone, but"),
-        open_writers(c, Output(None)),
+        pytest.raises(ToolkitError, match="--results-path would overwrite the input"),
+        open_writers(c, Output(None), *FORMATS),
     ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
@@ -243,7 +245,7 @@ def test_records_and_figures_are_two_files(tmp_path):
         names = {"results_path": str(tmp_path / results), "json": str(tmp_path / figures)}
         with (
             pytest.raises(ToolkitError, match="--json and --results-path must name different"),
-            open_writers(TranslateConfig(path=["run"], **names), Output(None)),
+            open_writers(TranslateConfig(path=["run"], **names), Output(None), *FORMATS),
         ):
             pass
 
