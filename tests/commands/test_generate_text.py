@@ -210,7 +210,7 @@ def test_a_model_that_fills_masks_rejects_options_of_text_generation(finished, c
     path = str(finished)
     for words, message in (
         (["--beam", "3", "--path", path], "no option is called --beam"),
-        (["data", "--path", path], "options must start with --, but 'data' does not"),
+        (["data", "--path", path], "unexpected argument 'data'"),
         (["--path", path, path], "--path must name one checkpoint"),
     ):
         assert main(words) == 2

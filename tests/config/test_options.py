@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.options import NO_SPLIT, list_options
+from toolkit.config.options import NO_SPLIT, FieldDoc, field_help, list_options, read_field_docs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ def test_an_instance_gives_the_defaults():
     assert options(Config(width=9))["width"].default == 9
 
 
-def test_optional_and_list_fields_are_told_apart():
+def test_optional_and_list_fields_are_distinguished():
     found = options()
     assert found["rate"].type.optional and found["rate"].type.scalar is float
     assert (
@@ -40,7 +40,7 @@ def test_optional_and_list_fields_are_told_apart():
     assert found["names"].separator == "," and found["grid"].separator is None
 
 
-def test_a_rule_says_what_a_value_must_be():
+def test_a_rule_states_what_a_value_must_be():
     found = options()
     assert found["rate"].rule == "a number or none"
     assert found["names"].rule == "a list, each item text"
@@ -57,6 +57,39 @@ class Named:
 
 
 @pytest.mark.parametrize("config", [Wrong, Named])
-def test_a_field_that_cannot_be_an_option_is_an_error(config):
+def test_a_field_of_another_type_is_an_error(config):
     with pytest.raises(ToolkitError, match=r"arch\.(pair|name) must be a field of type bool, int"):
         list_options("arch", config)
+
+
+@dataclass
+class Parent:
+    a: int = 0
+    """What a is,
+    on two lines."""
+    b: int = 0
+
+
+@dataclass
+class Child(Parent):
+    b: int = 1
+    """What b is."""
+
+
+def test_the_string_under_a_field_is_its_help():
+    assert field_help(Parent) == {"a": "What a is, on two lines."}
+
+
+def test_inherited_fields_keep_their_help():
+    assert field_help(Child) == {"a": "What a is, on two lines.", "b": "What b is."}
+
+
+def test_field_docs_are_read_without_importing_the_file(tmp_path):
+    file = tmp_path / "part.py"
+    file.write_text('1 / 0\nclass C:\n    lr: float = 1.0\n    """Rate."""\n')
+    assert read_field_docs(str(file)) == {"C": {"lr": FieldDoc("float", "Rate.")}}
+
+
+def test_a_class_without_a_source_file_has_no_help(monkeypatch):
+    monkeypatch.setattr(Parent, "__module__", "__no_such_module__")
+    assert field_help(Parent) == {}

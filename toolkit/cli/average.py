@@ -13,8 +13,8 @@ from toolkit.config.load import LoadedConfig
 COMMAND = Command(
     name="toolkit-average",
     summary="Average the weights of checkpoints, such as the last few of a run, which often "
-    "predict better together than any of them. The result is a checkpoint: toolkit-validate, "
-    "toolkit-generate and --finetune-from take it. It has no optimizer, so no run goes on from it.",
+    "predicts better than any of them. toolkit-validate, toolkit-generate and --finetune-from "
+    "accept the result. It has no optimizer state, so no run can resume from it.",
     example="toolkit-average run --last 5 --kind epochs --output averaged",
     config=AverageConfig,
     common=("output", "last", "kind"),

@@ -1,4 +1,4 @@
-"""toolkit-convert: models from and to other programs."""
+"""toolkit-convert: models from and to Hugging Face Transformers, and from fairseq."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-convert",
-    summary="Make a checkpoint of a BERT, ELECTRA or ConvBERT folder of Hugging Face Transformers "
-    "or of fairseq's RoBERTa, tokenizer included, or such a folder of a checkpoint. Nothing that "
-    "comes with a model is run, and nothing is written unless every tensor has its place.",
+    summary="Convert a BERT, ELECTRA or ConvBERT model of Hugging Face Transformers or fairseq's "
+    "RoBERTa, including its tokenizer, to a checkpoint; or a checkpoint to Transformers. No code "
+    "of the model is executed, and nothing is written unless every tensor is accounted for.",
     example="toolkit-convert bert-base-uncased bert --to toolkit",
     config=ConvertConfig,
     common=("to", "weights"),

@@ -1,4 +1,4 @@
-"""toolkit-inspect: what a data folder or a checkpoint holds, whether it is whole, what it costs."""
+"""toolkit-inspect: contents, integrity and cost of data folders and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="toolkit-inspect",
-    summary="Show what data folders and checkpoints hold. With --verify, read all of each and "
-    "compare it with its checksums. With --flops, count what a run of a checkpoint costs, or of an "
-    "architecture that --arch names.",
+    summary="Show the contents of data folders and checkpoints. --verify reads all of it and "
+    "compares it with its checksums. --flops counts the operations of a checkpoint's run, or of an "
+    "architecture named with --arch.",
     example="toolkit-inspect data run/checkpoint_best --verify",
     config=InspectConfig,
     common=("verify", "examples", "flops"),
 )
 COUNT = Command(
     name="toolkit-inspect",
-    summary="Count the floating-point operations of each layer, of an update and of a run, from "
-    "the options that toolkit-train would be given; nothing is trained.",
+    summary="Count the floating-point operations of each layer, of an update and of a run that is "
+    "described by the options of toolkit-train. Nothing is trained.",
     example="toolkit-inspect --flops --arch bert_small --batch-size 128 --max-update 1000000",
     config=RunConfig,
     components=COMPONENTS,
@@ -48,14 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def choose_command(argv: Sequence[str]) -> Command:
-    """What is there is inspected; a run that is only described, by --arch or a file, is counted."""
+    """COUNT for a run that is only described, by --arch or a file; else COMMAND."""
     names = {word.partition("=")[0] for word in argv}
     described = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
     return COUNT if described else COMMAND
 
 
 def count(loaded: LoadedConfig) -> None:
-    """What a run would cost, from its options alone."""
+    """Print the cost of a run from its options alone."""
     from toolkit.analysis.flops_report import print_flops, run_flops
     from toolkit.reporting.json_output import Output
 
@@ -65,7 +65,7 @@ def count(loaded: LoadedConfig) -> None:
 
 
 def inspect(loaded: LoadedConfig) -> None:
-    """Facts on each path, one below the other."""
+    """Print facts about each path."""
     from toolkit.reporting.json_output import Output
 
     with Output(loaded.config.json) as output:
@@ -85,23 +85,21 @@ def show_flops(path: str, output: Output) -> None:
     checkpoint = find_checkpoint(Path(path))
     if not checkpoint:
         raise ToolkitError(
-            f"toolkit-inspect --flops must be given checkpoints, but {path} is none. Leave it out, "
-            f"or name an architecture by --arch: {path} then says its vocabulary."
+            f"toolkit-inspect --flops needs a checkpoint, but {path} is none. With --arch NAME, a "
+            f"data folder gives the vocabulary size."
         )
     print_flops(checkpoint_flops(checkpoint), output)
 
 
 def describe(path: str, config: InspectConfig, output: Output) -> list[str]:
-    """Paragraphs on a checkpoint where there is one, else on a data folder; and its figures."""
+    """Paragraphs about a checkpoint, else about a data folder; write their records."""
     from toolkit.commands.describe_checkpoint import checkpoint_record, find_checkpoint
     from toolkit.commands.describe_checkpoint import describe_checkpoint as describe_checkpoint
     from toolkit.commands.describe_data import describe_data as describe_data
 
     for part in path.split(":"):
         if not Path(part).exists():
-            raise ToolkitError(
-                f"toolkit-inspect must be given something there, but {part} is not. Check the path."
-            )
+            raise ToolkitError(f"No such file or directory: {part}.")
     checkpoint = find_checkpoint(Path(path))
     if checkpoint:
         facts = describe_checkpoint(checkpoint, verify=config.verify)

@@ -1,4 +1,4 @@
-"""toolkit-train: learn from data folders."""
+"""toolkit-train: train a model on data folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def train(argv: Sequence[str], loaded: LoadedConfig) -> int:
-    """One run, or with --seeds or --grid a set of them, each started from these words."""
+    """One run, or with --seeds or --grid a sweep, each of whose runs gets these words."""
     several: SweepConfig = loaded.extra["sweep"]
     if several.is_sweep:
         from toolkit.sweep.sweep import run_sweep

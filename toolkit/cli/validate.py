@@ -1,4 +1,4 @@
-"""toolkit-validate: figures of checkpoints on the splits of data folders."""
+"""toolkit-validate: metrics of checkpoints on the splits of data folders."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-validate",
-    summary="Evaluate checkpoints: loss, perplexity and the task's figures on the given splits, "
-    "every example exactly once, the same for any batch size and number of processes.",
+    summary="Evaluate checkpoints: loss, perplexity and the metrics of the task over the full "
+    "splits. The results do not depend on batch size and number of processes.",
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
     "--results-path figures.json",
     config=ValidateConfig,

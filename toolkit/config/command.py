@@ -28,7 +28,7 @@ class CommandLineConfig:
     list: str = ""
     """Print the known components of a kind, such as archs or tasks, and exit."""
     help: bool = False
-    """Print this help and exit, with the options of the components that are named (--arch taco)."""
+    """Print this help and exit, with the options of the components that are named."""
     help_all: bool = False
     """Print this help with the advanced options, and exit."""
     version: bool = False

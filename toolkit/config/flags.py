@@ -1,4 +1,4 @@
-"""The words of a command line: flags with their values, and words without a flag."""
+"""Parse a command line: flags with their values, and positional words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def parse_flags(
 ) -> OptionValues:
     """`--a.b-c 1` and `--a.b-c=1` set a.b_c; words without a flag fill the positional option.
 
-    A flag without value is true where its field is a bool. Of repeated flags the last one counts,
-    but those of a list that is not parted at commas, such as --config, add up.
+    A flag of a bool needs no value. Of repeated flags the last one counts, but those of a list that
+    is not split at commas, such as --config, are appended.
     """
     found: OptionValues = {}
     rest: list[str] = []
@@ -46,16 +46,16 @@ def parse_flags(
 
 
 def check_given_once(found: OptionValues, positional: Option | None) -> None:
-    """Words without a flag would silently win over the flag of the same option."""
+    """Raise if both a flag and words without a flag set an option."""
     if positional and positional.path in found:
         raise ToolkitError(
-            f"{positional.path} must be given once, but is given both by {positional.flag} and by "
-            f"words without a flag. Leave one of them out."
+            f"{positional.flag} cannot be combined with words without a flag, which set the same "
+            f"option."
         )
 
 
 def scan_flags(argv: Sequence[str], options: Mapping[str, Option]) -> OptionValues:
-    """The values of a few options, before it is known which others there are."""
+    """The values of a few options, before the others are known."""
     found: OptionValues = {}
     words = deque(SHORT_FLAGS.get(word, word) for word in argv)
     while words and (word := words.popleft()) != "--":
@@ -76,7 +76,7 @@ def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
     while words and not words[0].startswith("--") and (option.multi_word or not texts):
         texts.append(words.popleft())
     if not texts:
-        raise ToolkitError(f"{flag} must be followed by a value, but is not. It is {option.rule}.")
+        raise ToolkitError(f"{flag} needs a value: {option.rule}.")
     return texts
 
 
@@ -100,4 +100,4 @@ def positional_values(words: list[str], positional: Option | None) -> OptionValu
 
 
 def missing_dashes_error(word: str) -> ToolkitError:
-    return ToolkitError(f"options must start with --, but {word!r} does not. See --help.")
+    return ToolkitError(f"unexpected argument {word!r}: options start with --. See --help.")

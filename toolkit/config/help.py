@@ -169,7 +169,6 @@ def closing_note(command: Command) -> str:
     return wrap_paragraph(
         f"Components have their own options: {command.name} --{to_dashes(first)} NAME --help shows "
         "them, and --user-dir DIR adds yours. The last part of an option's name is enough if it is "
-        "unambiguous: --train-subset for --data.train-subset. --option false switches off what is "
-        "on by default. A --config file holds the same options by section; --print-config writes "
-        "one."
+        "unambiguous. --option false switches off what is on by default. A --config file holds the "
+        "same options by section; --print-config writes one."
     )

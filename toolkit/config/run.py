@@ -1,4 +1,4 @@
-"""A complete, resolved training run: what load returns and what a checkpoint remembers."""
+"""The complete configuration of a training run, as load returns it and checkpoints store it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.config.sections import CheckpointConfig, DataConfig, LoggingConfig,
 
 @dataclass(frozen=True)
 class ComponentConfig:
-    """The name the user gave for one kind of component, and its complete config."""
+    """Name and complete config of a component."""
 
     name: str
     config: Any

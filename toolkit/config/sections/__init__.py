@@ -1,4 +1,4 @@
-"""The sections of a training run that are not components: one field, one option, one help text."""
+"""The sections of a run that are not components."""
 
 from toolkit.config.checks import DEVICES as DEVICES
 from toolkit.config.checks import PRECISIONS as PRECISIONS

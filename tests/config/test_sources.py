@@ -14,7 +14,7 @@ def read(tmp_path):
     return from_text
 
 
-def test_values_stay_the_text_that_was_written(read):
+def test_yaml_values_stay_text(read):
     text = "a: {no: no, on: 1e-4, off: 0x10, date: 2024-01-01, long: 1_000}"
     assert read(text)["a"] == {
         "no": "no",
@@ -25,7 +25,7 @@ def test_values_stay_the_text_that_was_written(read):
     }
 
 
-def test_null_is_none_unless_it_is_quoted(read):
+def test_yaml_null_is_none_unless_quoted(read):
     assert read("{a: null, b: ~, c: 'null', d: '', e: }") == {
         "a": None,
         "b": None,
@@ -35,28 +35,28 @@ def test_null_is_none_unless_it_is_quoted(read):
     }
 
 
-def test_an_empty_file_sets_nothing(read):
+def test_an_empty_yaml_file_sets_nothing(read):
     assert read("") == {} and read("# only a comment\n") == {}
 
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!python/name:os.system"])
-def test_python_tags_are_refused_and_run_nothing(read, tag, tmp_path):
+def test_yaml_rejects_python_tags_and_runs_nothing(read, tag, tmp_path):
     with pytest.raises(ToolkitError, match=r"must name a YAML file, but .*line 1: could not deter"):
         read(f"arch: {tag} ['touch {tmp_path}/ran']")
     assert not (tmp_path / "ran").exists()
 
 
-def test_aliases_are_refused_so_a_small_file_cannot_grow_without_bound(read):
+def test_yaml_rejects_aliases(read):
     with pytest.raises(ToolkitError, match=r"line 2: aliases \(\*name\) are not read"):
         read("a: &a [x, x]\nb: [*a, *a]")
 
 
-def test_a_key_given_twice_is_refused(read):
+def test_yaml_rejects_repeated_keys(read):
     with pytest.raises(ToolkitError, match=r"line 3: lr is given twice"):
         read("optimizer:\n  lr: 1\n  lr: 2\n")
 
 
-def test_a_deeply_nested_file_is_refused(read):
+def test_yaml_rejects_deep_nesting(read):
     with pytest.raises(ToolkitError, match=r"must name a YAML file"):
         read("[" * 1200)
 
@@ -72,13 +72,13 @@ def test_a_deeply_nested_file_is_refused(read):
         ("[a, b]: c", "line 1: a key must be text"),
     ],
 )
-def test_what_is_no_configuration_is_told_in_one_line(read, text, complaint):
+def test_a_file_that_is_no_configuration_is_reported_in_one_line(read, text, complaint):
     with pytest.raises(ToolkitError, match=complaint) as error:
         read(text)
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_a_users_mistake(tmp_path):
+def test_a_missing_file_is_a_user_error(tmp_path):
     with pytest.raises(ToolkitError, match=r"readable file, but .*none.yaml: No such file"):
         read_yaml(str(tmp_path / "none.yaml"))
     with pytest.raises(ToolkitError, match=r"readable file, but .*: Is a directory"):

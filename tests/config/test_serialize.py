@@ -1,0 +1,128 @@
+import json
+import math
+
+import pytest
+import yaml
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.early_exit import handle_info_flags
+from toolkit.config.load import compose, load
+from toolkit.config.serialize import (
+    describe_differences,
+    describe_run_plugins,
+    diff_configs,
+    from_dict,
+    to_dict,
+    to_yaml,
+)
+from toolkit.config.sources import PlainLoader
+
+NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
+
+
+def test_a_run_survives_json():
+    run = compose({**NAMED, "convolve": ["query"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b"]})
+    assert from_dict(json.loads(json.dumps(to_dict(run)))) == run
+
+
+def test_a_run_keeps_infinities():
+    run = compose({**NAMED, "clip_norm": math.inf})
+    assert from_dict(to_dict(run)).training.clip_norm == math.inf
+
+
+def test_a_saved_run_has_every_section_and_name():
+    saved = to_dict(compose(NAMED))
+    assert saved["arch"]["name"] == "composite_bert_tiny" and saved["criterion"]["name"]
+    assert saved["training"]["seed"] == 1
+
+
+def test_a_field_that_was_not_saved_gets_its_default():
+    saved = to_dict(compose({**NAMED, "seed": 5, "patience": 3}))
+    del saved["training"]["patience"]
+    found = from_dict(saved)
+    assert (found.training.seed, found.training.patience) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "complaint"),
+    [
+        ("arch", "layrs", 3, r"no option is called arch.layrs \(saved configuration\). Did you m"),
+        ("arch", "name", "no_such", "unknown architecture 'no_such'.*--user-dir"),
+        ("arch", "layers", "${oc.env:HOME}", "arch.layers must be a plain value"),
+        ("arch", "name", "${oc.env:HOME}", "arch.name must be a plain value"),
+        ("training", "seed", "x", "training.seed must be a whole number, but is 'x'"),
+        ("training", "_target_", "os.system", "no option is called training._target_"),
+    ],
+)
+def test_a_saved_run_with_invalid_values_is_rejected(section, key, value, complaint):
+    saved = to_dict(compose(NAMED))
+    saved[section][key] = value
+    with pytest.raises(ToolkitError, match=complaint):
+        from_dict(saved)
+
+
+def test_a_run_of_built_in_components_needs_no_plugins():
+    assert describe_run_plugins(compose(NAMED)) == []
+
+
+FLAGS = ["--arch", "composite_bert_small", "--task", "mlm"]
+WORDS = ["data", *FLAGS, "--lr", "1e-5", "--convolve", "query,key", "--fp16"]
+
+
+def lines(text):
+    return {line.split(":")[0].strip(): line.partition("#")[2].strip() for line in text.split("\n")}
+
+
+def test_print_config_shows_the_origin_of_every_value(train, tmp_path):
+    (tmp_path / "a.yaml").write_text("training: {seed: 3}\n")
+    text = handle_info_flags(
+        [*WORDS, "--config", str(tmp_path / "a.yaml"), "--print-config"], train
+    )
+    origins = lines(text)
+    assert origins["lr"] == "--lr" and origins["dirs"] == "argument"
+    assert origins["width"] == "arch composite_bert_small" and origins["radius"] == "default"
+    assert origins["seed"] == str(tmp_path / "a.yaml") and origins["patience"] == "default"
+
+
+def test_print_config_can_be_read_back_as_a_file(train, tmp_path):
+    words = [*WORDS, "--save-dir", "null", "--restore-file", "a: b # c", "--clip-norm", "inf"]
+    (tmp_path / "all.yaml").write_text(handle_info_flags([*words, "--print-config"], train))
+    assert load(["--config", str(tmp_path / "all.yaml")], train) == load(words, train)
+
+
+def test_print_config_of_a_command_without_sections_shows_its_fields(flat):
+    assert "share: 0.25   # --share\n" in handle_info_flags(
+        ["--share", ".25", "--print-config"], flat
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no", "null", "~", "a b", "- x", "'", "{a}", "#c", "1e3", " x ", "a\nb", "é", "a, b"],
+)
+def test_to_yaml_quotes_text_so_that_it_is_read_back(text):
+    assert yaml.load(f"a: {to_yaml(text)}", PlainLoader) == {"a": text}
+    assert yaml.load(f"a: {to_yaml([text, 'x'])}", PlainLoader) == {"a": [text, "x"]}
+
+
+def test_to_yaml_leaves_numbers_and_none_unquoted():
+    assert [to_yaml(x) for x in (None, True, 3, 0.1 + 0.2, 1e-5, math.inf, [])] == [
+        "null",
+        "true",
+        "3",
+        "0.30000000000000004",
+        "1e-05",
+        "inf",
+        "[]",
+    ]
+
+
+def test_diff_configs_lists_the_options_that_differ():
+    one, other = (
+        to_dict(compose({**NAMED, "seed": seed, "clip_norm": math.inf})) for seed in (1, 2)
+    )
+    assert diff_configs(one, one) == {}
+    assert diff_configs(one, other) == {"training.seed": (1, 2)}
+    assert describe_differences(diff_configs(one, other)) == "training.seed was 1 and is now 2"
+    del other["training"]["seed"]
+    assert diff_configs(one, other) == {"training.seed": (1, None)}

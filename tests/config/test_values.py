@@ -1,0 +1,116 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from toolkit.common.errors import ToolkitError
+from toolkit.config.options import NO_SPLIT, list_options
+from toolkit.config.sections import DataConfig
+from toolkit.config.sources import flatten_sections
+from toolkit.config.values import OptionValue, build_config, parse_value
+
+
+def built(flat, values):
+    given = {path: OptionValue(value, f"--{path}") for path, value in values.items()}
+    return build_config(flat.config, list_options("", flat.config), given)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "value"),
+    [
+        ("share", "1e-4", 1e-4),
+        ("share", "3", 3.0),
+        ("share", "inf", float("inf")),
+        ("limit", "12", 12),
+        ("limit", "none", None),
+        ("shout", "yes", True),
+        ("shout", "0", False),
+        ("language", "no", "no"),
+        ("language", "12", "12"),
+        ("title", "null", "null"),
+        ("title", None, None),
+        ("parts", "1,2", [1, 2]),
+        ("parts", ["1", 2], [1, 2]),
+        ("files", "a,b", ["a,b"]),
+    ],
+)
+def test_a_value_is_parsed_by_the_type_of_its_field(flat, path, text, value):
+    found = getattr(built(flat, {path: text}), path)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "complaint"),
+    [
+        ("limit", "many", r"limit must be a whole number or none, but is 'many' \(--limit\)"),
+        ("limit", "1.5", "limit must be a whole number or none, but is '1.5'"),
+        ("limit", True, "limit must be a whole number or none, but is True"),
+        ("share", None, "share must be a number, but is None"),
+        ("shout", "perhaps", "shout must be true or false, but is 'perhaps'"),
+        ("parts", "1,x", "parts must be a list, each item a whole number, but is '1,x'"),
+        ("parts", None, "parts must be a list, each item a whole number, but is None"),
+    ],
+)
+def test_a_value_of_another_type_is_rejected_with_its_origin(flat, path, text, complaint):
+    with pytest.raises(ToolkitError, match=complaint):
+        built(flat, {"language": "en", path: text})
+
+
+def test_build_config_checks_the_declared_range():
+    options = list_options("data", DataConfig)
+    with pytest.raises(ToolkitError, match=r"data.max_tokens must be at least 1, but is 0"):
+        build_config(DataConfig, options, {"data.max_tokens": OptionValue("0", "--max-tokens")})
+
+
+@dataclass
+class Config:
+    rate: float | None = None
+    """Rate."""
+    title: str | None = None
+    names: list[str] = field(default_factory=list)
+    grid: list[str] = field(default_factory=list, metadata=NO_SPLIT)
+
+
+OPTIONS = {option.name: option for option in list_options("task", Config)}
+
+
+@pytest.mark.parametrize("text", ["none", "null", ""])
+def test_none_is_none_for_an_optional_number(text):
+    assert parse_value(OPTIONS["rate"], text) is None
+
+
+@pytest.mark.parametrize("text", ["none", "null", "", "no", "1e3", "~"])
+def test_text_stays_as_it_is(text):
+    assert parse_value(OPTIONS["title"], text) == text
+
+
+def test_a_list_given_as_text_is_split_at_commas_unless_no_split():
+    assert parse_value(OPTIONS["names"], "a,b") == ["a", "b"]
+    assert parse_value(OPTIONS["names"], "") == []
+    assert parse_value(OPTIONS["grid"], "a=1,2") == ["a=1,2"]
+
+
+@pytest.mark.parametrize("value", ["${oc.env:HOME}", "a ${b} c", ["x", "${y}"], "???"])
+def test_interpolation_is_rejected_everywhere(value):
+    with pytest.raises(ToolkitError, match=r"must be a plain value, but is .* nothing is interpol"):
+        parse_value(OPTIONS["names"], value)
+
+
+@pytest.mark.parametrize("value", [{"a": "${b}"}, [["${b}"]], [{}]])
+def test_nested_values_are_rejected(value):
+    with pytest.raises(ToolkitError, match=r"task.title must hold no sections or nested lists"):
+        parse_value(OPTIONS["title"], value)
+
+
+def test_sections_are_flattened_and_a_component_may_be_named_alone(train):
+    tree = {"arch": {"name": "taco", "layers": "2"}, "task": "mlm", "odd": None}
+    assert flatten_sections(tree, train, "f") == {
+        "arch.name": OptionValue("taco", "f"),
+        "arch.layers": OptionValue("2", "f"),
+        "task.name": OptionValue("mlm", "f"),
+        "odd": OptionValue(None, "f"),
+    }
+
+
+def test_an_empty_section_sets_nothing_but_an_empty_field_does(train, flat):
+    assert flatten_sections({"data": None, "arch": None}, train, "f") == {}
+    assert flatten_sections({"title": None}, flat, "f") == {"title": OptionValue(None, "f")}
