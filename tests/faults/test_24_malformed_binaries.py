@@ -89,7 +89,7 @@ def test_impossible_counts_in_our_header_are_refused(own, endings, field, value)
     for ending in endings:
         sealed(own, ending, **{field: value})
     said = refused(use_own, own)
-    assert "must say sizes that fit together" in said or f"must agree on {field}" in said
+    assert "must have sizes that fit together" in said or f"must agree on {field}" in said
 
 
 @pytest.mark.parametrize("value", EXTREMES)
@@ -154,7 +154,7 @@ def test_types_that_are_no_whole_numbers_are_refused_in_fairseq_s_index(fairseq,
     content = bytearray(index_bytes([3, 1, 2]))
     content[17] = code
     fairseq.with_suffix(".idx").write_bytes(content)
-    assert f"is of version 1 and type {code}" in refused(use_fairseq, fairseq)
+    assert f"has version 1 and type {code}" in refused(use_fairseq, fairseq)
 
 
 @pytest.mark.parametrize("ending", ["bin", "idx"])
