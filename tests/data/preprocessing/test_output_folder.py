@@ -52,7 +52,7 @@ def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, tokenizer):
 @pytest.mark.parametrize("text", ['{"name": "my recordings"}', "{", ""])
 def test_a_folder_with_another_meta_json_is_not_overwritten_and_advice_leads_on(tmp_path, text):
     filled(tmp_path, text)
-    told = f"what {tmp_path} holds cannot be told: .* Choose another --destdir, or move it away"
+    told = f"the content of {tmp_path} is unknown: .* Choose another --destdir, or move it away"
     with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
         pytest.fail("entered")
 

@@ -169,7 +169,7 @@ class Format(ABC, Generic[Content]):
     ) -> SplitReport:
         """What to report of a split; `entry` is its entry in meta.json.
 
-        A split that was held out of another has no content of its own.
+        A split that was held out of another has no content.
         """
         sizes = count_column(next(iter(entry["columns"].values())))
         numbers = {name: value for name, value in entry.items() if isinstance(value, int)}

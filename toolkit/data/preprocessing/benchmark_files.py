@@ -1,4 +1,4 @@
-"""Which files the splits of a table are read from."""
+"""Files of a benchmark, found by their published names."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def format_names(names: Iterable[Sequence[str]]) -> str:
 
 
 def detect_split(path: Path, kind: str, known: FileNames) -> str:
-    """A file of mismatched genres is a split of its own, where the task has that."""
+    """The split of a file; one of mismatched genres has its own split if the task has it."""
     other = kind + MISMATCHED
     return other if other in known and "mismatched" in path.name else kind

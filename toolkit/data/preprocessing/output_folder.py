@@ -15,7 +15,7 @@ from toolkit.data.storage.meta import META_FILE, read_meta
 
 @contextmanager
 def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its name when the block ends without error."""
+    """A temporary folder next to `path` that takes its name when the block ends without error."""
     path = _resolve_link(path)
     _check_movable(path)
     _check_vacant(path, overwrite)
@@ -42,7 +42,7 @@ def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def report_write_errors(destdir: str) -> Iterator[None]:
-    """Around what writes a folder's files: a full or failing disk is told as what to do."""
+    """Turn a full or failing disk into an error that says what to do."""
     try:
         yield
     except OSError as error:
@@ -95,8 +95,8 @@ def _find_foreign_file(folder: Path) -> str | None:
         meta = read_meta(folder)
     except ToolkitError as error:  # whose advice, to preprocess again, would lead back here
         raise ToolkitError(
-            f"destdir must hold a data folder alone to be replaced, but what {folder} holds cannot "
-            f"be told: its {META_FILE} is damaged, or of another program or version. Choose "
+            f"destdir must hold a data folder alone to be replaced, but the content of {folder} is "
+            f"unknown: its {META_FILE} is damaged, or of another program or version. Choose "
             f"another --destdir, or move it away."
         ) from error
     written = {META_FILE, *meta["files"]}
@@ -111,7 +111,7 @@ def _find_foreign_file(folder: Path) -> str | None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """What an interrupted run left behind, unless that run is still alive.
+    """Remove what an interrupted run left, unless that run is still alive.
 
     One with this process's number has ended: a container gives each run the same.
     """

@@ -1,4 +1,4 @@
-"""From lines to items: lines, paragraphs, or the sentences of running text."""
+"""Segmentation of text into items: lines, paragraphs or sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ItemBatch(NamedTuple):
 
     items: list[str]
     documents: list[int]
-    """Document of each item; 0 goes on with the document before the piece."""
+    """Document of each item; 0 continues the document before the chunk."""
     lines: list[int]
     """Line of the piece, counted from 0, where the item or its paragraph begins."""
     read_bytes: int
@@ -59,7 +59,7 @@ def read_items(piece: FileChunk, segment_by: str, max_line_bytes: int) -> Iterat
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Cut behind . ! ? (and closing quotes) where the next word does not begin in lower case."""
+    """Split after . ! ? (and closing quotes) where the next word does not begin in lower case."""
     found = _SENTENCE_END.finditer(paragraph)
     ends = [match.end() for match in found if not (match[1] and is_lowercase(match[1]))]
     cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)

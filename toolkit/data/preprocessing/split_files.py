@@ -1,4 +1,4 @@
-"""How a split's text is divided into parts: by the text alone, whatever the number of workers."""
+"""Division of a split's text into parts, independent of the number of workers."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def _cut(path: Path, wanted: int, units: str) -> list[FileChunk]:
 
 
 def _boundary(path: Path, near: int, size: int, units: str) -> tuple[int, bool]:
-    """Where to cut at or behind `near`, and whether a document begins there.
+    """The first good cut at or after `near`, and whether a document begins there.
 
-    Behind a blank line if there is one in the next MiB; otherwise lines may be cut behind any
+    After a blank line if there is one in the next MiB; otherwise lines may be cut after any
     line end, paragraphs only at a blank line.
     """
     with path.open("rb") as file:

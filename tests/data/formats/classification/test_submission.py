@@ -100,7 +100,7 @@ def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
     ("rows", "message"),
     [
         (rows_of("RTE", count=2, name="valid"), r"must be of a test split of GLUE, but is of 'val"),
-        (rows_of("RTE", count=2, index=np.array([1, 1])), r"told apart by their index, but split"),
+        (rows_of("RTE", count=2, index=np.array([1, 1])), r"needs its own index, but split"),
     ],
 )
 def test_what_is_no_submission_is_refused(rows, message, tmp_path):

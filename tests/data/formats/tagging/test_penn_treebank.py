@@ -68,7 +68,7 @@ def test_the_bytes_are_the_file_and_the_fields_are_the_tags(read, text, name):
         (SLASHED.replace("NN ]", "NN"), "a.pos", r"a.pos:7: brackets .* here is \[ too many"),
         (SLASHED.replace("[ OK", "OK"), "a.pos", r"a.pos:7: brackets .* here is \] too many"),
         (SLASHED + "[ a/DT\n", "a.pos", r"a.pos:10: brackets .* this \[ is not closed"),
-        (SLASHED.replace("is/VBZ", "is"), "a.pos", r"a.pos:4: a word must have its tag .* 'is'"),
+        (SLASHED.replace("is/VBZ", "is"), "a.pos", r"a.pos:4: expected word/TAG, found 'is'"),
     ],
 )
 def test_a_fault_is_told_by_file_and_line(read, text, name, complaint):

@@ -37,7 +37,7 @@ SHOWN = 5
 
 
 class ClassificationFormat(Format[list[LabeledTable]]):
-    """What tables have in common; a subclass says what the columns of its own hold."""
+    """Base class of tables; a subclass has the schema of its columns."""
 
     kind, unit = KIND, "rows"
     heads = ("files", "rows", "left out", "empty texts", "tokens", "answers")

@@ -19,7 +19,7 @@ NO_CLASS = -1
 
 
 class ClassificationSplit:
-    """Texts are read when they are asked for; answers are in memory."""
+    """Texts are read on demand; labels are in memory."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
@@ -32,7 +32,7 @@ class ClassificationSplit:
         stored = values(columns[ANSWERS])
         self.is_regression = not self.labels.classes
         self.answers = stored.view(np.float64) if self.is_regression else stored
-        """Ids of classes or numbers; -1 and NaN where there is none."""
+        """Ids of classes or numbers; -1 and NaN without a label."""
         self.labeled = ~np.isnan(self.answers) if self.is_regression else stored != NO_CLASS
         self.index = values(columns[INDEX])
         """What the benchmark calls each row."""

@@ -20,7 +20,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_submission(split: ClassificationSplit, given: npt.NDArray[Any], path: Path) -> None:
-    """To a file, into a folder by the benchmark's name, or into a zip beside what it holds."""
+    """To a file, into a folder by the benchmark's name, or into a zip among its other files."""
     text, packed = format_submission(split, given), path.suffix == ".zip"
     try:
         if not (packed or path.is_dir()):
@@ -61,8 +61,8 @@ def format_submission(split: ClassificationSplit, given: npt.NDArray[Any]) -> st
     labels, order = split.labels, np.argsort(split.index, kind="stable")
     if len(np.unique(split.index)) < len(split):
         raise ToolkitError(
-            f"answers must be told apart by their index, but split {split.name!r} of "
-            f"{split.folder.name} has one twice. Preprocess its files apart."
+            f"every row of a submission needs its own index, but split {split.name!r} of "
+            f"{split.folder.name} has one twice. Preprocess its files separately."
         )
     if split.is_regression:
         numbers = given.clip(labels.bounds[0], labels.bounds[1]) if labels.bounds else given
@@ -75,7 +75,7 @@ def format_submission(split: ClassificationSplit, given: npt.NDArray[Any]) -> st
 
 
 def write_to_zip(path: Path, name: str, text: str) -> None:
-    """The zip as it was with this one in place of its own."""
+    """Add the file to the zip, or replace it."""
     mine = zipfile.ZipInfo(name, DATE)
     mine.compress_type = zipfile.ZIP_DEFLATED
     held = [(mine, text.encode())]

@@ -18,10 +18,10 @@ LABELS_FILE = "labels.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What a text or a pair may be answered with."""
+    """The labels that a text or a pair may have."""
 
     task: str
-    """As GLUE names it; for tables of one's own, tsv."""
+    """As GLUE names it; tsv for your own tables."""
     classes: list[str]
     """In the order of their ids; none where the answer is a number."""
     metrics: list[str]
@@ -29,7 +29,7 @@ class Labels:
     pairs: bool
     """Whether there are two texts."""
     bounds: list[float]
-    """Least and largest number; empty where there are none."""
+    """Least and largest number; empty if unbounded."""
 
     @property
     def outputs(self) -> int:

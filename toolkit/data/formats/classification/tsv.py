@@ -21,15 +21,15 @@ class TableRow(NamedTuple):
     line: int
     """From 1."""
     number: int
-    """Its index in the benchmark, where a column says so, else its place in the file, from 0
-    behind the header."""
+    """Its index in the benchmark, where a column says so, else its row in the file, counted
+    from 0 after the header."""
     texts: tuple[str, ...]
     label: str | None
     """None where the file has no answers."""
 
 
 class RowProblem(NamedTuple):
-    """A row that is none."""
+    """A malformed row."""
 
     path: Path
     line: int
@@ -50,7 +50,7 @@ class LabeledTable(NamedTuple):
 
 
 class ColumnLayout(NamedTuple):
-    """Where in a row everything stands."""
+    """Which column of a row holds what."""
 
     columns: int
     texts: tuple[int, ...]

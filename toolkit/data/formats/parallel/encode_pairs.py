@@ -74,7 +74,7 @@ def limit_pairs(block: LineBlock, found: EncodedPairs, limits: PairLimits) -> Li
 
 
 def truncate(text: TokenTexts, kept: IntArray, rows: BoolArray) -> TokenTexts:
-    """The first so many tokens of each item, and of all items those that stay."""
+    """The first `kept` tokens of each item, without the items that are left out."""
     ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(kept, text.lengths)]
     return TokenTexts(ids, kept[rows])
 

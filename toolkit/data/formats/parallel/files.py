@@ -71,7 +71,7 @@ def list_languages(prefix: Path) -> list[str]:
 
 
 def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
-    """The lines of both files side by side, so many at a time; both must have equally many."""
+    """The lines of both files side by side, `lines` at a time; the files must be equally long."""
     first, blanks = (
         0,
         (CountedLines(files.source, max_line_bytes), CountedLines(files.target, max_line_bytes)),

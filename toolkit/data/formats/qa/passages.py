@@ -30,7 +30,7 @@ class SpanQuestion(NamedTuple):
     """Its id, by which its answer is known."""
     text: str
     answers: tuple[GoldAnswer, ...]
-    """All that are right; none where there is none, or where it is not known."""
+    """All correct answers; empty if unanswerable or unknown."""
     unanswerable: bool
     """Whether the passage has no answer to it."""
     location: str
@@ -46,11 +46,11 @@ class ChoiceQuestion(NamedTuple):
 
     name: str
     options: tuple[str, ...]
-    """What is read behind the passage: the question with each option, or how the text goes on."""
+    """Texts to read after the passage: the question with each option, or continuations."""
     answer: int | None
-    """The right one's place, from 0; None where it is not known."""
+    """Index of the correct option; None if unknown."""
     group: str
-    """What its figures are told apart by, such as middle or high; empty where nothing is."""
+    """Group for separate metrics, such as middle or high; may be empty."""
 
 
 class Passage(NamedTuple):
@@ -62,13 +62,13 @@ class Passage(NamedTuple):
 
 
 class QuestionProblem(NamedTuple):
-    """Something that cannot be read as it stands."""
+    """A malformed question or file."""
 
     path: Path
     where: str
     what: str
     kept: bool = False
-    """Whether the question stays all the same, since it is only to be judged."""
+    """Whether the question stays, because it is only evaluated."""
     lost: int = 1
     """How many questions are left out for it, as far as is known."""
 
@@ -83,7 +83,7 @@ class QuestionSource(NamedTuple):
     passages: Sequence[Passage]
     problems: Sequence[QuestionProblem]
     notes: Sequence[str] = ()
-    """What else must be told, such as files that were passed over."""
+    """Further remarks, such as files that were passed over."""
     none_allowed: bool = False
     """Whether questions may have no answer, as in SQuAD 2.0."""
 
@@ -121,5 +121,5 @@ def describe_json_error(path: Path, text: str, error: json.JSONDecodeError) -> Q
     line = text.count("\n") + 1 if ends else error.lineno
     fault = "ends too early: it was cut off" if ends else f"is none ({error.msg})"
     size = f", which has {len(text):,} characters"
-    at = f"at column {error.colno}" if not ends else f"behind {text[-20:]!r}{size}"
+    at = f"at column {error.colno}" if not ends else f"after {text[-20:]!r}{size}"
     return QuestionProblem(path, str(line), f"the file must be JSON to its end, but {fault} {at}.")

@@ -48,7 +48,7 @@ def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> Question
 def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     """Passages in the order of their numbers, and the names of files that are none.
 
-    Systems leave files of their own in folders, such as .DS_Store and ._1.txt.
+    Operating systems leave files in folders, such as .DS_Store and ._1.txt.
     """
     if path.is_file():
         return [path], []
@@ -125,7 +125,7 @@ def parse_question(question: Any, options: Any, answer: Any, wanted: bool) -> Ch
 
 
 def parse_answer(answer: Any, options: int, wanted: bool) -> int | None:
-    """A is 0; None where there is no answer."""
+    """A is 0; None without an answer."""
     letter = answer.strip().upper() if isinstance(answer, str) else answer
     if letter in (None, "") and not wanted:
         return None
@@ -138,7 +138,7 @@ def parse_answer(answer: Any, options: int, wanted: bool) -> int | None:
 
 
 def fill_blank(question: str, option: str) -> str:
-    """The option where the question has its one blank, else behind it (Lan et al. 2020, code)."""
+    """The option in the only blank of the question, else after it (Lan et al. 2020, code)."""
     question, option = question.strip(), option.strip()
     if question.count(BLANK) == 1:
         return question.replace(BLANK, option)

@@ -83,7 +83,7 @@ class SquadSplit(QuestionSplit):
         super().__init__(folder, split)
         self.questions = self._text(names.QUESTION)
         self.spans = self._values(names.SPAN).reshape(-1, 2)
-        """First and last token of an answer; -1 where there is none, -2 where it is not known."""
+        """First and last token of an answer; -1 if unanswerable, -2 if unknown."""
         sources = [source for source in folder.sources if split in source.splits]
         self.none_allowed = any(source.counts(split).get("none_allowed") for source in sources)
         """Whether a passage may have no answer, as in SQuAD 2.0."""

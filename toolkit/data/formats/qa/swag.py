@@ -155,7 +155,7 @@ def read_cell(fields: Fields, at: int | None) -> str:
 
 
 def parse_label(label: str, endings: int, wanted: bool) -> int | None:
-    """None where there is none."""
+    """The index of the label; None without one."""
     if not label and not wanted:
         return None
     if not label:

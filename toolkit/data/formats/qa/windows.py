@@ -24,7 +24,7 @@ class Windows(NamedTuple):
 
 
 def split_into_windows(passages: IntArray, room: IntArray, stride: int) -> Windows:
-    """As many windows as reach the end, each beginning `stride` tokens behind the one before.
+    """As many windows as reach the end, each starting `stride` tokens after the one before.
 
     `passages` are the tokens of each question's passage, `room` how many its windows have. Where
     there is less room than the stride windows follow each other without a gap.
@@ -40,7 +40,7 @@ def split_into_windows(passages: IntArray, room: IntArray, stride: int) -> Windo
 def max_context_tokens(windows: Windows, window: int) -> BoolArray:
     """Which of a window's tokens have more around them there than in any other window.
 
-    What is around a token is the smaller of the tokens before and behind it in the window, and a
+    What is around a token is the smaller of the tokens before and after it in the window, and a
     hundredth of the window's length. Of equal windows the first is meant.
     """
     question = windows.question_ids[window]

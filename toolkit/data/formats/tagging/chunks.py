@@ -22,7 +22,7 @@ class Chunks(NamedTuple):
 
 
 def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:
-    """Chunks of at most so many tokens, of sentences that have so many words.
+    """Chunks of at most `max_tokens` tokens, of sentences with `lengths` words.
 
     `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
     where every word is one token, a sentence of 130 words is cut into 60, 60 and 10.

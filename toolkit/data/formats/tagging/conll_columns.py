@@ -1,4 +1,4 @@
-"""A word and its tag a line, a blank line behind each sentence, as in the tasks of CoNLL."""
+"""CoNLL columns: a word and its tag per line, a blank line after each sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CoNLL-U: ten columns a word, a blank line behind each sentence (Nivre et al. 2016)."""
+"""CoNLL-U: ten columns per word, a blank line after each sentence (Nivre et al. 2016)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_conllu(path: Path, wanted: ConlluOptions) -> Iterator[TaggedSentence]:
 
 
 def block_end(lines: Sequence[str], begin: int) -> int:
-    """The line behind a sentence and the blank ones around it; the last is no line."""
+    """The line after a sentence and the blank lines around it."""
     end, last = begin, len(lines) - 1
     for blank in (True, False, True):
         while end < last and (not lines[end].strip()) == blank:
@@ -104,7 +104,7 @@ def build_sentence(
     first: int,
     wanted: ConlluOptions,
 ) -> TaggedSentence:
-    """The words that count, in the lines `raw` that begin behind line `first`."""
+    """The syntactic words; `raw` are the sentence's lines, which follow line `first`."""
     starts = [0]
     for line in raw:
         starts.append(starts[-1] + len(line) + 1)

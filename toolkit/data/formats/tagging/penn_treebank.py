@@ -71,7 +71,7 @@ def check_balanced(path: Path, data: bytes, begin: int, depth: int) -> None:
 
 
 def parse_slashed(path: Path, data: bytes) -> Iterator[tuple[TaggedSentence, int, int]]:
-    """Words with their tags behind a slash; a sentence ends behind the tag `.` and at ====."""
+    """Words with a slash and their tags; a sentence ends after the tag `.` and at ====."""
     found, begin, end, ended, inside, opened = (
         TaggedSentence([], [], [], [], b""),
         0,
@@ -95,9 +95,7 @@ def parse_slashed(path: Path, data: bytes) -> Iterator[tuple[TaggedSentence, int
         rule = text.startswith("====")
         word, slash, tag = ("", "/", "") if rule else text.rpartition("/")
         if not (rule or (word and slash and tag)):
-            raise_at_line(
-                path, line, f"a word must have its tag behind a slash, but here is {text!r}."
-            )
+            raise_at_line(path, line, f"expected word/TAG, found {text!r}.")
         if found.words and (rule or (ended and tag not in _CLOSING)):
             yield found, begin, end
             found, ended = TaggedSentence([], [], [], [], b""), False

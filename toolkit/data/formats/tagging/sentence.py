@@ -34,7 +34,7 @@ def attach_gaps(
 ) -> Iterator[TaggedSentence]:
     """Sentences that say which bytes they are, with what lies between them given to the later one.
 
-    What lies behind the last goes to that.
+    The last sentence gets what follows it.
     """
     held: TaggedSentence | None = None
     reached = 0

@@ -77,7 +77,7 @@ class TaggedWords:
 
     @cached_property
     def type_char_ids(self) -> IntArray:
-        """Characters of each type; behind them those of <PAD>."""
+        """Characters of each type, and at the end those of <PAD>."""
         return self.tokenizer.char_ids([*self.words, "<PAD>"])
 
     @cached_property

@@ -36,7 +36,7 @@ class TaggingTokenizer(WrappedTokenizer):
 
     @classmethod
     def of_words(cls, tables: LabelTables) -> TaggingTokenizer:
-        """Every known word is a symbol, behind <PAD> and <OOV>: V + 2, as in Dufter et al. 2020."""
+        """Every known word is a symbol, after <PAD> and <OOV>: V + 2, as in Dufter et al. 2020."""
         roles = {**dict.fromkeys(ROLES, 0), "unk": 1}
         vocabulary = Vocabulary([PAD, OOV, *tables.words], is_word_start=starts_whole_word, **roles)
         return cls(WordLevelTokenizer(vocabulary), tables)

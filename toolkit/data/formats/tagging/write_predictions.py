@@ -1,4 +1,4 @@
-"""The files of a split with other tags in place of their own, everything else byte for byte."""
+"""The files of a split with predicted tags; everything else stays byte for byte."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def write_predictions(split: TaggedSplit, tags: Sequence[str], path: Path) -> No
     names = [name for name, _ in files]
     if len(files) > 1 and len(set(names)) < len(names):
         raise ToolkitError(
-            f"files to be written must have names of their own, but {split.name} was made of "
-            f"several of one name. Preprocess them apart."
+            f"predictions for several files need distinct file names, but {split.name} was made of "
+            f"several of one name. Preprocess them separately."
         )
     try:
         if len(files) == 1:

@@ -1,4 +1,4 @@
-"""Which items of the training text are held out: decided by their place alone."""
+"""Items of the training text that are held out, decided by their position alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SplitAssignment(NamedTuple):
     split: str
     selected: BoolArray
     runs: IntArray
-    """Differs between items that are no longer neighbors in this split; 0 goes on with the part
+    """Differs between items that are no longer neighbors in this split; 0 continues the part
     before."""
 
 
