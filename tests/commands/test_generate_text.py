@@ -150,7 +150,7 @@ def test_the_score_of_a_hypothesis_is_that_of_it_as_a_reference(answered):
 def test_what_was_not_scored_has_no_score_and_no_part_in_the_perplexity(answered):
     _, shown = answered(b"a dog\n", "--score-reference")
     assert shown.out == "1\t\t\n" and "Perplexity" not in shown.err
-    assert "1 line skipped: line 1 (no tab, with a text behind it)." in shown.err
+    assert "1 line skipped: line 1 (no tab followed by text)." in shown.err
     _, shown = answered(b"a dog\na dog\tein hund\n", "--score-reference")
     assert shown.out.startswith("1\t\t\n2\t-") and "Perplexity of 1 of 2 references" in shown.err
 
@@ -161,7 +161,7 @@ def test_hypotheses_begin_with_their_prefixes(answered, folder):
     assert two["hypotheses"][0]["text"].startswith("die")
     (long, bare), _ = answered(b"a\tzwei hunde\na\n", "--prefixes", "--max-len-b", "1")
     assert long["note"] == "a prefix of 2 tokens, more than the maximum of 1"
-    assert bare["note"] == "no tab, with a text behind it"
+    assert bare["note"] == "no tab followed by text"
     records, _ = answered(b"", str(folder / "bin"), "--prefix-size", "2")
     for record, reference in zip(records, GERMAN, strict=True):
         begin = " ".join(reference.split()[:2])

@@ -59,7 +59,7 @@ def open_writers(
 ) -> Iterator[list[Writer[R]]]:
     """Writers to stdout and to the files asked for.
 
-    --results-path gets JSON lines, and with `to_text` a text file of the same name beside it.
+    --results-path gets JSON lines, and with `to_text` also a text file of the same name.
     """
     console = Console()
     to_stdout = (

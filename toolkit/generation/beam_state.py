@@ -1,6 +1,6 @@
-"""The hypotheses of all sentences that are still being written, side by side.
+"""The hypotheses of all unfinished sentences.
 
-N sentences   G groups   K hypotheses of a group   C candidates of a group   T symbols written
+N sentences   G groups   K hypotheses of a group   C candidates of a group   T tokens generated
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Flags = npt.NDArray[np.bool_]
 
 
 class BeamState(NamedTuple):
-    """What is written, and how probable that is; -inf where a hypothesis is none."""
+    """Tokens and log-probabilities; -inf marks unused hypotheses."""
 
     sentences: Numbers
-    """(N), which of the sentences each is."""
+    """(N), indices of the sentences."""
     tokens: Numbers
     """(N, G, K, T)"""
     totals: Floats
-    """(N, G, K, T), log-probabilities up to each symbol."""
+    """(N, G, K, T), log-probabilities up to each token."""
 
     @staticmethod
     def initial(sentences: int, groups: int) -> BeamState:
-        """Nothing is written, in one hypothesis."""
+        """One empty hypothesis per group."""
         shape = (sentences, groups, 1, 0)
         return BeamState(np.arange(sentences), np.zeros(shape, np.int64), np.zeros(shape))
 
@@ -37,11 +37,11 @@ class BeamState(NamedTuple):
 
     @property
     def current_totals(self) -> Floats:
-        """(N, G, K), of all that is written."""
+        """(N, G, K), of all tokens."""
         return self.totals[..., -1] if self.length else np.zeros(self.tokens.shape[:3])
 
     def extend(self, parents: Numbers, tokens: Numbers, totals: Floats) -> BeamState:
-        """(N, G, C): candidate c is hypothesis parents[c] with one more symbol."""
+        """(N, G, C): candidate c is hypothesis parents[c] with one more token."""
         place = parents[..., None]
         before = (
             np.take_along_axis(self.tokens, place, 2),
@@ -54,26 +54,26 @@ class BeamState(NamedTuple):
         )
 
     def select_candidates(self, kept: Numbers, lost: Flags) -> BeamState:
-        """(N, G, K): these candidates alone; those that are lost are none any more."""
+        """(N, G, K): keep these candidates; `lost` ones become unused."""
         place = kept[..., None]
         totals = np.take_along_axis(self.totals, place, 2)
         totals[..., -1][lost] = -np.inf
         return BeamState(self.sentences, np.take_along_axis(self.tokens, place, 2), totals)
 
     def select_sentences(self, which: Numbers) -> BeamState:
-        """These sentences alone, in this order."""
+        """These sentences, in this order."""
         return BeamState(self.sentences[which], self.tokens[which], self.totals[which])
 
 
 def first_matches(wanted: Flags, count: int) -> Numbers:
-    """(N, G, count): the first candidates of each group that are wanted, in order."""
+    """(N, G, count): the first True candidates of each group, in order."""
     return np.argsort(~wanted, axis=-1, kind="stable")[..., :count]
 
 
 def order_in_place(parents: Numbers) -> Numbers:
-    """An order of a group's children in which as many as can stand where their parent stood.
+    """An order of a group's children that leaves as many as possible at their parent's index.
 
-    Rows that stay need not be moved in the cache. (N, G, K) -> (N, G, K).
+    These rows need not be moved in the cache. (N, G, K) -> (N, G, K).
     """
     shape, size = parents.shape, parents.shape[-1]
     flat = parents.reshape(-1, size)
@@ -87,7 +87,7 @@ def order_in_place(parents: Numbers) -> Numbers:
 
 
 def compact_order(stay: Flags) -> Numbers:
-    """Sentences that go on; the last ones take the places of those that leave."""
+    """Sentences that continue; the last ones replace those that leave."""
     count = int(stay.sum())
     order = np.arange(count)
     order[~stay[:count]] = count + np.flatnonzero(stay[count:])

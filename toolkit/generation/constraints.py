@@ -1,6 +1,6 @@
-"""What may not be written next: scores of it become minus infinity.
+"""Decoding constraints: forbidden tokens get a score of -inf.
 
-R rows   T symbols written   V target vocabulary
+R rows   T tokens generated   V target vocabulary
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Constraints:
-    """The rules of so many sentences, asked for the rows that still write."""
+    """Length limits, prefixes and n-gram constraints of a batch of sentences."""
 
     def __init__(
         self, starts: Sequence[DecodingPrompt], symbols: SpecialTokens, ngram: int = 0
@@ -31,11 +31,13 @@ class Constraints:
         self.prefixes = np.full((len(starts), max(self.prefix_lengths, default=0)), symbols.eos)
         for row, start in zip(self.prefixes, starts, strict=True):
             row[: len(start.prefix)] = start.prefix
-        assert len({len(start.prompt) for start in starts}) <= 1, "prompts of a batch are alike"
+        assert len({len(start.prompt) for start in starts}) <= 1, (
+            "prompts of a batch have one length"
+        )
         self.prompts: Numbers = np.array([start.prompt for start in starts], np.int64)
 
     def apply(self, scores: Float[Tensor, "R V"], sentences: Numbers, written: Numbers) -> None:
-        """In place; row r writes for sentences[r], and what it has written stands in written[r]."""
+        """In place; row r continues sentences[r] and has generated written[r]."""
         length, end = written.shape[1], self.symbols.eos
         last = np.flatnonzero(length >= self.max_lengths[sentences])
         forced = np.flatnonzero(length < self.prefix_lengths[sentences])
@@ -57,7 +59,7 @@ class Constraints:
 
 
 class ForcedToken:
-    """The one symbol that a row may write, whatever else is forbidden."""
+    """Rows with only one allowed token, whatever else is forbidden."""
 
     def __init__(self, scores: Float[Tensor, "R V"], rows: Numbers, symbols: Numbers) -> None:
         self.some = len(rows) > 0
@@ -73,7 +75,7 @@ class ForcedToken:
 
 
 def find_repeats(written: Numbers, size: int) -> tuple[Numbers, Numbers]:
-    """Rows, and symbols that would end a run of `size` symbols that the row has already."""
+    """Rows, and tokens that would complete an n-gram of this size that the row already has."""
     windows = np.lib.stride_tricks.sliding_window_view(written, size, axis=1)  # (R, T-n+1, n)
     last = written[:, written.shape[1] - size + 1 :]
     found = (windows[..., :-1] == last[:, None]).all(-1)

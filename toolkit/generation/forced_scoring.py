@@ -1,6 +1,6 @@
-"""How probable given sentences are, all their symbols at once.
+"""Log-probabilities and alignments of given sentences, all tokens at once.
 
-B rows   T places   N places that are told   V target vocabulary
+B rows   T positions   N scored positions   V target vocabulary
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.generation.step_scorer import to_log_probabilities
 
 POSITIONS_PER_CHUNK = 1024
-"""Places whose scores of all symbols are held at once."""
+"""Positions whose scores over the vocabulary are held at once."""
 
 
 @torch.no_grad()
 def score_references(
     models: Sequence[Any], inputs: Any, targets: Sequence[Sequence[int]], end: int, lenpen: float
 ) -> list[Hypothesis]:
-    """log p of each given sentence, symbol by symbol, its end included; of several models, of the
-    mean of their probabilities. `inputs` are the sources, None for language models.
+    """log p of each target, token by token, end symbol included; several models form an
+    ensemble. `inputs` are the sources, None for language models.
     """
     device = models[0].token_embedding.weight.device
     width = max(map(len, targets)) + 1
@@ -54,7 +54,7 @@ def target_log_probabilities(
     chosen: Int[Tensor, " N"],
     wanted: Int[Tensor, " N"],
 ) -> Float[Tensor, " N"]:
-    """log p of the wanted symbols."""
+    """log p of the target tokens."""
     encoded = None if inputs is None else model(inputs)
     padding = None if inputs is None else inputs.padding
     states = model.decode(previous, encoded, padding, None, chosen)[0]  # (N, D)
@@ -67,7 +67,7 @@ def target_log_probabilities(
 def compute_alignments(
     models: Sequence[Any], inputs: Any, written: Sequence[Sequence[int]], end: int
 ) -> list[Float[Tensor, "T S"]]:
-    """How much each symbol of a sentence looked at each token of its source, its end left out."""
+    """Attention of each target token to each source token, end symbols excluded."""
     device = models[0].token_embedding.weight.device
     rows = torch.full((len(written), max(map(len, written)) + 1), end)
     for row, tokens in zip(rows, written, strict=True):

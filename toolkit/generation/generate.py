@@ -1,4 +1,4 @@
-"""What models write for a batch of sources, or behind prompts."""
+"""Generate text for a batch of sources or prompts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def generate(
     symbols: SpecialTokens,
     c: SearchConfig,
 ) -> list[list[Hypothesis]]:
-    """For each sentence its hypotheses, best first; of several models, by the mean of what they
-    hold probable. `inputs` are the sources, None for language models.
+    """The hypotheses of each sentence, best first; several models form an ensemble. `inputs` are
+    the sources, None for language models.
     """
     scorers = [make_scorer(model, inputs, len(starts)) for model in models]
     together = scorers[0] if len(scorers) == 1 else EnsembleScorer(scorers)
@@ -30,7 +30,7 @@ def generate(
 
 
 def make_scorer(model: Any, inputs: Any, sentences: int) -> StepScorer:
-    """Reads the source once."""
+    """A scorer that reads the source once."""
     encoded = None if inputs is None else model(inputs)
     return CachedScorer(model, encoded, None if inputs is None else inputs.padding, sentences)
 
@@ -44,9 +44,9 @@ def generate_best(
     lenpen: float = 1.0,
     max_length: int | Sequence[int] = 200,
 ) -> list[list[int]]:
-    """The best hypothesis for each source, in their order, without its end.
+    """The best hypothesis for each source, in order, without the end symbol.
 
-    `vocabulary` is the target's; `most` bounds the symbols of each.
+    `vocabulary` is the target's; `most` limits the tokens of each.
     """
     bounds = [max_length] * len(inputs.tokens) if isinstance(max_length, int) else max_length
     starts = [
@@ -58,5 +58,5 @@ def generate_best(
 
 
 def fit_length(longest: int | None, most: int, prompt: int = 0) -> int:
-    """Symbols for which there are places, behind the one before the first and the prompt."""
+    """Tokens that fit after the start symbol and the prompt."""
     return most if longest is None else min(most, longest - 1 - prompt)

@@ -1,4 +1,4 @@
-"""What is to be written, and what has been."""
+"""Prompts and hypotheses of text generation."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from typing import Any, NamedTuple
 
 
 class SpecialTokens(NamedTuple):
-    """Which ids of the target vocabulary play a role."""
+    """Ids of the target vocabulary with a special role."""
 
     eos: int
-    """Stands before the first symbol and behind the last."""
+    """Precedes the first token and follows the last."""
     forbidden: tuple[int, ...] = ()
-    """Ids that are never written."""
+    """Ids that are never generated."""
 
     @staticmethod
     def from_vocabulary(vocabulary: Any) -> SpecialTokens:
-        """A sentence ends with [SEP]; padding, [CLS] and [MASK] are not written, where they are
-        other symbols.
+        """[SEP] is the end symbol; padding, [CLS] and [MASK] are forbidden if they are
+        different tokens.
         """
         never = {vocabulary.pad, vocabulary.cls, vocabulary.mask} - {vocabulary.sep}
         return SpecialTokens(vocabulary.sep, tuple(sorted(never)))
 
 
 class DecodingPrompt(NamedTuple):
-    """One sentence to write."""
+    """One sentence to generate."""
 
     max_length: int
-    """Most symbols before the end, those of the prefix included."""
+    """Maximum number of tokens before the end symbol, prefix included."""
     prefix: Sequence[int] = ()
-    """Symbols that it begins with."""
+    """Tokens that it starts with."""
     prompt: Sequence[int] = ()
-    """Symbols that stand before it and are no part of it; as many for every sentence of a batch."""
+    """Tokens that precede it; equally many for all sentences of a batch."""
     min_length: int = 0
-    """Fewest symbols before the end."""
+    """Minimum number of tokens before the end symbol."""
     number: int = 0
-    """Which of all sentences it is: what is drawn for it depends on this."""
+    """Index among all sentences; seeds its samples."""
 
 
 class Hypothesis(NamedTuple):
-    """One sentence that was written."""
+    """One generated sentence."""
 
     tokens: list[int]
-    """Without its end."""
+    """Without the end symbol."""
     score: float
-    """Sum of the log-probabilities, divided by a power of their number."""
+    """Sum of the log-probabilities divided by their number ** lenpen."""
     log_probabilities: list[float]
-    """Of every symbol, and of the end where there is one."""
+    """Of every token, and of the end symbol if there is one."""
 
 
 def make_hypothesis(tokens: Sequence[int], totals: Sequence[float], lenpen: float) -> Hypothesis:
-    """From the sums of log-probabilities up to each symbol."""
+    """`totals` are the sums of log-probabilities up to each token."""
     each = [b - a for a, b in zip([0.0, *totals], totals, strict=False)]
     score = totals[-1] / len(totals) ** lenpen if totals else 0.0
     return Hypothesis(list(tokens), score, each)

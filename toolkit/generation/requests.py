@@ -1,4 +1,4 @@
-"""What is to be answered: lines of text or items of a split, and which of them go together."""
+"""Requests of text generation, and their batches."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from toolkit.common.errors import ToolkitError
 
 
 class GenerationRequest(NamedTuple):
-    """One sentence to be answered."""
+    """One sentence to process."""
 
     number: int
-    """Of its line or its item, from 1."""
+    """Number of the line or item, from 1."""
     text: str
     source: list[int] = []  # noqa: RUF012
-    """Tokens that are read: the source, or the prompt of a language model."""
+    """Tokens of the source, or of the prompt of a language model."""
     target: list[int] = []  # noqa: RUF012
-    """Tokens that what is written begins with, or all there are where references are scored."""
+    """Forced prefix of the hypotheses, or the whole reference to score."""
     reference: str | None = None
     note: str = ""
-    """Why it cannot be answered; empty where it can."""
+    """Why it cannot be processed; empty if it can."""
 
 
 class EncodedLine(NamedTuple):
-    """A line as tokens, and the texts they are of."""
+    """A line as tokens, and their texts."""
 
     source: list[int]
     target: list[int]
@@ -33,11 +33,11 @@ class EncodedLine(NamedTuple):
 
 
 EncodeLine = Callable[[str], EncodedLine]
-"""What a line asks for; a ToolkitError says why it cannot be answered."""
+"""Encodes a line; raises a ToolkitError if it cannot be processed."""
 
 
 def parse_line(number: int, line: bytes, code: EncodeLine) -> GenerationRequest:
-    """A line as an item, with a note where it is no text or has no answer."""
+    """A line as a request, with a note if it cannot be processed."""
     text, note = decode_line(number, line)
     if note:
         return GenerationRequest(number, text, note=note)
@@ -49,7 +49,7 @@ def parse_line(number: int, line: bytes, code: EncodeLine) -> GenerationRequest:
 
 
 def decode_line(number: int, line: bytes) -> tuple[str, str]:
-    """The text of a line without its end, and what is wrong with it; empty where nothing is."""
+    """The text of a line without its line end, and an error message, empty if it is valid."""
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), ""
     except UnicodeDecodeError as error:
@@ -64,9 +64,9 @@ def batch_requests(
     batch_size: int,
     same_source_length: bool,
 ) -> Iterator[list[GenerationRequest]]:
-    """Neighbors in length together, longest first, so many tokens with padding and so many items.
+    """Requests of similar length together, longest first, within both limits, padding included.
 
-    `alike`, sources of one length alone go together, as prompts must.
+    `alike`, only sources of equal length share a batch, as prompts must.
     """
     batch: list[GenerationRequest] = []
     width = 0
@@ -83,12 +83,12 @@ def batch_requests(
 
 
 def request_lengths(item: GenerationRequest) -> tuple[int, int]:
-    """Tokens of the source and of the target, each with its end."""
+    """Tokens of the source and of the target, each with its end symbol."""
     return len(item.source) + 1, len(item.target) + 1
 
 
 def select_rank_batches(
     found: Sequence[list[GenerationRequest]], rank: int, ranks: int
 ) -> list[list[GenerationRequest]]:
-    """This rank's batches."""
+    """The batches of one rank."""
     return list(found[rank::ranks])

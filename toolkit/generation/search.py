@@ -1,4 +1,4 @@
-"""Writing sentences symbol by symbol: greedy and beam search, diverse groups, sampling.
+"""Decoding token by token: greedy and beam search, diverse groups, sampling.
 
 N sentences   G groups   K hypotheses of a group   C candidates of a group   R rows
 """
@@ -33,7 +33,7 @@ def search(
     c: SearchConfig,
     device: torch.device | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each sentence its finished hypotheses, best first, at most `beam`.
+    """The finished hypotheses of each sentence, best first, at most `beam`.
 
     Of 2 K candidates of a group those among the first K that end are finished, the first K others
     go on; a group with K finished ones stops, and a sentence whose groups have stopped leaves the
@@ -43,7 +43,7 @@ def search(
 
 
 class BatchSearch:
-    """One batch on its way."""
+    """The state of one batch during the search."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class BatchSearch:
         return [sort_by_score(found)[: self.c.beam] for found in together]
 
     def step(self, tokens: Numbers) -> Numbers:
-        """One symbol more for every hypothesis; what the model has to read next."""
+        """Extend every hypothesis by one token; the tokens that the model reads next."""
         beams, wide = self.beams, self.rows // len(self.beams.sentences)
         scores = to_log_probabilities(
             self.scorer.next_scores(torch.from_numpy(tokens).to(self.device))
@@ -90,7 +90,7 @@ class BatchSearch:
         return self.advance(new, parents, wide)
 
     def advance(self, new: BeamState, parents: Numbers, wide: int) -> Numbers:
-        """Finish what has ended, let sentences leave, and go on with the rest."""
+        """Collect finished hypotheses, drop finished sentences, and continue with the rest."""
         ended = new.tokens[..., -1] == self.symbols.eos
         there = np.isfinite(new.current_totals)
         self.finish(new, ended & there)
@@ -107,7 +107,7 @@ class BatchSearch:
         return self.beams.tokens[..., -1].reshape(-1, 1)
 
     def finish(self, new: BeamState, ended: Flags) -> None:
-        """The candidates among the first K of a group that have ended, the K best of them."""
+        """Collect the candidates among the first K of a group that have ended; keep the K best."""
         touched: set[tuple[int, int]] = set()
         for n, g, k in np.argwhere(ended[..., : self.size]).tolist():
             tokens, totals = new.tokens[n, g, k].tolist(), new.totals[n, g, k].tolist()
@@ -118,7 +118,7 @@ class BatchSearch:
             self.finished[sentence][g] = sort_by_score(self.finished[sentence][g])[: self.size]
 
     def keep_unfinished(self, sentences: Numbers, stay: Flags) -> None:
-        """Where nothing may go on and nothing has ended, what is there is the answer."""
+        """If nothing can continue and nothing has ended, the current hypotheses are the result."""
         for n in np.flatnonzero(~stay).tolist():
             groups = self.finished[sentences[n]]
             if any(groups):
@@ -128,7 +128,7 @@ class BatchSearch:
                 groups[g].append(make_hypothesis(tokens.tolist(), totals.tolist(), self.c.lenpen))
 
     def reorder(self, order: Numbers, parents: Numbers, wide: int) -> None:
-        """Tell the model which rows go on, where they are others than before."""
+        """Reorder the scorer's rows if they changed."""
         group = self.size * np.arange(self.groups)[:, None] if wide > 1 else 0
         rows = (order[:, None, None] * wide + group + parents).reshape(-1)
         before, self.rows = self.rows, len(rows)

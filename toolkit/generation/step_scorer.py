@@ -1,6 +1,6 @@
-"""What comes next: a model with its cache, several models as one, or a plain function.
+"""Scores of the next token: a model with a cache, an ensemble, or a function of prefixes.
 
-B rows   S new places   V target vocabulary   M rows that go on
+B rows   S new positions   V target vocabulary   M rows that continue
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from torch import Tensor
 
 @runtime_checkable
 class StepScorer(Protocol):
-    """Knows what every row has written; at first, one row a sentence."""
+    """Keeps the prefix of every row; at first there is one row per sentence."""
 
     def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        """Scores of what may stand behind these new tokens: log-probabilities up to a number."""
+        """Scores of the token after these new ones: log-probabilities up to a constant."""
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        """Row m goes on from what was row rows[m]; `beam` rows of a sentence are side by side."""
+        """Row m continues what was row rows[m]; the `beam` rows of a sentence are adjacent."""
 
 
 class CachedScorer:
-    """A model that reads new tokens alone; `encoded` is read once."""
+    """A model that reads only new tokens; `encoded` is read once."""
 
     def __init__(self, model: Any, encoded: Any, padding: Tensor | None, sentences: int) -> None:
         self.model, self.encoded, self.padding = model, encoded, padding
@@ -64,17 +64,17 @@ class EnsembleScorer:
 
 
 def to_log_probabilities(scores: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-    """Log-probabilities, in single precision at least."""
+    """Log-probabilities in fp32 or better."""
     return scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
 
 
 class PrefixScorer:
-    """A function of whole prefixes, the end before their first symbol, without a cache."""
+    """A function of whole prefixes, which start with the end symbol, without a cache."""
 
     def __init__(
         self, step: Callable[[Int[Tensor, "B T"], Int[Tensor, " B"]], Float[Tensor, "B V"]]
     ) -> None:
-        """`step` gets the prefixes, and which sentence each is of."""
+        """`step` gets the prefixes and the sentence index of each."""
         self.step = step
         self.prefixes: Tensor | None = None
         self.sentences: Tensor | None = None
@@ -87,5 +87,7 @@ class PrefixScorer:
         return self.step(self.prefixes, self.sentences)
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        assert self.prefixes is not None and self.sentences is not None, "nothing is written yet"
+        assert self.prefixes is not None and self.sentences is not None, (
+            "no token has been generated"
+        )
         self.prefixes, self.sentences = self.prefixes[rows], self.sentences[rows]

@@ -1,4 +1,4 @@
-"""Which symbols are tried behind a hypothesis: the most probable ones, or some that are drawn.
+"""Strategies that choose the next tokens: beam search, diverse beam search, sampling.
 
 N sentences   W rows of each   G groups   K hypotheses of a group   C candidates of a group
 V target vocabulary   R = N W rows
@@ -19,28 +19,28 @@ from toolkit.common.random_hash import mix, uniform
 
 Numbers = npt.NDArray[np.int64]
 CHUNK = 64
-"""Scores whose largest is looked at first, where many symbols are known."""
+"""Scores per chunk, whose maximum is compared first in large vocabularies."""
 SMALL_VOCABULARY = 4096
-"""Symbols among which the best are looked for directly."""
+"""Vocabulary size up to which torch.topk is used directly."""
 
 
 class Candidates(NamedTuple):
-    """Continuations of the hypotheses of each group, best first; -inf where there is none."""
+    """Continuations of the hypotheses of each group, best first; -inf if there are fewer."""
 
     totals: Float[Tensor, "N G C"]
-    """Log-probability of the whole."""
+    """Log-probability of the whole hypothesis."""
     parents: Int[Tensor, "N G C"]
-    """Which hypothesis of the group goes on."""
+    """Hypothesis of the group that each one continues."""
     tokens: Int[Tensor, "N G C"]
 
 
 class StepScores(NamedTuple):
-    """What the model says of the rows."""
+    """The model's scores of the next tokens."""
 
     scores: Float[Tensor, "N W V"]
-    """Log-probabilities; -inf where a symbol may not be written, the rest is not raised for it."""
+    """Log-probabilities; -inf for forbidden tokens, without renormalization."""
     totals: Float[Tensor, "N G K"]
-    """Log-probabilities of the hypotheses; W = G K, or 1 at the first symbol, where K is 1."""
+    """Log-probabilities of the hypotheses; W = G K, or 1 at the first token, where K is 1."""
 
     def select_group(self, group: int) -> StepScores:
         size = self.totals.shape[2]
@@ -50,13 +50,13 @@ class StepScores(NamedTuple):
 
 
 Strategy = Callable[[StepScores, Numbers, int], Candidates]
-"""Gets the sentences' numbers too, and how many symbols are written."""
+"""Called with scores, the sentences' numbers and the number of tokens generated."""
 
 
 def best_continuations(rows: StepScores, count: int, penalty: Tensor | None = None) -> Candidates:
-    """The `count` most probable continuations of a group's hypotheses, each symbol of each tried.
+    """The `count` most probable continuations of a group's hypotheses, over all tokens of each.
 
-    `penalty` (N, V) is taken off for the choice alone; totals stay those of the model.
+    `penalty` (N, V) is subtracted for the choice only; totals remain those of the model.
     """
     scores = rows.scores if penalty is None else rows.scores - penalty[:, None]
     sentences, width, words = scores.shape
@@ -79,10 +79,10 @@ def best_continuations(rows: StepScores, count: int, penalty: Tensor | None = No
 def top_scores(
     scores: Float[Tensor, "R V"], count: int
 ) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
-    """The largest scores of each row, and where they stand.
+    """The largest scores of each row, and their indices.
 
-    They lie in those stretches whose own largest are the largest, which are found in one pass;
-    torch's topk copies every number beside its place first.
+    They lie in the chunks with the largest maxima, which are found in one pass;
+    torch.topk first copies every number together with its index.
     """
     words = scores.shape[1]
     if words < SMALL_VOCABULARY or count * CHUNK * 4 > words:
@@ -99,9 +99,9 @@ def top_scores(
 
 
 class BeamSearch:
-    """Beam search; of several groups, each avoids what those before it write at this place.
+    """Beam search; with several groups, each avoids tokens that the previous ones chose here.
 
-    argmax of log p(symbol) - strength x (groups' hypotheses before that write it) (Vijayakumar et
+    argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et
     al. 2018, section 4, with the Hamming distance).
     """
 
@@ -126,10 +126,10 @@ class BeamSearch:
 
 
 class Sampler:
-    """One symbol for every row, drawn from softmax(scores / temperature), cut off at the top.
+    """One token per row, sampled from softmax(scores / temperature), optionally truncated.
 
-    The number that decides is a function of (seed, sentence, draw, place), not of neighbors. Of
-    the `topk` most probable (Fan et al. 2018), then of the fewest whose share reaches `topp`
+    The random number is a function of (seed, sentence, sample, position), not of the batch. Of
+    the `topk` most probable (Fan et al. 2018), then of the fewest whose probability reaches `topp`
     (Holtzman et al. 2020).
     """
 
@@ -154,7 +154,7 @@ class Sampler:
     def top_candidates(
         self, scores: Float[Tensor, "N W V"]
     ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
-        """The symbols among which one is drawn, largest first where that matters."""
+        """The tokens to sample from, most probable first if truncated."""
         words = scores.shape[2]
         if self.topk == 0 and self.topp == 1:
             return scores, torch.arange(words, device=scores.device).expand(scores.shape)

@@ -43,7 +43,7 @@ class Examples(ABC, Generic[B]):
     """What is left out of the data, such as `1,200 cut, 3,400 tokens lost (1.2%)`."""
     fixed_shapes: bool = False
     idle_values: ClassVar[Mapping[str, int]] = {"targets": IGNORED}
-    """Batch field -> its value in the batch of an idle rank. NaN where targets are fractions."""
+    """Batch field -> its value in the batch of an idle rank. NaN for floating-point targets."""
 
     @abstractmethod
     def __init__(self, config: Any, source: SplitSource) -> None:

@@ -1,4 +1,4 @@
-"""Text in, text out: models that write, with the vocabulary that they write in."""
+"""Text generation with one or several learners, from text to text."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from toolkit.tasks.task import Learner
 from toolkit.tasks.translation.examples import to_source_inputs
 
 Alignment = list[list[int]] | list[list[float]]
-"""Pairs (source token, symbol), or a row of shares for each symbol."""
+"""Pairs (source token, target token), or one row of attention weights per target token."""
 
 
 class TextGenerator:
-    """Learners of one task and vocabulary, as one."""
+    """Generates text with learners of one task and tokenizer."""
 
     def __init__(self, learners: Sequence[Learner], c: TextGenerationConfig) -> None:
         self.models: list[Any] = [learner.encoder for learner in learners]
         self.c, self.tokenizer = c, learners[0].tokenizer
         self.print_alignment = c.print_alignment if isinstance(c, TranslateConfig) else "none"
         self.decoder_only: bool = self.models[0].decoder_only
-        """Whether they write on, instead of writing for a source."""
+        """Whether they continue a prompt instead of reading a source."""
         self.target = self.tokenizer if self.decoder_only else self.tokenizer.target
         self.special_tokens = SpecialTokens.from_vocabulary(self.target.vocabulary)
         self.max_positions = min(
@@ -41,7 +41,7 @@ class TextGenerator:
         self.check_models(learners)
 
     def check_models(self, learners: Sequence[Learner]) -> None:
-        """What these models, or these together, cannot do."""
+        """Raise a ToolkitError if these models cannot be combined or do not support the options."""
         for learner in learners[1:]:
             difference = self.tokenizer.describe_difference(learner.tokenizer)
             if type(learner.task) is not type(learners[0].task):
@@ -64,11 +64,11 @@ class TextGenerator:
             )
 
     def encode_line(self, line: str) -> EncodedLine:
-        """What a line asks for; a ToolkitError says why it has no answer."""
+        """Encode a line; raises a ToolkitError if it cannot be processed."""
         text, tab, more = line.partition("\t")
         paired = self.c.prefixes or (self.c.score_reference and not self.decoder_only)
         if paired and not tab:
-            raise ToolkitError("no tab, with a text behind it")
+            raise ToolkitError("no tab followed by text")
         if not paired:
             text = line
         read = self.tokenizer.encode(text) if text.strip() else []
@@ -81,7 +81,7 @@ class TextGenerator:
         return EncodedLine(read, target, text, more if paired and self.c.score_reference else None)
 
     def check_lengths(self, source: list[int], target: list[int]) -> None:
-        """Raise a ToolkitError where the models have no places for them."""
+        """Raise a ToolkitError if they are too long for the models."""
         tokens, most = len(source) + 1, self.max_new_tokens(len(source))
         read = max(tokens, len(target) + 1) if self.c.score_reference else tokens
         if read > self.c.max_tokens:
@@ -103,7 +103,7 @@ class TextGenerator:
             raise ToolkitError(f"a prefix of {len(target)} tokens, more than the maximum of {most}")
 
     def max_new_tokens(self, source: int) -> int:
-        """Symbols that may be written."""
+        """Maximum number of tokens to generate."""
         return fit_length(
             self.max_positions, self.c.max_length(source), source if self.decoder_only else 0
         )
@@ -114,7 +114,7 @@ class TextGenerator:
         return DecodingPrompt(most, item.target, prompt, min(self.c.min_len, most), item.number)
 
     def to_inputs(self, items: Sequence[GenerationRequest]) -> Inputs | None:
-        """The sources side by side."""
+        """One batch of sources."""
         if self.decoder_only:
             return None
         words, device = self.tokenizer.vocabulary, self.models[0].token_embedding.weight.device
@@ -125,7 +125,7 @@ class TextGenerator:
         return Inputs(found.tokens.to(device), padding=hidden)
 
     def generate(self, items: Sequence[GenerationRequest]) -> list[GenerationOutput]:
-        """What is written for a batch, or how probable its references are."""
+        """Hypotheses for a batch, or the scores of its references."""
         inputs, c = self.to_inputs(items), self.c
         if c.score_reference:
             given = [item.target for item in items]
@@ -161,14 +161,14 @@ class TextGenerator:
         ]
 
     def decode(self, item: GenerationRequest, hypothesis: Hypothesis) -> str:
-        """As text; behind a prompt, with a space before it unless it goes on with a word there."""
+        """As text; after a prompt it starts with a space unless it continues a word."""
         decode, tokens = self.target.decode, hypothesis.tokens
         prompt = item.source if self.decoder_only else []
         before, whole = decode(prompt), decode([*prompt, *tokens])
         return str(whole[len(before) :] if whole.startswith(before) else decode(tokens))
 
     def align(self, inputs: Inputs | None, found: list[list[Hypothesis]]) -> list[list[Alignment]]:
-        """Alignments of all hypotheses; empty where none are wanted."""
+        """Alignments of all hypotheses; empty if they are not requested."""
         if inputs is None or self.print_alignment == "none":
             return [[[] for _ in hypotheses] for hypotheses in found]
         rows = torch.tensor([n for n, some in enumerate(found) for _ in some])

@@ -1,4 +1,4 @@
-"""Questions with all their options as batches: every option is a row beside its passage.
+"""Questions with all their options as batches: every option forms a row with its passage.
 
 N questions of the batch   B their options   O maximum number of options
 """
@@ -35,7 +35,7 @@ NO_OPTION = -1
 
 
 class MultipleChoiceBatch(NamedTuple):
-    """Options beside their passages, and the correct ones."""
+    """Options with their passages, and the correct ones."""
 
     inputs: Inputs
     selected: Int[Tensor, " B"]
