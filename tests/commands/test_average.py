@@ -102,7 +102,7 @@ def test_programs_are_told_as_json_lines(trained, tmp_path):
 def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
     folder = averaged(tmp_path / "mean", trained, last=2)
     rows = describe_checkpoint(folder, verify=True)
-    assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["place"]
+    assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["saved at"]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_an_output_that_would_be_in_the_way_is_refused(trained, tmp_path, name, 
 def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
     last = trained / "checkpoint_last"
     for paths, options, message in (
-        ([trained], {}, r"must be a checkpoint, but is a save folder of 6"),
-        ([trained], {"last": 9}, r"must hold 9 checkpoints, but holds 6. Lower --last"),
-        ([last], {}, r"must be of two checkpoints or more, but is of"),
-        ([last, trained / "checkpoint_e2_u10"], {}, r"must be named once, but .* is the same as"),
+        ([trained], {}, r"is a save folder with 6 checkpoints"),
+        ([trained], {"last": 9}, r"--last 9 requires as many checkpoints, but .* has 6. Lower"),
+        ([last], {}, r"needs at least two checkpoints, but only"),
+        ([last, trained / "checkpoint_e2_u10"], {}, r"are the same checkpoint"),
         ([tmp_path / "none", last], {}, r"No such checkpoint: .*none"),
     ):
         with pytest.raises(ToolkitError, match=message):
@@ -136,8 +136,8 @@ def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arch.radius": 3}, r"must be of one arch to be averaged, but .*\"radius\": 8"),
-        ({"task.mask_rate": 0.3}, r"must be of one task to be averaged"),
+        ({"arch.radius": 3}, r"must have the same arch to be averaged, but .*\"radius\": 8"),
+        ({"task.mask_rate": 0.3}, r"must have the same task to be averaged"),
     ],
 )
 def test_checkpoints_of_different_models_are_refused(trained, tmp_path, config, change, message):
@@ -157,7 +157,7 @@ def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, mo
 
     monkeypatch.setattr(module, "Tokenizer", Other)
     with pytest.raises(
-        ToolkitError, match=r"must have one tokenizer to be averaged.*vocabularies differ"
+        ToolkitError, match=r"must have the same tokenizer to be averaged.*vocabularies differ"
     ):
         averaged(tmp_path / "mean", trained, last=2)
 
@@ -190,7 +190,7 @@ def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_pa
     assert found["w"].dtype == torch.bfloat16 and found["w"].tolist() == [2, 4]
     assert found["count"].tolist() == [3]
     other = checkpoint("other", w=half, count=torch.tensor([4]))
-    with pytest.raises(ToolkitError, match=r"count is no fraction and not the same"):
+    with pytest.raises(ToolkitError, match=r"count is not floating-point and differs"):
         average_tensors([one, other])
     with pytest.raises(ToolkitError, match=r"the same tensors to be averaged, .* missing: count"):
         average_tensors([one, checkpoint("less", w=half)])

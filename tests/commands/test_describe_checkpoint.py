@@ -23,7 +23,7 @@ def test_a_checkpoint_tells_its_run_its_size_and_its_best_figure(trained):
     assert found["architecture"].startswith("composite_bert_tiny (layers 1, width 16, ")
     assert found["task"].startswith("mlm (tokens_per_sample 128, ")
     assert found["parameters"].endswith("tensors of F32")
-    assert found["place"].startswith("update 10, epoch 2, saved because of: ")
+    assert found["saved at"].startswith("update 10, epoch 2, saved because of: ")
     assert found["best"].startswith("loss ") and found["best"].endswith(" at update 10")
     assert found["trained in"] == "fp32 on 1 rank"
     assert "fingerprint" in found["data"] and "sentencepiece" in found["vocabulary"]

@@ -49,7 +49,7 @@ def test_the_results_are_written_as_json(config, data, tmp_path):
 def test_results_that_cannot_be_written_are_told(config, data, tmp_path):
     run(config(max_update=1))
     file = str(tmp_path / "nowhere" / "out.json")
-    with pytest.raises(ToolkitError, match=r"results_path must be a file that can be written"):
+    with pytest.raises(ToolkitError, match=r"--results-path must be writable"):
         evaluate_checkpoints(asked(data, tmp_path / "run", results_path=file))
 
 

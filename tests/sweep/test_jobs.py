@@ -116,7 +116,7 @@ def test_a_job_outlives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     program = (
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys\n"
         "j = Job(name='a', command=['sleep', '60'], folder=Path(sys.argv[1]))\n"
-        "print(start(j, {}).process.pid, flush=True); os.kill(os.getpid(), 9)"
+        "print(start_job(j, {}).process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     out = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False

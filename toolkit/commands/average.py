@@ -1,4 +1,4 @@
-"""toolkit-average: the mean weights of checkpoints as a checkpoint of its own."""
+"""toolkit-average: a checkpoint with the mean weights of several."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from toolkit.training.callbacks.checkpointing import read_metric, read_save_reas
 
 @dataclass(frozen=True)
 class AveragedCheckpoint:
-    """A verified checkpoint that goes into the average."""
+    """A verified checkpoint to average."""
 
     folder: Path
     facts: Mapping[str, Any]
@@ -45,7 +45,7 @@ class AveragedCheckpoint:
 
 
 def average(c: AverageConfig) -> Path:
-    """Write the mean of the checkpoints named, and show what went into it."""
+    """Write the mean of the selected checkpoints and report them."""
     output = Path(c.output)
     check_new_directory(output, "--output")
     with Output(c.json) as told:
@@ -60,40 +60,40 @@ def average(c: AverageConfig) -> Path:
 
 
 def list_checkpoints(c: AverageConfig) -> list[Path]:
-    """The checkpoints named, or the newest of the save folders named, each once."""
+    """The named checkpoints, or the newest of the named save folders, each once."""
     found = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
     real: dict[Path, Path] = {}
     for folder in found:
         if folder.resolve() in real:
             raise ToolkitError(
-                f"each checkpoint must be named once, but {folder} is the same as "
-                f"{real[folder.resolve()]}. Leave one out."
+                f"{folder} and {real[folder.resolve()]} are the same checkpoint. Leave one out."
             )
         real[folder.resolve()] = folder
     if len(found) < 2:
         raise ToolkitError(
-            f"an average must be of two checkpoints or more, but is of {found[0]} alone. Name more."
+            f"toolkit-average needs at least two checkpoints, but only {found[0]} is named."
         )
     return found
 
 
 def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
-    """The path itself, if it is a checkpoint, or the newest ones in it."""
+    """The checkpoint at a path, or the newest ones of a save folder."""
     there = [] if (path / manifest.NAME).exists() else SaveFolder(path).checkpoints()
     if c.last is None:
         if there:
             raise ToolkitError(
-                f"{path} must be a checkpoint, but is a save folder of {len(there)}. Name those "
-                f"to average, or pass --last."
+                f"{path} is a save folder with {len(there)} checkpoints. Name the ones to average, "
+                f"or pass --last."
             )
         return [path]
     ends = {folder: "epoch" in (read_save_reasons(folder) or ()) for folder in there}
     wanted = [f for f in there if c.kind == "all" or ends[f] == (c.kind == "epochs")]
     if len(wanted) < c.last:
-        kind = {"all": "", "epochs": " of an epoch's end", "updates": " between epochs' ends"}
+        kind = {"all": "", "epochs": " at the end of an epoch", "updates": " within epochs"}
         raise ToolkitError(
-            f"{path} must hold {c.last} checkpoints{kind[c.kind]}, but holds {len(wanted)}. "
-            f"Lower --last; a run keeps more with --keep-last-epochs and --keep-interval-updates."
+            f"--last {c.last} requires as many checkpoints{kind[c.kind]}, but {path} has "
+            f"{len(wanted)}. Lower --last, or keep more with --keep-last-epochs or "
+            f"--keep-interval-updates."
         )
     return wanted[: c.last][::-1]
 
@@ -104,23 +104,23 @@ def open_checkpoint(folder: Path) -> AveragedCheckpoint:
 
 
 def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> None:
-    """Averages of other architectures, tasks or vocabularies would be no model at all."""
+    """Raise unless architecture, task and tokenizer are equal."""
     for section in ("arch", "task"):
         texts = [json_files.dumps(to_dict(part.run)[section]) for part in (first, other)]
         if texts[0] != texts[1]:
             raise ToolkitError(
-                f"checkpoints must be of one {section} to be averaged, but {first.folder} has "
+                f"checkpoints must have the same {section} to be averaged, but {first.folder} has "
                 f"{texts[0]} and {other.folder} {texts[1]}. Leave one out."
             )
     if difference := Tokenizer.load(first.folder).describe_difference(Tokenizer.load(other.folder)):
         raise ToolkitError(
-            f"checkpoints must have one tokenizer to be averaged, but those of {first.folder} and "
-            f"{other.folder} differ: {difference}. Leave one out."
+            f"checkpoints must have the same tokenizer to be averaged, but those of {first.folder} "
+            f"and {other.folder} differ: {difference}. Leave one out."
         )
 
 
 def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """sum_k w_k / K, added up in float64; what is no fraction must be the same everywhere."""
+    """sum_k w_k / K, summed in float64; integer tensors must be equal."""
     first = read_tensors(folders[0] / MODEL)
     sums = {name: t.double() if t.is_floating_point() else t for name, t in first.items()}
     for folder in folders[1:]:
@@ -130,7 +130,7 @@ def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
             if sums[name].is_floating_point() and not problems:
                 sums[name] += tensors[name]
             elif not problems and not torch.equal(sums[name], tensors[name]):
-                problems = [f"{name} is no fraction and not the same"]
+                problems = [f"{name} is not floating-point and differs"]
         if problems:
             raise ToolkitError(
                 f"checkpoints must have the same tensors to be averaged, but of {folder} and "
@@ -166,7 +166,7 @@ def write_average(
 def print_average(
     parts: Sequence[AveragedCheckpoint], mean: Mapping[str, Tensor], output: Path, told: Output
 ) -> None:
-    """A row for each checkpoint, with the figure of the validation before it."""
+    """Print one row per checkpoint, with the metric of its latest validation."""
     metric = parts[-1].run.training.best_metric
     rows: list[list[Cell]] = []
     for part in parts:
@@ -177,7 +177,7 @@ def print_average(
         told.write("averaged", {**place, "reasons": reasons, metric: figure})
     numbers = sum(tensor.numel() for tensor in mean.values())
     told.write("end", {"output": str(output), "checkpoints": len(parts), "parameters": numbers})
-    columns = ("averaged", "epoch", "update", "saved because of", metric)
+    columns = ("checkpoint", "epoch", "update", "reasons", metric)
     Table(columns=columns, rows=rows).print(told.console)
     told.console.print(
         f"mean of {len(parts)} checkpoints, {numbers:,} parameters, written to {output}",

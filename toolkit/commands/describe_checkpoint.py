@@ -1,4 +1,4 @@
-"""What a checkpoint is, for people; one of a plugin that is not loaded shows what it can."""
+"""Description of a checkpoint; its plugins need not be loaded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
 def find_checkpoint(path: Path) -> Path | None:
-    """The checkpoint that a path is, or the last one of the save folder that it is."""
+    """The checkpoint at a path, or the last one of a save folder; None otherwise."""
     found = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
     return next(found, None)
 
 
 def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
-    """Name -> fact; with `verify` every file is compared with its digest, else the small ones."""
+    """Name -> fact; with `verify` the digests of all files are checked, else of the small ones."""
     listed = manifest.read(folder)
     small = [name for name in (CONFIG, STATE) if name in listed["files"]]
     manifest.verify(folder, only=None if verify else small)
@@ -35,7 +35,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
         **_plugins(saved["plugins"], folder),
         **_run(saved["run"]),
         "parameters": _parameters(folder / MODEL),
-        "place": _place(listed),
+        "saved at": _saved_at(listed),
         **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
         **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
         **_progress(state),
@@ -48,7 +48,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
 
 
 def checkpoint_record(folder: Path) -> dict[str, Any]:
-    """The same for programs, as numbers; None for what the checkpoint does not tell."""
+    """The description as a JSON event; None for unknown values."""
     listed = manifest.read(folder)
     saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
     state = read_json(folder / STATE) if STATE in listed["files"] else {}
@@ -68,7 +68,7 @@ def checkpoint_record(folder: Path) -> dict[str, Any]:
 
 
 def _links(folder: Path) -> str:
-    """Which of the names best and last point at it."""
+    """The names of the checkpoint: its own and those of links."""
     links = [folder.resolve().parent / name for name in (LAST, BEST)]
     names = [link.name for link in links if link.exists() and link.samefile(folder)]
     return f" {folder.resolve().name}" + (f", {' and '.join(names)}" if names else "")
@@ -80,8 +80,8 @@ def _plugins(needed: list[Mapping[str, str]], folder: Path) -> dict[str, str]:
         plugins.check_loaded(needed, f"checkpoint {folder}")
     except ToolkitError:
         return {
-            "plugins": f"{names}, not loaded: to use the checkpoint pass --user-dir with the "
-            f"plugin's folder"
+            "plugins": f"{names}, not loaded: pass the plugin's folder with --user-dir to use the "
+            f"checkpoint"
         }
     return {"plugins": names} if needed else {}
 
@@ -96,10 +96,10 @@ def _run(run: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _component(run: Mapping[str, Any], section: str) -> str:
-    """Its name, and its options."""
+    """Name and options of a component."""
     options = {name: value for name, value in run[section].items() if name != "name"}
-    told = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
-    return f"{run[section]['name']} ({told})" if told else str(run[section]["name"])
+    shown = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    return f"{run[section]['name']} ({shown})" if shown else str(run[section]["name"])
 
 
 def _parameters(path: Path) -> str:
@@ -110,7 +110,7 @@ def _parameters(path: Path) -> str:
     return f"{count:,} in {len(shapes)} tensors of {', '.join(kinds)}"
 
 
-def _place(listed: Mapping[str, Any]) -> str:
+def _saved_at(listed: Mapping[str, Any]) -> str:
     reasons = ", ".join(listed.get("reasons", [])) or "unknown"
     return (
         f"update {listed.get('update')}, epoch {listed.get('epoch')}, saved because of: {reasons}"
@@ -118,7 +118,7 @@ def _place(listed: Mapping[str, Any]) -> str:
 
 
 def _progress(state: Mapping[str, Any]) -> dict[str, str]:
-    """The best figure so far, precision and ranks, as far as the state tells."""
+    """Best metric so far, precision and ranks, if the state has them."""
     found, best = {}, state.get("observers", {}).get("validation", {}).get("best")
     if best:
         found["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
@@ -133,12 +133,16 @@ def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
     examples = state.get("data", {}).get("examples")
     if not folders and not examples:
         return {}  # no run
-    return {"data": folders + (f", examples' fingerprint {examples[:16]}" if examples else "")}
+    return {"data": folders + (f", fingerprint of examples {examples[:16]}" if examples else "")}
 
 
 def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
     tokenizer = Tokenizer.load(folder)
     words = tokenizer.vocabulary
-    written = f" to read, {sizes['targets']:,} to write" if sizes.get("targets") else ""
+    written = (
+        f" in the source, {sizes['targets']:,} in the target language"
+        if sizes.get("targets")
+        else ""
+    )
     found = f"{sizes['tokens']:,} symbols{written}"
     return f"{found}, {tokenizer.kind}, fingerprint {words.fingerprint[:16]}"

@@ -1,4 +1,4 @@
-"""What data folders hold, for people: facts, a table of their splits, and a few of their items."""
+"""Description of data folders: facts, a table of splits, and sample items."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class DataDescription(NamedTuple):
     splits: str
     """A table."""
     items: Mapping[str, str]
-    """Split and number of an item -> its text."""
+    """Split and item number -> text."""
     records: Sequence[Mapping[str, Any]]
-    """The numbers of each row of the table."""
+    """One JSON event per row of the table."""
 
 
 def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> DataDescription:
-    """A folder, or shards a:b:c; with `verify` everything is read and checked."""
+    """Describe a folder, or shards a:b:c; with `verify` every byte is checked."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
     facts = {**_facts(corpora, sources), **({"verified": _verified(sources)} if verify else {})}
@@ -95,7 +95,7 @@ def _other(tokenizer: Tokenizer) -> list[str]:
 
 
 def _told(settings: Mapping[str, Any]) -> list[str]:
-    """Settings that are on, in words."""
+    """Enabled settings as text."""
     names = {name: value for name, value in settings.items() if value not in (False, None, 0, "")}
     return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
 
@@ -147,7 +147,7 @@ def _row(f: Mapping[str, Any]) -> list[str]:
 
 
 def _table(rows: list[list[str]]) -> str:
-    """Without the columns that are empty."""
+    """The table, without empty columns."""
     filled = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
     heads, *cells = zip(*filled, strict=True)
     return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
@@ -156,7 +156,7 @@ def _table(rows: list[list[str]]) -> str:
 def _unknown(
     column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
 ) -> tuple[float | None, bool]:
-    """The share of unknown tokens: counted when the data was made, or estimated from a sample."""
+    """Share of unknown tokens, and whether it is estimated from a sample."""
     if column.name != TEXT or not column.elements:
         return None, False
     if "unknown" in counts:
@@ -168,7 +168,7 @@ def _unknown(
 
 
 def _read(column: Column, begin: int, end: int) -> Numbers:
-    """A run of values; it may cross parts."""
+    """A range of values, possibly over several parts."""
     edges = column.part_offsets
     cuts = [begin, *edges[(edges > begin) & (edges < end)].tolist(), end]
     pieces = pairwise(cuts)
@@ -178,7 +178,7 @@ def _read(column: Column, begin: int, end: int) -> Numbers:
 
 
 def count_lengths(column: Column) -> Counter[int]:
-    """Length -> number of items, a piece of the index at a time."""
+    """Length -> number of items, reading the index in chunks."""
     found: Counter[int] = Counter()
     for part in column.parts:
         for begin in range(0, part.items, CHUNK):
@@ -189,7 +189,7 @@ def count_lengths(column: Column) -> Counter[int]:
 
 
 def quantile(lengths: Counter[int], share: float) -> int:
-    """The least length that this share of the items does not exceed; 0 without items."""
+    """Minimum length that this share of items does not exceed; 0 without items."""
     wanted, seen = share * sum(lengths.values()), 0
     for length in sorted(lengths):
         seen += lengths[length]
@@ -199,7 +199,7 @@ def quantile(lengths: Counter[int], share: float) -> int:
 
 
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spread items of a split with their numbers, as text."""
+    """Evenly spaced items of a split with their numbers, as text."""
     folder = DataFolder([source])
     if folder.kind == TAGGING:
         yield from example_tagged_sentences(TaggedSplit(folder, split), count)
@@ -219,7 +219,7 @@ def example_items(source: FolderSource, split: str, count: int) -> Iterator[tupl
 
 
 def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spread sentences, and what they become."""
+    """Evenly spaced sentence pairs."""
     for number in np.unique(np.linspace(0, len(split) - 1, count, dtype=np.int64)):
         ids = np.array([number])
         source = split.source.take(ids, split.source.lengths[ids])
@@ -228,7 +228,7 @@ def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]
 
 
 def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spread sentences as word/TAG; a tag that training does not have is left out."""
+    """Evenly spaced sentences as word/TAG; tags unknown in training are omitted."""
     if count:
         ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
         for number in np.unique(np.linspace(0, len(ends) - 1, count, dtype=np.int64)).tolist():
@@ -245,7 +245,7 @@ def _verified(sources: list[FolderSource]) -> str:
                 part.check_all()
                 total += sum(map(_bytes, part.files))
         checked = checked and source.checksums
-    done = "all checksums match" if checked else "every item in its place, every id known"
+    done = "all checksums match" if checked else "all offsets and ids are valid"
     return f"{total:,} bytes read, {done}"
 
 
@@ -258,7 +258,7 @@ def _bytes(file: Path) -> int:
 
 
 def format_bytes(count: int) -> str:
-    """Bytes, kB, MB or GB, to three digits."""
+    """Bytes, kB, MB or GB with three digits."""
     value, unit = float(count), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 1000:

@@ -1,4 +1,4 @@
-"""toolkit-validate: several checkpoints on several splits, as a table and as JSON."""
+"""toolkit-validate: metrics of checkpoints on splits, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from toolkit.training.summary import print_metrics
 
 
 def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]]:
-    """Checkpoint -> split -> figures; every example of a split is seen exactly once."""
+    """Checkpoint -> split -> metrics; every example is evaluated exactly once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
         corpora = Corpora.open(*config.dirs)
         found: dict[str, dict[str, Metrics]] = {}
@@ -45,7 +45,7 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
 def evaluate_checkpoint(
     path: str, corpora: Corpora, config: ValidateConfig, world: World, output: Output
 ) -> tuple[dict[str, Metrics], PredictionCollector[Any] | None]:
-    """One checkpoint's figures on every split, and what it answered to the last one."""
+    """Metrics of a checkpoint on every split, and its predictions on the last one."""
     checkpoint = find_checkpoint(Path(path))
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
@@ -93,7 +93,7 @@ def evaluate_checkpoint(
 def report_details(
     answers: PredictionCollector[Any], of: dict[str, str], config: ValidateConfig, output: Output
 ) -> None:
-    """What a task tells of its single answers; of which checkpoint and split, where several are."""
+    """Report per-class and per-item results of a task."""
     for event, values in answers.events():
         output.write(event, {**of, **values})
     tables = answers.tables()
@@ -112,15 +112,15 @@ def check_predictions_supported(
 ) -> None:
     if config.predictions and answers is None:
         raise ToolkitError(
-            f"predictions must come from a task that fills in files, such as pos_tagging, but this "
-            f"checkpoint's is {type(learner.task).__name__}. Leave --predictions out."
+            f"--predictions requires a task that writes predictions, such as pos_tagging, but the "
+            f"checkpoint's task is {type(learner.task).__name__}."
         )
 
 
 def report_metrics(
     found: dict[str, dict[str, Metrics]], config: ValidateConfig, output: Output
 ) -> None:
-    """The table for people, and JSON where it was asked for."""
+    """Print the table of metrics and write the JSON results."""
     for path, subsets in found.items():
         for subset, figures in subsets.items():
             output.write("valid", {"checkpoint": path, "subset": subset, **figures})
@@ -136,6 +136,6 @@ def report_metrics(
             Path(config.results_path).write_text(text, "utf-8")
         except OSError as error:
             raise ToolkitError(
-                f"results_path must be a file that can be written, but {config.results_path} is "
-                f"not: {error.strerror}. Choose another with --results-path."
+                f"--results-path must be writable, but {config.results_path} is not: "
+                f"{error.strerror}. Choose another file."
             ) from None
