@@ -23,7 +23,7 @@ def test_a_checkpoint_tells_its_run_its_size_and_its_best_figure(trained):
     assert found["architecture"].startswith("composite_bert_tiny (layers 1, width 16, ")
     assert found["task"].startswith("mlm (tokens_per_sample 128, ")
     assert found["parameters"].endswith("tensors of F32")
-    assert found["saved at"].startswith("update 10, epoch 2, saved because of: ")
+    assert found["saved at"].startswith("update 10, epoch 2, reasons: ")
     assert found["best"].startswith("loss ") and found["best"].endswith(" at update 10")
     assert found["trained in"] == "fp32 on 1 rank"
     assert "fingerprint" in found["data"] and "sentencepiece" in found["vocabulary"]
@@ -52,7 +52,7 @@ def test_a_plugin_that_is_not_loaded_is_named_and_the_rest_is_shown(trained):
     needed = [{"name": "their_folder", "sha256": "ab" * 32}]
     found = describe_checkpoint(rewritten(find_checkpoint(trained), run=run, plugins=needed))
     assert found["plugins"] == (
-        "their_folder, not loaded: to use the checkpoint pass --user-dir with the plugin's folder"
+        "their_folder, not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
     )
     assert found["architecture"].startswith("their_own (") and "best" in found
 

@@ -91,7 +91,7 @@ def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch)
         assert active_children()
         raise ZeroDivisionError
 
-    monkeypatch.setattr("toolkit.commands.validate.validate", failing)
+    monkeypatch.setattr("toolkit.commands.validate.evaluate_model", failing)
     with pytest.raises(ZeroDivisionError):
         evaluate_checkpoints(asked(data, trained, num_workers=1))
     assert not active_children()

@@ -112,9 +112,7 @@ def _parameters(path: Path) -> str:
 
 def _saved_at(listed: Mapping[str, Any]) -> str:
     reasons = ", ".join(listed.get("reasons", [])) or "unknown"
-    return (
-        f"update {listed.get('update')}, epoch {listed.get('epoch')}, saved because of: {reasons}"
-    )
+    return f"update {listed.get('update')}, epoch {listed.get('epoch')}, reasons: {reasons}"
 
 
 def _progress(state: Mapping[str, Any]) -> dict[str, str]:
@@ -139,10 +137,6 @@ def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
 def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
     tokenizer = Tokenizer.load(folder)
     words = tokenizer.vocabulary
-    written = (
-        f" in the source, {sizes['targets']:,} in the target language"
-        if sizes.get("targets")
-        else ""
-    )
-    found = f"{sizes['tokens']:,} symbols{written}"
+    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
+    found = f"{sizes['tokens']:,} symbols{target}"
     return f"{found}, {tokenizer.kind}, fingerprint {words.fingerprint[:16]}"

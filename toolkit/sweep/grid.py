@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.train import SweepConfig
 
@@ -59,7 +59,7 @@ def folder_name(text: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
     if len(plain) <= MAX_NAME_LENGTH:
         return plain
-    return f"{plain[:MAX_NAME_LENGTH]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{plain[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}"
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:

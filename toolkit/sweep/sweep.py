@@ -22,7 +22,7 @@ from toolkit.config.commands.train import TRAIN, SweepConfig
 from toolkit.config.flags import scan_flags
 from toolkit.config.load import bootstrap_options, load
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import to_dict
+from toolkit.config.serialize import describe_differences, diff_configs, to_dict
 from toolkit.reporting.runs import METRICS_FILE, OPTIONS_FILE, read_runs, relevant_options
 from toolkit.reporting.tables import Table
 from toolkit.sweep.comparison import Outcome, comparison_table, load_result
@@ -62,15 +62,14 @@ class SweepRun:
         except (OSError, ValueError):
             return
         before, now = relevant_options(saved), relevant_options(to_dict(self.config))
-        changed = [
-            f"{name} was {before[name]!r} and is now {now[name]!r}"
-            for name in sorted((before.keys() & now.keys()) - LENGTH_OPTIONS)
-            if json_files.dumps(before[name]) != json_files.dumps(now[name])
-        ]
+        comparable = (before.keys() & now.keys()) - LENGTH_OPTIONS
+        changed = {
+            name: values for name, values in diff_configs(before, now).items() if name in comparable
+        }
         if changed and SaveFolder(self.folder).checkpoints():
             raise ToolkitError(
                 f"Cannot resume this sweep with different options: in {self.folder} "
-                f"{'; '.join(changed)}. Restore them, or choose another --save-dir."
+                f"{describe_differences(changed)}. Restore them, or choose another --save-dir."
             )
 
     def check_not_shorter(self) -> None:
