@@ -95,7 +95,7 @@ def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
             json.dumps(SQUAD)[:200],
             r"x.json:1: the file must be JSON to its end, but ends too early",
         ),
-        (json.dumps(SQUAD, indent=1)[:300], r"x.json:1\d: the file must .* it was cut off behind"),
+        (json.dumps(SQUAD, indent=1)[:300], r"x.json:1\d: the file must .* it was cut off after"),
         ('{"data": [}', r"x.json:1: the file must be JSON to its end, but is none .* at column 11"),
         ("", r"x.json:1: the file must hold JSON, but is empty"),
         ("[" * 100000, r"nests things without end"),
