@@ -70,7 +70,7 @@ def test_lines_that_fit_together_go_through_the_model_together(path):
 def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
     with pytest.raises(ToolkitError, match=r"unknown task 'mlmm'. Did you mean 'mlm'"):
         generate(FillMaskConfig(path=[path], task="mlmm"))
-    with pytest.raises(ToolkitError, match=r"Cannot read --input .*No such"):
+    with pytest.raises(ToolkitError, match=r"No such file: --input"):
         generate(FillMaskConfig(path=[path], input=str(tmp_path / "missing")))
     (tmp_path / "empty").write_text("")
     missing = tmp_path / "no" / "folder"

@@ -50,7 +50,7 @@ def test_packed_files_are_scored_as_they_are(tmp_path, capsys):
     [
         ((TEXT, TEXT[:32]), "Every translation needs its reference"),
         ((b"", b""), "No lines to score"),
-        ((b"\xff\n", b"a\n"), "is not UTF-8 at byte 1"),
+        ((b"\xff\n", b"a\n"), ":1: expected UTF-8, found byte 0xff at column 1"),
     ],
 )
 def test_files_that_cannot_be_compared_are_refused(tmp_path, capsys, contents, message):
@@ -60,4 +60,4 @@ def test_files_that_cannot_be_compared_are_refused(tmp_path, capsys, contents, m
 
 def test_a_missing_file_is_named(tmp_path, capsys):
     assert main(["score", str(tmp_path / "no"), str(tmp_path / "none")]) == 2
-    assert "is not readable" in capsys.readouterr().err
+    assert "No such file" in capsys.readouterr().err

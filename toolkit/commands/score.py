@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import ScoreConfig
-from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
+from toolkit.data.text_files import read_text
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.reporting.json_output import Output
 
@@ -34,18 +34,8 @@ def score_files(files: Sequence[str], output: Output) -> None:
 
 
 def read_lines(file: str) -> list[str]:
-    """Lines of a text file, packed or not, without their ends, those of Unix or of Windows."""
-    try:
-        with DECOMPRESSORS.get(Path(file).suffix, open)(file, "rb") as packed:
-            text = packed.read().decode("utf-8-sig")
-    except DECOMPRESSION_ERRORS as error:  # before OSError, of which one of them is a kind
-        raise ToolkitError(
-            f"{file} is truncated or damaged: {error}. Unpack or copy it again."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ToolkitError(f"{file} is not UTF-8 at byte {error.start + 1}. Convert it.") from None
-    except OSError as error:
-        raise ToolkitError(f"{file} is not readable: {error.strerror}.") from None
+    """Lines of a text file without their ends, LF or CRLF."""
+    text = read_text(Path(file), may_be_empty=True)
     lines = text.split("\n")
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 

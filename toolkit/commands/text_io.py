@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import GenerationOptions
 from toolkit.config.sections import check_distinct_files
-from toolkit.data.text_files import DECOMPRESSION_ERRORS, DECOMPRESSORS
+from toolkit.data.text_files import open_text
 from toolkit.generation.output import (
     R,
     Writer,
@@ -36,17 +36,8 @@ def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
             print(f"{hint}; end with Ctrl-D.", file=sys.stderr)
         yield sys.stdin.buffer
         return
-    try:
-        file = open(path, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise ToolkitError(f"Cannot read --input {path}: {error.strerror}.") from error
-    with file, DECOMPRESSORS.get(Path(path).suffix, nullcontext)(file) as lines:
-        try:
-            yield lines
-        except DECOMPRESSION_ERRORS as error:
-            raise ToolkitError(
-                f"--input {path} is truncated or damaged: {error}. Decompress or copy it again."
-            ) from error
+    with open_text(Path(path), "--input") as lines:
+        yield lines
 
 
 @contextmanager

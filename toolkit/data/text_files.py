@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from toolkit.common.errors import ToolkitError
 
@@ -155,14 +155,29 @@ def raise_in_chunk(chunk: FileChunk, lines_before: int, message: str) -> NoRetur
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        with _open(path) as (text, _):
+        with open_text(path) as text:
             return text.read()
+    except OSError as error:
+        raise ToolkitError(f"{path} must be readable, but is not: {error}.") from error
+
+
+@contextmanager
+def open_text(path: Path, option: str = "") -> Iterator[BinaryIO]:
+    """The decompressed bytes of a file, which `option` names."""
+    shown = f"{option} {path}".strip()
+    try:
+        file = path.open("rb")
     except FileNotFoundError as error:
-        raise ToolkitError(f"No such file: {path}. Correct the path.") from error
-    except (OSError, *DECOMPRESSION_ERRORS) as error:
-        raise ToolkitError(
-            f"{path} must be readable, but is not: {error}. Copy it again, or correct the path."
-        ) from error
+        raise ToolkitError(f"No such file: {shown}. Correct the path.") from error
+    except OSError as error:
+        raise ToolkitError(f"Cannot read {shown}: {error.strerror}.") from error
+    with file, DECOMPRESSORS.get(path.suffix, nullcontext)(file) as text:
+        try:
+            yield text
+        except DECOMPRESSION_ERRORS as error:
+            raise ToolkitError(
+                f"{shown} is truncated or damaged: {error}. Copy it again."
+            ) from error
 
 
 def _decode_file(path: Path, data: bytes) -> str:
