@@ -29,7 +29,7 @@ def maps_of(found):
     return [r for r in records if r["event"] != "concentration"], said
 
 
-def test_every_head_of_every_layer_is_drawn_printed_and_written(drawn, tmp_path):
+def test_plot_attention_draws_prints_and_writes_every_head(drawn, tmp_path):
     [sentence, *maps], said = maps_of(drawn())
     assert sentence["tokens"][0] == "[CLS]" and sentence["tokens"][-2:] == ["[MASK]", "[SEP]"]
     assert [(m["layer"], m["head"]) for m in maps] == [(1, 1), (1, 2)]
@@ -39,7 +39,7 @@ def test_every_head_of_every_layer_is_drawn_printed_and_written(drawn, tmp_path)
     assert "layer  head" in said and (tmp_path / "a.png").exists()
 
 
-def test_heads_are_averaged_on_demand(drawn):
+def test_plot_attention_averages_heads(drawn):
     [_, one, two], _ = maps_of(drawn())
     [_, mean], _ = maps_of(drawn(mean_heads=True))
     weights = [torch.tensor(m["weights"]) for m in (one, two, mean)]
@@ -47,7 +47,7 @@ def test_heads_are_averaged_on_demand(drawn):
     assert mean["head"] is None
 
 
-def test_one_mean_of_all_is_drawn_for_each_of_several_models(drawn, trained):
+def test_plot_attention_draws_mean_maps_of_several_models(drawn, trained):
     [_, one, two, *_], _ = drawn()
     records, said = drawn(mean=True, path=[str(trained)] * 2)
     assert [r["event"] for r in records] == [*["sentence", "map"] * 2, *["concentration"] * 4]
@@ -56,33 +56,33 @@ def test_one_mean_of_all_is_drawn_for_each_of_several_models(drawn, trained):
     assert records[1]["layer"] is records[1]["head"] is None and "previous" not in said
 
 
-def test_the_concentration_is_printed_and_written(drawn):
+def test_plot_attention_reports_the_concentration(drawn):
     records, said = drawn("the cat sat on a mat")
     mean, layer = (r for r in records if r["event"] == "concentration")
     assert mean["mean"] == layer["mean"] > 0 and (mean["layer"], layer["layer"]) == (None, 1)
     assert "C: attention to tokens at most 4 away" in said and "1 sentence;" in said
 
 
-def test_without_a_sentence_the_first_of_the_file_is_drawn(drawn, tmp_path):
+def test_plot_attention_draws_the_first_sentence_of_a_file(drawn, tmp_path):
     (tmp_path / "text").write_text("the cat\n\na mat and the cat saw how dogs run\n")
     records, _ = drawn("", sentences=str(tmp_path / "text"), mean_heads=True)
     assert records[0]["tokens"] == drawn("the cat")[0][0]["tokens"]
     assert [r["short"] + r["sentences"] for r in records if "short" in r] == [2, 2]
 
 
-def test_a_head_can_be_chosen(drawn):
+def test_plot_attention_draws_selected_heads(drawn):
     [_, only], _ = maps_of(drawn(heads=[2]))
     assert only["head"] == 2
 
 
-def test_the_habits_of_a_head_are_shares_of_its_attention():
+def test_head_table_gives_shares_of_attention():
     weights = [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
     table = head_table([HeadMap(1, 1, weights)], [True, False, False])
     [row] = table.rows
     assert [cell.strip() for cell in row[2:]] == ["16.7%", "33.3%", "50.0%", "16.7%", "1.3"]
 
 
-def test_what_cannot_be_drawn_is_told(drawn):
+def test_plot_attention_rejects_long_sentences_and_unknown_heads(drawn):
     with pytest.raises(ToolkitError, match=r"--sentence must have at most 512 tokens for this mod"):
         drawn("the cat " * 500)
     with pytest.raises(ToolkitError, match=r"heads of .* must be between 1 and 2, but one is 3"):

@@ -18,13 +18,13 @@ def by_loops(weights):
     return near / far
 
 
-def test_it_is_the_papers_sum_over_near_places_by_that_over_far_ones():
+def test_concentration_equals_the_sums_of_the_paper():
     maps = torch.randn(3, 11, 11, dtype=torch.float64).softmax(-1)
     expected = torch.tensor([by_loops(m) for m in maps], dtype=torch.float64)
     torch.testing.assert_close(concentration(maps), expected, rtol=1e-12, atol=0)
 
 
-def test_padding_changes_nothing():
+def test_concentration_ignores_padding():
     scores = torch.randn(1, 8, 8)
     alone = concentration(scores.softmax(-1))
     padded = torch.full((1, 10, 10), -torch.inf)
@@ -34,10 +34,10 @@ def test_padding_changes_nothing():
 
 
 @pytest.mark.parametrize("tokens", [6, 9, 40])
-def test_even_attention_has_the_concentration_of_a_map_of_equal_weights(tokens):
+def test_uniform_concentration_equals_that_of_a_uniform_map(tokens):
     even = torch.full((1, tokens, tokens), 1 / tokens)
     assert uniform_concentration(tokens) == pytest.approx(concentration(even).item())
 
 
-def test_five_tokens_are_all_near():
+def test_concentration_of_five_tokens_is_infinite():
     assert math.isinf(concentration(torch.full((1, 5, 5), 0.2)).item())

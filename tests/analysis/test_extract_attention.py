@@ -7,7 +7,7 @@ from toolkit.models.interface import Inputs
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "embedding_width": 8}
 
 
-def test_maps_are_the_shares_that_make_the_encoders_own_states():
+def test_attention_maps_reproduce_the_states_of_the_encoder():
     torch.manual_seed(0)
     model = build_model("composite_bert_tiny", vocabulary_size=20, **SHAPE).train()
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -23,13 +23,13 @@ def test_maps_are_the_shares_that_make_the_encoders_own_states():
     torch.testing.assert_close(second @ seen[0].v, average)
 
 
-def test_looking_leaves_a_model_as_it_was():
+def test_attention_maps_leave_the_model_unchanged():
     model = build_model("bert_tiny", vocabulary_size=20, **SHAPE).train()
     assert len(attention_maps(model, Inputs(tokens=torch.zeros(1, 3, dtype=torch.long)))) == 2
     assert model.training and not any(m._forward_hooks for m in model.modules())
 
 
-def test_the_joint_maps_of_two_streams_are_shown_too():
+def test_attention_maps_include_those_of_two_streams():
     torch.manual_seed(0)
     model = build_model("taco_tiny", vocabulary_size=20)
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])

@@ -29,7 +29,7 @@ def text():
     return TextBatch(Inputs(tokens=tokens, padding=padding), counted)
 
 
-def test_fixed_kernels_are_their_taps_and_the_others_need_a_text(encoder):
+def test_extract_kernels_without_text_gives_only_fixed_kernels(encoder):
     kernels, unknown = extract_kernels(encoder)
     assert [(k.layer, k.name, k.by) for k in kernels] == [
         (1, "fixed", "head"),
@@ -40,7 +40,7 @@ def test_fixed_kernels_are_their_taps_and_the_others_need_a_text(encoder):
     assert kernels[1].mean == taps.detach().double().tolist() and kernels[1].deviation is None
 
 
-def test_query_kernels_are_averaged_over_the_tokens_that_count(encoder, text):
+def test_extract_kernels_averages_query_kernels_over_included_tokens(encoder, text):
     seen = []
     attention = encoder.layers[1].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
@@ -53,7 +53,7 @@ def test_query_kernels_are_averaged_over_the_tokens_that_count(encoder, text):
     assert query.deviation[1][3] == pytest.approx(want.std(correction=0).item(), abs=1e-5)
 
 
-def test_taps_of_the_key_are_turned_to_the_offset_of_the_key_from_the_query(encoder, text):
+def test_extract_kernels_reverses_the_taps_of_keys(encoder, text):
     seen = []
     attention = encoder.layers[0].attention
     attention.project.register_forward_hook(lambda module, given, p: seen.append(p))
@@ -63,7 +63,7 @@ def test_taps_of_the_key_are_turned_to_the_offset_of_the_key_from_the_query(enco
     assert key.mean[0][1] == pytest.approx(taps[:, 0, 3].mean().item(), abs=1e-6)
 
 
-def test_batches_add_up_to_one(encoder, text):
+def test_extract_kernels_of_several_batches_equals_one_batch(encoder, text):
     rows = [
         TextBatch(
             Inputs(*(None if x is None else x[i : i + 1] for x in text.inputs)),
@@ -76,12 +76,12 @@ def test_batches_add_up_to_one(encoder, text):
         torch.testing.assert_close(torch.tensor(a.mean), torch.tensor(b.mean))
 
 
-def test_taps_of_longer_sentences_are_added_around_offset_zero():
+def test_extract_kernels_aligns_taps_at_offset_zero():
     [total] = add_sums([torch.tensor([[1.0, 2, 3]])], [torch.ones(1, 5)])
     assert total.tolist() == [[1, 2, 3, 4, 1]]
 
 
-def test_convolutions_have_a_row_for_each_channel():
+def test_extract_kernels_gives_convolutions_by_channel():
     options = {**SHAPE, "fixed": False, "dynamic": False, "depthwise": True, "convolve": ["key"]}
     model = build_model("composite_bert_tiny", vocabulary_size=20, **options)
     found = extract_kernels(model).kernels
@@ -90,21 +90,21 @@ def test_convolutions_have_a_row_for_each_channel():
     assert found[1].by == "channel" and found[1].mean == weight[:, 0].double().tolist()
 
 
-def test_a_model_without_kernels_has_none_and_reading_leaves_a_model_as_it_was(encoder, text):
+def test_extract_kernels_leaves_the_model_unchanged(encoder, text):
     assert extract_kernels(build_model("bert_tiny", vocabulary_size=20)) == ([], [])
     encoder.train()
     extract_kernels(encoder, [text])
     assert encoder.training and not any(m._forward_hooks for m in encoder.modules())
 
 
-def test_kernels_alike_in_one_layer_are_numbered():
+def test_extract_kernels_numbers_equal_names():
     model = torch.nn.Module()
     model.layers = torch.nn.ModuleList([Relative([FixedKernel(1, 1), FixedKernel(1, 2)])])
     names = name_kernels(model, ["layers.0.kernels.0", "layers.0.kernels.1"])
     assert list(names.values()) == ["fixed 1", "fixed 2"]
 
 
-def test_numbers_of_offsets_counted_from_the_key_are_shown_from_the_query():
+def test_extract_kernels_gives_offsets_from_the_query():
     tables = {"positions": "none", "position_table": True, "relative_table": True}
     sizes = {"tokens": 9, "characters": 5}
     encoder = build_model("conv_san_ud", sizes=sizes, layers=2, convolution="none", **tables)

@@ -17,7 +17,7 @@ def counted(sizes=None, ranks=1, **options):
     return count_flops(compose(given), sizes or Sizes(tokens=SYMBOLS), ranks=ranks)
 
 
-def test_a_layer_costs_what_a_count_by_hand_says():
+def test_flops_of_a_layer_equal_a_count_by_hand():
     """Two for each multiplication and addition, over T tokens of width d, for a sentence:
 
     q, k, v and output 4 x 2 T d^2; scores and their application to the values 2 x 2 T^2 d;
@@ -31,7 +31,7 @@ def test_a_layer_costs_what_a_count_by_hand_says():
     assert found.parts["encoder.layers.0.feed_forward"] == (4 * feed_forward, 8 * feed_forward)
 
 
-def test_the_last_layer_and_the_head_see_the_hidden_tokens_alone():
+def test_flops_of_the_last_layer_are_those_of_masked_tokens():
     found = counted(tokens_per_sample=128, mask_rate=0.5, batch_size=64)
     last = found.parts["encoder.layers.1.feed_forward"].forward
     places = last / (16 * WIDTH**2)
@@ -52,7 +52,7 @@ def test_the_last_layer_and_the_head_see_the_hidden_tokens_alone():
         ({"micro_batches_per_update": 6}, 2, 4, 6),
     ],
 )
-def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micro_batches):
+def test_flops_of_an_update_follow_the_batch_options(options, ranks, sentences, micro_batches):
     found = counted(ranks=ranks, **options)
     assert (found.sentences, found.micro_batches) == (sentences, micro_batches)
     assert found.update == micro_batches * sum(found.batch)
@@ -68,17 +68,17 @@ def test_the_batch_options_say_what_an_update_is(options, ranks, sentences, micr
         {"task": "mpm", "arch__hidden_position_embedding": True},
     ],
 )
-def test_every_sentence_is_as_long_as_the_task_lets_it_be(options):
+def test_flops_are_counted_at_the_maximum_length(options):
     assert counted(**options).tokens == LENGTH
 
 
-def test_generator_and_discriminator_have_layers_of_their_own():
+def test_flops_of_generator_and_discriminator_are_separate():
     names = counted(task="rtd").parts
     stacks = {name.rpartition(".layers.")[0] for name in names if ".layers." in name}
     assert stacks == {"encoder", "task.generator.encoder"}
 
 
-def test_no_memory_is_taken():
+def test_flops_are_counted_without_memory():
     wide = {"arch__width": 8192, "arch__embedding_width": 8192}  # 10 GB, were it there
     assert counted(Sizes(tokens=30_000), **wide).batch.forward > 1e9
 
@@ -88,16 +88,14 @@ def test_no_memory_is_taken():
     ("arch", "batch_size", "generator_size", "published"),
     [("convbert", 256, 1 / 3, 1.9e19), ("convbert_medium_small", 128, 0.25, 1.5e18)],
 )
-def test_a_million_updates_cost_what_table_7_of_convbert_says(
-    arch, batch_size, generator_size, published
-):
+def test_flops_equal_table_7_of_convbert(arch, batch_size, generator_size, published):
     options = {"arch": arch, "task": "rtd", "task.generator_size": generator_size}
     run = compose({**options, "batch_size": batch_size, "tokens_per_sample": 128})
     found = count_flops(run, Sizes(tokens=30522))
     assert 1e6 * found.update == pytest.approx(published, rel=0.05)
 
 
-def test_a_model_that_looks_at_numbers_is_counted_with_some(monkeypatch):
+def test_flops_of_a_model_that_needs_values_are_counted_on_the_cpu(monkeypatch):
     without, forward = counted(), Encoder.forward
 
     def looking(self, inputs, *others):
@@ -108,12 +106,12 @@ def test_a_model_that_looks_at_numbers_is_counted_with_some(monkeypatch):
     assert counted().parts == without.parts
 
 
-def test_data_of_another_kind_must_be_given():
+def test_flops_of_other_tasks_require_their_data():
     with pytest.raises(ToolkitError, match=r"task pos_tagging requires its data, .* none"):
         counted(task="pos_tagging")
 
 
-def test_the_parts_are_the_layers_what_these_are_made_of_and_what_stands_beside_them():
+def test_list_parts_gives_layers_and_their_parts():
     with META:
         learner = build_model("bert_tiny", vocabulary_size=SYMBOLS, task="mlm")
     names = set(list_parts(learner))

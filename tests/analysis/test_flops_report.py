@@ -38,7 +38,7 @@ def flops(**options):
     return Flops(run, Sizes(tokens=60), PARTS, sentences=2, tokens=16, micro_batches=3)
 
 
-def test_layers_that_are_alike_are_one_row_and_have_what_they_are_made_of():
+def test_part_rows_merge_equal_layers():
     embeddings, layers, last, head = part_rows(PARTS)
     assert (embeddings.name, head.name) == ("encoder.embeddings", "task.head")
     assert (layers.name, layers.alike) == ("encoder layers 1 to 2, each", 2)
@@ -46,14 +46,14 @@ def test_layers_that_are_alike_are_one_row_and_have_what_they_are_made_of():
     assert last.name == "encoder layer 3" and last.each == (11, 22)
 
 
-def test_the_shares_of_all_parts_are_all():
+def test_shares_of_parts_sum_to_one():
     found = flops_table(flops())
     shares = [row[-1] for row in found.rows if row[-1] and row[0] != "all"]
     assert sum(float(share.strip("%")) for share in shares) == pytest.approx(100, abs=0.2)
     assert found.rows[-1] == ["all", 100 / 2e6, 200 / 2e6, "100.0%"]
 
 
-def test_a_run_costs_its_updates_times_one():
+def test_flops_of_a_run_are_updates_times_one_update():
     found = flops(max_update=1000)
     assert found.update == 3 * 300
     assert (flops_record(found)["update"], flops_record(found)["run"]) == (900, 900_000)
@@ -63,19 +63,19 @@ def test_a_run_costs_its_updates_times_one():
     assert describe_flops(found)["run"] == "1,000 updates: 9.00e+05 FLOP"
 
 
-def test_a_run_without_an_end_has_no_total():
+def test_flops_of_an_unlimited_run_have_no_total():
     assert flops_record(flops())["run"] is None
     assert describe_flops(flops())["run"] == "pass --max-update for the total"
 
 
-def test_a_checkpoint_knows_its_batch_and_how_far_it_is(finished):
+def test_flops_of_a_checkpoint_include_updates_so_far(finished):
     found = checkpoint_flops(finished / "checkpoint_last")
     assert (found.sentences, found.micro_batches, found.completed_updates) == (8, 1, 10)
     assert describe_flops(found)["so far"] == f"10 updates: {10 * found.update:.2e} FLOP"
     assert "run" not in describe_flops(found)  # it ends with its epochs
 
 
-def test_data_say_how_many_symbols_there_are(data):
+def test_flops_take_the_vocabulary_size_from_data(data):
     asked = FlopsConfig(flops=True)
     symbols = len(DataFolder.open(data).vocabulary)
     assert run_flops(a_run(**{"data.dirs": [str(data)]}), asked).sizes.tokens == symbols
@@ -85,7 +85,7 @@ def test_data_say_how_many_symbols_there_are(data):
         run_flops(a_run(**{"data.dirs": [str(data)]}), FlopsConfig(flops=True, vocabulary_size=99))
 
 
-def test_programs_get_every_part_and_the_sums(capsys):
+def test_flops_are_written_as_json(capsys):
     with Output("-") as output:
         print_flops(flops(max_update=10), output)
     said = capsys.readouterr()

@@ -12,7 +12,7 @@ CHANNELS = KernelRows(
 )
 
 
-def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
+def test_kernel_table_has_heads_as_rows_and_offsets_as_columns():
     found = kernel_table([HEADS], None)
     assert found.columns == [
         "layer",
@@ -23,23 +23,23 @@ def test_a_table_has_a_row_for_each_head_and_a_column_for_each_offset():
     assert found.rows == [[1, "query", "1", *["0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
 
 
-def test_a_narrow_terminal_gets_the_nearest_offsets_and_is_told():
+def test_kernel_table_omits_distant_offsets_on_a_narrow_terminal():
     found = kernel_table([HEADS], 80)
     assert found.columns[3:] == OFFSETS[1:-1]
     assert found.caption.endswith("offsets beyond 3 are left out here")
 
 
-def test_nothing_is_said_to_be_left_out_where_all_offsets_are_shown():
+def test_kernel_table_mentions_omitted_offsets_only_if_there_are_some():
     assert "left out" not in kernel_table([HEADS.crop(3)], 80).caption
 
 
-def test_channels_are_counted_by_the_offset_that_they_look_at_most():
+def test_kernel_table_counts_channels_by_their_peak():
     assert count_peaks(CHANNELS) == [2, 0, 1]
     [row] = kernel_table([CHANNELS], None).rows
     assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
 
 
-def test_heads_and_far_offsets_can_be_left_out():
+def test_kernel_rows_select_heads_and_crop_offsets():
     found = HEADS.select_heads([2]).crop(1)
     assert found.offsets == [-1, 0, 1] and found.mean == [[-1.0] * 3]
     assert found.deviation == [[0.1] * 3] and found.to_record()["heads"] == [2]

@@ -29,7 +29,7 @@ def near(learner, lines=LINES, **options):
     return measure_locality("run", learner, lines, c)
 
 
-def test_it_is_the_mean_over_the_sentences_of_each_ones_own(learner):
+def test_locality_is_the_mean_over_sentences(learner):
     expected = []
     for line in LINES[:2]:
         [layer] = attention_maps(
@@ -42,25 +42,25 @@ def test_it_is_the_mean_over_the_sentences_of_each_ones_own(learner):
     assert (everything.layer, only.layer) == (None, 1) and only.mean == everything.mean
 
 
-def test_sentences_too_short_to_have_far_tokens_are_counted_apart(learner):
+def test_locality_leaves_out_short_sentences(learner):
     short = [line for line in LINES if len(encode_with_special_tokens(learner, line)) < 6]
     assert (near(learner)[0].sentences, near(learner)[0].short) == (2, len(short)) == (2, 1)
     nothing = near(learner, ["the"])[0]
     assert nothing.mean is None and nothing.sentences == 0
 
 
-def test_attention_to_all_alike_is_told_beside_it(learner):
+def test_locality_includes_that_of_uniform_attention(learner):
     tokens = len(encode_with_special_tokens(learner, LINES[0]))
     assert near(learner, LINES[:1])[0].uniform == pytest.approx(uniform_concentration(tokens))
 
 
-def test_heads_can_be_chosen(learner):
+def test_locality_is_that_of_selected_heads(learner):
     one, two, both = (near(learner, LINES[:1], heads=h)[0] for h in ([1], [2], [1, 2]))
     rates = sorted([one.near_rate, two.near_rate])
     assert both.near_rate == pytest.approx(sum(rates) / 2, rel=1e-5)
 
 
-def test_attention_that_never_leaves_the_near_tokens_is_all_near(learner, monkeypatch):
+def test_locality_of_narrow_windows_is_infinite(learner, monkeypatch):
     """As with windows that are narrow enough."""
 
     def diagonal(encoder, inputs, of):
@@ -73,7 +73,7 @@ def test_attention_that_never_leaves_the_near_tokens_is_all_near(learner, monkey
     assert "inf          -  100.0%" in locality_table(found, several=False).text()
 
 
-def test_the_table_says_over_how_many_sentences_and_what_was_left_out():
+def test_locality_table_counts_sentences():
     rows = [
         AttentionLocality("run", None, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
         AttentionLocality("run", 1, 0.5, 0.1, 1 / 3, 0.2, 40, 2),

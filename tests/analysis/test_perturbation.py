@@ -35,7 +35,7 @@ def compared(trained, tmp_path, capsys):
     return compare
 
 
-def test_distance_and_angle_are_those_of_the_paper():
+def test_compare_vectors_follows_the_paper():
     vectors = [{"w": torch.tensor([3.0, 4.0])}, {"w": torch.tensor([0.0, 10.0])}]
     found = compare_vectors(vectors, (0, 1), "w", "run")
     assert found.distance == pytest.approx(math.sqrt(9 + 36) / 5)
@@ -43,7 +43,7 @@ def test_distance_and_angle_are_those_of_the_paper():
     assert found.sentences == (1, 2)
 
 
-def test_equal_words_are_compared_wherever_they_stand(compared, tmp_path):
+def test_perturbation_compares_equal_words_at_any_position(compared, tmp_path):
     found, said = compared("the cat the dog", "the dog the cat")
     words = [one["word"] for one in found]
     assert words == ["the", "cat", "the (2)", "dog", "[CLS]"]
@@ -51,7 +51,7 @@ def test_equal_words_are_compared_wherever_they_stand(compared, tmp_path):
     assert "1, 2       cat" in said and (tmp_path / "p.png").exists()
 
 
-def test_a_sentence_equals_itself(compared):
+def test_perturbation_of_an_equal_sentence_is_zero(compared):
     found, _ = compared("the cat", "the cat", "cat")
     same = [one for one in found if one["sentences"] == [1, 2]]
     assert all(one["distance"] == 0 and one["angle"] < 1e-3 for one in same)
@@ -71,14 +71,14 @@ class Spelt:
         return "".join(self.symbols[i] for i in ids).replace("@", "")
 
 
-def test_the_pieces_of_a_word_stand_together_without_its_punctuation():
+def test_split_words_joins_subwords_without_punctuation():
     text = "@Cats,@(do-g)@--@a"
     found = dict(split_words(Spelt(text), range(len(text) + 2)))
     assert list(found) == ["cats", "do-g", "a"]
     assert found["cats"] == [2, 3, 4, 5] and found["do-g"] == [9, 10, 11, 12] and found["a"] == [18]
 
 
-def test_a_word_that_one_checkpoint_lacks_leaves_the_columns_of_the_others_where_they_are():
+def test_difference_table_keeps_columns_of_missing_words():
     found = [
         VectorDifference("a", (1, 2), "x", 1.0, 2.0),
         VectorDifference("b", (1, 2), "y", 3.0, 4.0),
@@ -89,6 +89,6 @@ def test_a_word_that_one_checkpoint_lacks_leaves_the_columns_of_the_others_where
     ]
 
 
-def test_one_sentence_is_too_few(compared):
+def test_perturbation_rejects_a_single_sentence(compared):
     with pytest.raises(ToolkitError, match=r"at least two sentences, but .* contains 1\."):
         compared("the cat")

@@ -8,7 +8,7 @@ from toolkit.checkpoints.load import load_checkpoint
 from toolkit.common.errors import ToolkitError
 
 
-def test_the_tokens_that_count_are_those_of_the_text_itself(trained):
+def test_batch_lines_excludes_special_tokens(trained):
     learner = load_checkpoint(trained)
     [batch] = batch_lines(learner, ["the cat sat on a mat", "dogs [MASK]"])
     special = torch.tensor(learner.tokenizer.vocabulary.special)
@@ -18,13 +18,13 @@ def test_the_tokens_that_count_are_those_of_the_text_itself(trained):
     assert learner.tokenizer.decode(tokens[1][batch.included[1]].tolist()) == "the cat sat on a mat"
 
 
-def test_a_long_line_is_read_as_far_as_the_model_reads(trained):
+def test_batch_lines_truncates_long_lines(trained):
     learner = load_checkpoint(trained)
     [batch] = batch_lines(learner, ["the cat " * 500])
     assert batch.inputs.tokens.shape == (1, max_length(learner))
 
 
-def test_blank_lines_and_a_byte_order_mark_are_no_sentences(tmp_path):
+def test_read_lines_skips_blank_lines_and_a_byte_order_mark(tmp_path):
     (tmp_path / "text").write_bytes(b"\xef\xbb\xbfone\r\n\n two \n")
     assert read_lines(str(tmp_path / "text")) == ["one", "two"]
 
@@ -37,14 +37,14 @@ def test_blank_lines_and_a_byte_order_mark_are_no_sentences(tmp_path):
         (b"\n \n", r"--sentences must contain text, but .* is empty"),
     ],
 )
-def test_text_that_cannot_be_read_is_told(tmp_path, content, complaint):
+def test_read_lines_rejects_unreadable_text(tmp_path, content, complaint):
     if content is not None:
         (tmp_path / "text").write_bytes(content)
     with pytest.raises(ToolkitError, match=complaint):
         read_lines(str(tmp_path / "text"))
 
 
-def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, monkeypatch):
+def test_load_reader_rejects_models_that_read_characters(trained, monkeypatch):
     monkeypatch.setattr("toolkit.models.encoder.Encoder.is_word_level", True, raising=False)
     with pytest.raises(ToolkitError, match=r"reads subword text; .* reads words"):
         load_reader(str(trained), "cpu")
@@ -54,7 +54,7 @@ def test_a_model_of_words_and_their_spellings_is_shown_no_plain_text(trained, mo
     ("arch", "task"),
     [("transformer_lm_tiny", "language_modeling"), ("lightconv_tiny", "translation")],
 )
-def test_a_model_that_writes_is_shown_no_text(arch, task, monkeypatch):
+def test_load_reader_rejects_generative_models(arch, task, monkeypatch):
     learner = build_model(arch, vocabulary_size=20, task=task)
     monkeypatch.setattr(read_text, "load_checkpoint", lambda path: learner)
     with pytest.raises(ToolkitError, match=r"reads subword text; a is a generative model"):

@@ -43,7 +43,7 @@ def parts(folder):
     return [path.rpartition("_u")[2] for path in manifest.read(folder)["averaged"]]
 
 
-def test_the_average_is_the_mean_of_every_tensor(trained, tmp_path):
+def test_average_is_the_mean_of_every_tensor(trained, tmp_path):
     names = ["checkpoint_e1_u2", "checkpoint_e1_u4", "checkpoint_e2_u6"]
     found = read_tensors(averaged(tmp_path / "mean", *(trained / n for n in names)) / MODEL)
     all_three = [read_tensors(trained / name / MODEL) for name in names]
@@ -53,7 +53,7 @@ def test_the_average_is_the_mean_of_every_tensor(trained, tmp_path):
         assert torch.equal(tensor, wanted.float()) and tensor.dtype == all_three[0][name].dtype
 
 
-def test_an_average_is_used_like_any_checkpoint(trained, tmp_path, config, data):
+def test_average_works_like_any_checkpoint(trained, tmp_path, config, data):
     folder = averaged(tmp_path / "mean", trained, last=2)
     learner = load_checkpoint(folder)
     words = read_tensors(folder / MODEL)["encoder.embeddings.words.weight"]
@@ -65,7 +65,7 @@ def test_an_average_is_used_like_any_checkpoint(trained, tmp_path, config, data)
     assert torch.equal(start.trainer.learner.encoder.token_embedding.weight, words)
 
 
-def test_no_run_goes_on_from_an_average_and_the_reason_is_told(trained, tmp_path, config):
+def test_average_cannot_be_resumed(trained, tmp_path, config):
     folder = averaged(tmp_path / "mean", trained, last=2)
     with pytest.raises(ToolkitError, match=r"is an average of 2 and has no optimizer. Start from"):
         TrainingRun(config(restore_file=str(folder), save_dir=str(tmp_path / "more")), World())
@@ -79,18 +79,18 @@ def test_no_run_goes_on_from_an_average_and_the_reason_is_told(trained, tmp_path
         ({"last": 2, "kind": "updates"}, ["6", "8"]),
     ],
 )
-def test_the_newest_of_a_save_folder_are_chosen(trained, tmp_path, options, wanted):
+def test_average_selects_the_newest_of_a_save_folder(trained, tmp_path, options, wanted):
     assert parts(averaged(tmp_path / "mean", trained, **options)) == wanted
 
 
-def test_what_was_averaged_is_shown(trained, tmp_path, capsys):
+def test_average_prints_its_checkpoints(trained, tmp_path, capsys):
     averaged(tmp_path / "mean", trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u5")
     told = capsys.readouterr().out
     assert "checkpoint_e1_u2" in told and "interval" in told and "epoch" in told
     assert "mean of 2 checkpoints, 4,093 parameters, written to" in told
 
 
-def test_programs_are_told_as_json_lines(trained, tmp_path):
+def test_average_writes_json_lines(trained, tmp_path):
     averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "told.jsonl"))
     told = [json_files.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert [(r["event"], r.get("update"), r.get("checkpoints")) for r in told] == [
@@ -99,7 +99,7 @@ def test_programs_are_told_as_json_lines(trained, tmp_path):
     assert told[0]["loss"] is None and told[1]["loss"] > 0
 
 
-def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
+def test_inspect_lists_the_checkpoints_of_an_average(trained, tmp_path):
     folder = averaged(tmp_path / "mean", trained, last=2)
     rows = describe_checkpoint(folder, verify=True)
     assert rows["mean of"].count("checkpoint_e2_u") == 2 and "average" in rows["saved at"]
@@ -114,12 +114,12 @@ def test_inspecting_an_average_tells_what_it_is_the_mean_of(trained, tmp_path):
         ("no/where", r"No such folder: .*no\. Create it"),
     ],
 )
-def test_an_output_that_would_be_in_the_way_is_refused(trained, tmp_path, name, message):
+def test_average_rejects_an_existing_or_reserved_output(trained, tmp_path, name, message):
     with pytest.raises(ToolkitError, match=message):
         averaged(tmp_path / name, trained, last=2)
 
 
-def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
+def test_average_rejects_impossible_selections(trained, tmp_path):
     last = trained / "checkpoint_last"
     for paths, options, message in (
         ([trained], {}, r"is a save folder with 6 checkpoints"),
@@ -140,14 +140,14 @@ def test_checkpoints_that_cannot_be_chosen_are_refused(trained, tmp_path):
         ({"task.mask_rate": 0.3}, r"must have the same task to be averaged"),
     ],
 )
-def test_checkpoints_of_different_models_are_refused(trained, tmp_path, config, change, message):
+def test_average_rejects_different_models(trained, tmp_path, config, change, message):
     run(config(save_dir=str(tmp_path / "other"), max_update=1, **change))
     paths = [folder / "checkpoint_last" for folder in (trained, tmp_path / "other")]
     with pytest.raises(ToolkitError, match=message):
         averaged(tmp_path / "mean", *paths)
 
 
-def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, monkeypatch):
+def test_average_rejects_different_vocabularies(trained, tmp_path, monkeypatch):
     from toolkit.commands import average as module
 
     class Other:
@@ -162,7 +162,7 @@ def test_checkpoints_of_different_vocabularies_are_refused(trained, tmp_path, mo
         averaged(tmp_path / "mean", trained, last=2)
 
 
-def test_checkpoints_of_the_other_direction_are_refused(trained, tmp_path, monkeypatch):
+def test_average_rejects_different_translation_directions(trained, tmp_path, monkeypatch):
     from toolkit.commands import average as module
 
     def load(folder):
@@ -177,7 +177,7 @@ def test_checkpoints_of_the_other_direction_are_refused(trained, tmp_path, monke
         averaged(tmp_path / "mean", trained, last=2)
 
 
-def test_tensors_that_do_not_fit_are_refused_and_whole_numbers_must_agree(tmp_path):
+def test_average_rejects_mismatched_tensors(tmp_path):
     def checkpoint(name, **tensors):
         (tmp_path / name).mkdir()
         write_tensors(tmp_path / name / MODEL, tensors)

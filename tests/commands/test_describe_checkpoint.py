@@ -17,7 +17,7 @@ def rewritten(folder, **sections):
     return folder
 
 
-def test_a_checkpoint_tells_its_run_its_size_and_its_best_figure(trained):
+def test_describe_checkpoint_gives_run_size_and_best_metric(trained):
     found = describe_checkpoint(find_checkpoint(trained))
     assert found["kind"] == "checkpoint checkpoint_e2_u10, checkpoint_last and checkpoint_best"
     assert found["architecture"].startswith("composite_bert_tiny (layers 1, width 16, ")
@@ -29,14 +29,14 @@ def test_a_checkpoint_tells_its_run_its_size_and_its_best_figure(trained):
     assert "fingerprint" in found["data"] and "sentencepiece" in found["vocabulary"]
 
 
-def test_the_parameters_are_those_of_the_learner(trained):
+def test_describe_checkpoint_counts_parameters(trained):
     from toolkit.checkpoints.load import load_checkpoint
 
     count = sum(p.numel() for p in load_checkpoint(trained).parameters())
     assert describe_checkpoint(find_checkpoint(trained))["parameters"].startswith(f"{count:,} in ")
 
 
-def test_verifying_compares_every_file(trained):
+def test_describe_checkpoint_verifies_every_file(trained):
     folder = find_checkpoint(trained)
     assert describe_checkpoint(folder, verify=True)["digests"] == "all right"
     weights = folder / "model.safetensors"
@@ -46,7 +46,7 @@ def test_verifying_compares_every_file(trained):
         describe_checkpoint(folder, verify=True)
 
 
-def test_a_plugin_that_is_not_loaded_is_named_and_the_rest_is_shown(trained):
+def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     run = json.loads((find_checkpoint(trained) / "config.json").read_text())["run"]
     run["arch"]["name"] = "their_own"
     needed = [{"name": "their_folder", "sha256": "ab" * 32}]
@@ -57,5 +57,5 @@ def test_a_plugin_that_is_not_loaded_is_named_and_the_rest_is_shown(trained):
     assert found["architecture"].startswith("their_own (") and "best" in found
 
 
-def test_what_is_no_checkpoint_is_none(tmp_path, data):
+def test_find_checkpoint_of_another_folder_is_none(tmp_path, data):
     assert find_checkpoint(tmp_path) is None and find_checkpoint(data) is None

@@ -18,7 +18,7 @@ def asked(data, *paths, **options):
     return ValidateConfig(dirs=[str(data)], path=[str(p) for p in paths], **options)
 
 
-def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_path, capsys):
+def test_validate_evaluates_several_checkpoints_and_splits(config, data, tmp_path, capsys):
     result = run(config(max_update=2))
     paths = [tmp_path / "run", tmp_path / "run" / "checkpoint_last"]
     found = evaluate_checkpoints(asked(data, *paths, valid_subset="valid,train", batch_size=5))
@@ -29,7 +29,7 @@ def test_several_checkpoints_on_several_splits_are_evaluated(config, data, tmp_p
     assert "checkpoint_last train" in capsys.readouterr().out
 
 
-def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_path):
+def test_validate_uses_the_same_masks_for_different_seeds(config, tmp_path):
     runs = [TrainingRun(config(seed=s, save_dir=str(tmp_path / f"{s}")), World()) for s in (1, 2)]
     shown = [
         [split.examples.collate(np.arange(4), epoch).inputs.tokens for split, epoch in splits]
@@ -39,21 +39,21 @@ def test_runs_of_different_seeds_are_validated_on_the_same_masks(config, tmp_pat
     assert valid.equal(other_valid) and not train.equal(other_train)
 
 
-def test_the_results_are_written_as_json(config, data, tmp_path):
+def test_validate_writes_results_as_json(config, data, tmp_path):
     run(config(max_update=1))
     file = tmp_path / "out.json"
     found = evaluate_checkpoints(asked(data, tmp_path / "run", results_path=str(file)))
     assert json.loads(file.read_text()) == found
 
 
-def test_results_that_cannot_be_written_are_told(config, data, tmp_path):
+def test_validate_rejects_an_unwritable_results_path(config, data, tmp_path):
     run(config(max_update=1))
     file = str(tmp_path / "nowhere" / "out.json")
     with pytest.raises(ToolkitError, match=r"--results-path must be writable"):
         evaluate_checkpoints(asked(data, tmp_path / "run", results_path=file))
 
 
-def test_data_of_another_vocabulary_are_refused(config, tmp_path):
+def test_validate_rejects_data_of_another_vocabulary(config, tmp_path):
     run(config(max_update=1))
     (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
     preprocess(
@@ -77,13 +77,13 @@ def test_data_of_another_vocabulary_are_refused(config, tmp_path):
         )
 
 
-def test_an_unknown_split_is_told(config, data, tmp_path):
+def test_validate_rejects_an_unknown_split(config, data, tmp_path):
     run(config(max_update=1))
     with pytest.raises(ToolkitError, match=r"no split of .* is called 'tset'"):
         evaluate_checkpoints(asked(data, tmp_path / "run", valid_subset="tset"))
 
 
-def test_no_worker_outlives_an_evaluation_that_fails(trained, data, monkeypatch):
+def test_validate_stops_its_workers_on_failure(trained, data, monkeypatch):
     """A worker that waits for orders would keep the command from ending."""
 
     def failing(learner, criterion, loader, **options):

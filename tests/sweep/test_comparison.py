@@ -28,7 +28,7 @@ OUTCOMES = [
 ]
 
 
-def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
+def test_comparison_table_marks_the_best_configuration():
     found = comparison_table(OUTCOMES, subset="valid", metric="loss", failed={})
     assert list(found.columns) == ["arch.fixed", *COLUMNS]
     first = ["true", 4.0, 2.0**0.5, pytest.approx(1.0), 4.0, 2, 3.0, 5.0]
@@ -38,7 +38,7 @@ def test_a_table_has_a_row_for_each_configuration_and_marks_the_best():
 
 
 @pytest.mark.parametrize(("by", "best"), [("mean", 1), ("median", 0), ("best", 2)])
-def test_what_is_marked_may_be_best_by_mean_median_or_best_seed(by, best):
+def test_comparison_table_ranks_by_mean_median_or_best(by, best):
     losses = {"a": (3.0, 3.0, 9.0), "b": (4.0, 4.0, 4.0), "c": (1.0, 8.0, 9.0)}
     seeds = [outcome(name, i, loss) for name in losses for i, loss in enumerate(losses[name])]
     assert (
@@ -46,7 +46,7 @@ def test_what_is_marked_may_be_best_by_mean_median_or_best_seed(by, best):
     )
 
 
-def test_the_best_validation_of_each_run_may_be_compared():
+def test_comparison_table_compares_best_validations():
     best = {"metric": "accuracy", "valid": {"valid": {"loss": 7.0}}}
     one = Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, "best": best})
     found = comparison_table([one], subset="valid", metric="loss", failed={}, validation="best")
@@ -55,7 +55,7 @@ def test_the_best_validation_of_each_run_may_be_compared():
         comparison_table(OUTCOMES, subset="valid", metric="loss", failed={}, validation="best")
 
 
-def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_theirs():
+def test_comparison_table_shows_nan_for_a_run_without_a_value():
     results = ({"valid": {"valid": {"loss": v}}, "best": None} for v in (9.0, 8.0))
     never = [Outcome(GridPoint({}, seed), result) for seed, result in enumerate(results)]
     found = comparison_table(never, subset="valid", metric="loss", failed={}, validation="best")
@@ -63,30 +63,30 @@ def test_a_run_whose_figure_was_never_a_number_has_none_and_leaves_the_others_th
 
 
 @pytest.mark.parametrize("valid", [{}, {"valid": {"accuracy": 0.5}}])
-def test_runs_without_the_figure_are_refused_whether_or_not_one_was_best(valid):
+def test_comparison_table_rejects_runs_without_the_metric(valid):
     never = Outcome(GridPoint({}, 0), {"valid": valid, "best": None})
     for at in ("last", "best"):
         with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
             comparison_table([never], subset="valid", metric="loss", failed={}, validation=at)
 
 
-def test_an_accuracy_is_better_when_higher():
+def test_comparison_table_prefers_higher_accuracies():
     assert comparison_table(OUTCOMES, subset="valid", metric="accuracy", failed={}).best == 1
 
 
-def test_a_configuration_whose_loss_is_no_number_is_never_the_best():
+def test_comparison_table_never_marks_nan():
     nan = outcome("none", 0, float("nan"))
     assert comparison_table([nan, *OUTCOMES], subset="valid", metric="loss", failed={}).best == 2
 
 
-def test_failed_runs_are_counted_in_a_column_of_their_own():
+def test_comparison_table_counts_failed_runs():
     found = comparison_table(
         OUTCOMES, subset="valid", metric="loss", failed={"arch.fixed=false": 2}
     )
     assert [row[-1] for row in found.rows] == [0, 2]
 
 
-def test_a_figure_that_validation_does_not_have_is_answered_with_those_it_has():
+def test_comparison_table_lists_known_metrics_for_an_unknown_one():
     with pytest.raises(ToolkitError, match=r"but is 'bleu'. Known: loss, accuracy"):
         comparison_table(OUTCOMES, subset="valid", metric="bleu", failed={})
 
@@ -95,7 +95,7 @@ def write(folder, **changes):
     (folder / "result.json").write_text(json.dumps({"signal": None, "config": CONFIG, **changes}))
 
 
-def test_a_result_counts_only_for_its_own_configuration(tmp_path):
+def test_load_result_requires_the_same_configuration(tmp_path):
     write(tmp_path)
     elsewhere = {**CONFIG, "checkpoint": {**CONFIG["checkpoint"], "save_dir": "b"}}
     assert load_result(tmp_path, CONFIG) and load_result(tmp_path, elsewhere)
@@ -104,7 +104,7 @@ def test_a_result_counts_only_for_its_own_configuration(tmp_path):
     assert load_result(tmp_path, tuned) is None
 
 
-def test_a_run_that_a_signal_ended_is_not_finished(tmp_path):
+def test_load_result_ignores_a_signaled_run(tmp_path):
     assert load_result(tmp_path, CONFIG) is None
     write(tmp_path, signal=15)
     assert load_result(tmp_path, CONFIG) is None

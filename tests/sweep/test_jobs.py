@@ -27,7 +27,7 @@ def ended(jobs, slots=({},)):
     return last, most[0]
 
 
-def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_path):
+def test_a_failed_job_reports_its_last_log_line(tmp_path):
     jobs = [
         job(tmp_path, "bad", "echo fine; echo it broke >&2; echo; exit 3"),
         job(tmp_path, "good", "echo done"),
@@ -46,13 +46,13 @@ def test_a_job_that_fails_tells_its_last_words_and_leaves_the_others_alone(tmp_p
         (40, "killed by signal 40"),
     ],
 )
-def test_a_job_that_the_system_kills_has_failed(tmp_path, number, reason):
+def test_a_job_killed_by_the_system_has_failed(tmp_path, number, reason):
     found, _ = ended([job(tmp_path, "killed", f"kill -{number} $$")])
     assert not found["killed"].signaled
     assert found["killed"].reason == reason
 
 
-def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):
+def test_each_slot_sets_the_environment_of_its_jobs(tmp_path):
     meet = "echo $GPU; touch ../met{0}; until [ -e ../met{1} ]; do sleep 0.01; done"
     jobs = [
         job(tmp_path, str(n), f"cd {tmp_path / str(n)}; {meet.format(n, 1 - n)}") for n in (0, 1)
@@ -61,12 +61,12 @@ def test_each_slot_gives_its_jobs_its_own_environment(tmp_path):
     assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
 
 
-def test_a_job_is_out_of_reach_of_the_terminal(tmp_path):
+def test_a_job_runs_in_its_own_session(tmp_path):
     ended([job(tmp_path, "a", f"{sys.executable} -c 'import os; print(os.getsid(0))'")])
     assert int((tmp_path / "a" / "log.txt").read_text()) != os.getsid(0)
 
 
-def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
+def test_a_job_whose_folder_is_locked_is_not_started(tmp_path):
     (tmp_path / "a").mkdir()
     with open(tmp_path / "a" / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,7 +75,7 @@ def test_a_folder_that_another_process_trains_in_is_left_alone(tmp_path):
     assert not (tmp_path / "a" / "log.txt").read_text()
 
 
-def test_a_signal_ends_what_runs_and_starts_nothing_more(tmp_path):
+def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
     trap = "trap '{}echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     jobs = [
         job(tmp_path, "first", trap.format("")),
@@ -95,7 +95,7 @@ def test_a_signal_ends_what_runs_and_starts_nothing_more(tmp_path):
     assert not (tmp_path / "waiting").exists()
 
 
-def test_a_job_is_asked_to_end_once_and_killed_at_the_second_signal(tmp_path):
+def test_a_second_signal_kills_running_jobs(tmp_path):
     wait = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"
     deaf, last = job(tmp_path, "deaf", f"trap 'echo asked' TERM; echo up; {wait}"), {}
     log = tmp_path / "deaf" / "log.txt"
@@ -112,7 +112,7 @@ def test_a_job_is_asked_to_end_once_and_killed_at_the_second_signal(tmp_path):
     assert log.read_text() == "up\nasked\n" and last["deaf"].exit_code == -signal.SIGKILL
 
 
-def test_a_job_outlives_a_killed_sweep_and_keeps_its_lock(tmp_path):
+def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     program = (
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys\n"
         "j = Job(name='a', command=['sleep', '60'], folder=Path(sys.argv[1]))\n"

@@ -15,7 +15,7 @@ def gpus(monkeypatch):
     return have
 
 
-def test_each_run_has_a_gpu_of_its_own(gpus):
+def test_slots_are_one_per_gpu(gpus):
     gpus(2)
     assert allocate_slots(0, "auto") == [
         {"CUDA_VISIBLE_DEVICES": "0"},
@@ -23,18 +23,18 @@ def test_each_run_has_a_gpu_of_its_own(gpus):
     ]
 
 
-def test_gpus_that_were_made_visible_keep_their_names(gpus):
+def test_slots_keep_the_names_of_visible_gpus(gpus):
     gpus(2, "5,7")
     assert [slot["CUDA_VISIBLE_DEVICES"] for slot in allocate_slots(3, "cuda")] == ["5", "7", "5"]
 
 
-def test_without_gpus_several_runs_share_out_the_threads(gpus, monkeypatch):
+def test_slots_share_cpu_threads_without_gpus(gpus, monkeypatch):
     gpus(0)
     monkeypatch.setattr(resources, "available_cores", lambda: 8)
     assert allocate_slots(0, "auto") == [{}]
     assert allocate_slots(3, "auto") == [{"OMP_NUM_THREADS": "2"}] * 3
 
 
-def test_runs_on_the_cpu_leave_the_gpus_alone(gpus):
+def test_slots_on_the_cpu_use_no_gpus(gpus):
     gpus(2)
     assert allocate_slots(0, "cpu") == [{}]

@@ -14,12 +14,12 @@ def run(script, task):
     )
 
 
-def test_each_task_of_the_array_is_one_run():
+def test_slurm_script_has_one_array_task_per_run():
     script = slurm_script([("seed=0", "/bin/echo 'a b'"), ("seed=1", "/bin/pwd")], Path("runs"))
     assert "#SBATCH --array=0-1\n" in script and "#SBATCH --output=runs/slurm-" in script
     assert run(script, 0).stdout == "a b\n"
     assert run(script, 1).stdout == f"{Path.cwd()}\n"
 
 
-def test_nothing_left_to_do_is_a_script_that_does_nothing():
+def test_slurm_script_without_runs_does_nothing():
     assert run(slurm_script([], Path("runs")), 0).returncode == 0

@@ -42,7 +42,7 @@ def trained(monkeypatch):
     return run_all
 
 
-def test_a_sweep_trains_every_run_and_ends_in_one_table(words, trained, tmp_path, capsys):
+def test_sweep_trains_every_run_and_prints_a_table(words, trained, tmp_path, capsys):
     assert run_sweep(words, SweepConfig(seeds=[0, 2], grid=GRID)) == 0
     assert trained.names == [f"arch.fixed={f},seed={s}" for f in ("true", "false") for s in (0, 2)]
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -55,14 +55,14 @@ def test_a_sweep_trains_every_run_and_ends_in_one_table(words, trained, tmp_path
     assert "| **true** |" in (tmp_path / "s" / "sweep.md").read_text()
 
 
-def test_finished_runs_are_not_trained_again(words, trained):
+def test_sweep_skips_finished_runs(words, trained):
     run_sweep(words, SweepConfig(seeds=[0]))
     run_sweep(words, SweepConfig(seeds=[0, 1]))
     run_sweep([*words, "--log-interval", "1"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=1"]
 
 
-def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, trained, tmp_path):
+def test_sweep_extends_runs_but_rejects_other_options(words, trained, tmp_path):
     run_sweep(words, SweepConfig(seeds=[0]))
     run_sweep([*words, "--max-update", "5"], SweepConfig(seeds=[0]))
     assert trained.names == ["seed=0", "seed=0"]
@@ -77,9 +77,7 @@ def test_runs_are_lengthened_but_not_mixed_with_those_of_other_options(words, tr
 
 
 @pytest.mark.parametrize("limit", ["--max-update=4", "--max-epoch=1"])
-def test_runs_are_not_shortened_and_then_told_with_the_figures_of_the_longer_ones(
-    words, trained, tmp_path, limit
-):
+def test_sweep_rejects_shorter_runs(words, trained, tmp_path, limit):
     (tmp_path / "s" / "seed=0" / "checkpoint_e2_u5").mkdir(parents=True)
     (tmp_path / "s" / "seed=0" / "checkpoint_e1_u3").mkdir()
     name, _, most = limit[2:].replace("-", "_").partition("=")
@@ -90,52 +88,52 @@ def test_runs_are_not_shortened_and_then_told_with_the_figures_of_the_longer_one
     assert run_sweep([*words, "--max-update=5", "--max-epoch=2"], SweepConfig(seeds=[0])) == 0
 
 
-def test_a_failed_run_is_told_in_the_exit_code_and_the_table(words, trained, capsys):
+def test_sweep_reports_failed_runs(words, trained, capsys):
     trained.failing.add("arch.fixed=false,seed=1")
     assert run_sweep(words, SweepConfig(seeds=[0, 1], grid=GRID)) == 1
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows[1:4]] == ["failed", "0", "1"]
 
 
-def test_a_sweep_whose_runs_all_failed_says_where_the_logs_are(words, trained):
+def test_sweep_of_failed_runs_names_the_logs(words, trained):
     trained.failing.add("seed=0")
     with pytest.raises(ToolkitError, match=r"all 1 runs of the sweep failed. .*/s/\*/log.txt"):
         run_sweep(words, SweepConfig(seeds=[0]))
 
 
-def test_an_interrupted_sweep_says_what_is_left_and_compares_nothing(words, trained, capsys):
+def test_an_interrupted_sweep_reports_unfinished_runs(words, trained, capsys):
     trained.ending.append(signal.SIGTERM)
     trained.failing.add("seed=1")
     assert run_sweep(words, SweepConfig(seeds=[0, 1])) == 143
     assert "1 of 2 runs are unfinished; the same command resumes" in capsys.readouterr().err
 
 
-def test_every_run_has_its_own_folder_and_tensorboard_folder(words, trained, tmp_path):
+def test_sweep_gives_each_run_its_own_folders(words, trained, tmp_path):
     run_sweep([*words, "--tensorboard-logdir", f"{tmp_path}/tb"], SweepConfig(seeds=[3]))
     options = json.loads((tmp_path / "s" / "seed=3" / "options.yaml").read_text())
     assert options["checkpoint"]["save_dir"] == f"{tmp_path}/s/seed=3"
     assert options["logging"]["tensorboard_logdir"] == f"{tmp_path}/tb/seed=3"
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_a_line(words, trained, tmp_path):
+def test_sweep_rejects_an_unwritable_folder(words, trained, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "seed=3").write_text("")
     with pytest.raises(ToolkitError, match=r"must be writable, .*/s/seed=3 is not: File exists"):
         run_sweep(words, SweepConfig(seeds=[3]))
 
 
-def test_an_unknown_option_in_the_grid_is_refused_before_anything_is_made(words, trained, tmp_path):
+def test_sweep_rejects_an_unknown_option_in_the_grid(words, trained, tmp_path):
     with pytest.raises(ToolkitError, match=r"--arch.fixd. Did you mean --arch.fixed"):
         run_sweep(words, SweepConfig(grid=["arch.fixd=true,false"]))
     assert not (tmp_path / "s").exists()
 
 
-def test_a_metric_that_validation_does_not_have_is_refused(words, trained):
+def test_sweep_rejects_an_unknown_metric(words, trained):
     with pytest.raises(ToolkitError, match=r"sweep.metric must be .* Known: loss, ppl"):
         run_sweep(words, SweepConfig(seeds=[0], metric="bleu"))
 
 
-def test_a_slurm_script_has_a_task_for_each_unfinished_run(words, trained, capsys):
+def test_sweep_prints_a_slurm_script_of_unfinished_runs(words, trained, capsys):
     run_sweep(words, SweepConfig(seeds=[0]))
     capsys.readouterr()
     assert run_sweep(words, SweepConfig(seeds=[0, 1, 2], slurm=True)) == 0
@@ -144,14 +142,14 @@ def test_a_slurm_script_has_a_task_for_each_unfinished_run(words, trained, capsy
     assert "  0) exec " in script and "/s/seed=1/options.yaml ;; # seed=1\n" in script
 
 
-def test_a_sweep_under_torchrun_is_refused(words, trained, monkeypatch):
+def test_sweep_rejects_torchrun(words, trained, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ToolkitError, match="cannot be started with torchrun"):
         run_sweep(words, SweepConfig(seeds=[0]))
 
 
 @pytest.mark.slow
-def test_a_real_sweep_goes_on_where_its_runs_were_and_compares(words, tmp_path):
+def test_sweep_resumes_its_runs_and_compares(words, tmp_path):
     flags = ["--seeds", "0,1", "--sweep.jobs", "2"]
     assert main([*words, *flags, "--max-update", "2"]) == 0
     assert main([*words, *flags]) == 0

@@ -20,7 +20,7 @@ def file(tmp_path):
     return path
 
 
-def test_mistakes_are_told_by_their_number(file):
+def test_mistakes_are_listed_by_frequency(file):
     [table] = read_confusions(file)
     assert table.title == "run test"
     assert list_mistakes(table) == [
@@ -30,14 +30,14 @@ def test_mistakes_are_told_by_their_number(file):
     ]
 
 
-def test_a_class_may_hold_what_some_take_for_the_end_of_a_line(tmp_path):
+def test_read_confusions_accepts_classes_with_unicode_line_ends(tmp_path):
     event = {**EVENT, "predicted": ["\u2028", "\x85"]}
     (tmp_path / "figures.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
     [table] = read_confusions(tmp_path / "figures.jsonl")
     assert table.predicted == ["\u2028", "\x85"]
 
 
-def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, capsys):
+def test_plot_confusion_writes_a_picture_and_json(file, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     picture, numbers = tmp_path / "confusion.png", tmp_path / "numbers.jsonl"
     words = ["confusion", str(file), str(file), "--output", str(picture), "--json", str(numbers)]
@@ -55,7 +55,7 @@ def test_the_command_draws_a_picture_and_writes_the_numbers(file, tmp_path, caps
         ('{"event": "confusion"}\n', "must be a file written by toolkit-validate --json"),
     ],
 )
-def test_another_file_is_refused(tmp_path, text, complaint):
+def test_read_confusions_rejects_other_files(tmp_path, text, complaint):
     (tmp_path / "a.jsonl").write_text(text)
     with pytest.raises(ToolkitError, match=complaint):
         read_confusions(tmp_path / "a.jsonl")

@@ -15,17 +15,17 @@ def run(losses):
     return LoggedRun(Path("run"), [*train, {"event": "save", "update": 1}, *valid], {})
 
 
-def test_a_curve_is_the_mean_and_deviation_where_every_run_reported():
+def test_compute_curve_summarizes_common_updates():
     found = compute_curve([run({1: 4.0, 2: 3.0, 3: 2.0}), run({1: 6.0, 2: 5.0})], "valid", "loss")
     assert (found.updates, found.runs) == ([1, 2], 2)
     assert [(s.mean, s.deviation) for s in found.summaries] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
 
 
-def test_a_loss_that_is_not_a_number_leaves_a_gap():
+def test_compute_curve_skips_non_finite_values():
     assert compute_curve([run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
 
 
-def test_a_smoothed_line_is_an_exponential_mean_that_does_not_lean_on_its_first_value():
+def test_smooth_is_an_unbiased_exponential_moving_average():
     assert smooth([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
     assert smooth([4.0, 1.0], 0.0) == [4.0, 1.0]
 
@@ -38,9 +38,9 @@ def test_a_smoothed_line_is_an_exponential_mean_that_does_not_lean_on_its_first_
         ("none", ([2.0, 5.0], [2.0, 5.0])),
     ],
 )
-def test_the_band_is_what_the_option_says(band, expected):
+def test_band_edges_follow_the_option(band, expected):
     assert band_edges(FOUND, band) == expected
 
 
-def test_the_record_of_a_curve_has_a_number_for_each_update():
+def test_curve_record_has_one_value_per_update():
     assert FOUND.record()["mean"] == [2.0, 5.0] and FOUND.record()["updates"] == [1, 2]

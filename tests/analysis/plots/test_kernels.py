@@ -23,14 +23,14 @@ def axes():
     return lambda figure: list(dict.fromkeys(every(figure)))
 
 
-def test_each_layer_and_head_has_a_panel_on_one_scale(axes):
+def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
     panels = axes(draw_kernels({"run": [heads(1), heads(3)]}, ""))
     assert [p.get_ylabel() for p in panels] == ["layer 1", "", "layer 3", ""]
     assert [p.get_title() for p in panels] == ["head 1", "head 2", "", ""]
     assert len({p.get_ylim() for p in panels}) == 1
 
 
-def test_kernels_of_one_layer_share_their_panels_and_a_legend_tells_them_apart():
+def test_draw_kernels_draws_kernels_of_a_layer_in_shared_panels():
     spread = [[0.1, 0.1, 0.1]] * 2
     figure = draw_kernels({"run": [heads(1), heads(1, "query", spread)]}, "")
     [block] = figure.subfigs
@@ -38,20 +38,20 @@ def test_kernels_of_one_layer_share_their_panels_and_a_legend_tells_them_apart()
     assert len(block.axes) == 2 and len(block.axes[0].collections) == 1  # the band
 
 
-def test_channels_are_a_map_sorted_from_the_previous_to_the_next_token(axes):
+def test_draw_kernels_sorts_channels_by_next_minus_previous(axes):
     assert sort_channels(channels(1)) == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
     panel, _ = axes(draw_kernels({"run": [channels(4)]}, ""))
     assert panel.get_title() == "layer 4, depthwise"
     assert panel.images[0].get_clim() == (-1.0, 1.0)  # white is zero
 
 
-def test_kernels_of_one_tap_are_drawn_in_the_order_of_their_channels(axes):
+def test_sort_channels_keeps_the_order_of_kernels_with_one_tap(axes):
     alone = KernelRows(1, "span", "channel", [0], [[2.0], [1.0]], None)
     panel, _ = axes(draw_kernels({"run": [alone]}, ""))
     assert panel.images[0].get_array().tolist() == alone.mean
 
 
-def test_checkpoints_stand_below_each_other_with_lines_and_maps_beside(axes):
+def test_draw_kernels_has_one_block_per_checkpoint(axes):
     figure = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
     assert [block.get_suptitle() for block in figure.subfigs] == ["a", "b"]
     assert len(axes(figure)) == 2 * (2 + 2)

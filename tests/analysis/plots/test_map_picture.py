@@ -18,7 +18,7 @@ def labels(panel):
     ]
 
 
-def test_layers_are_rows_and_heads_are_columns_with_the_tokens_at_the_edges():
+def test_draw_maps_has_layers_as_rows_and_heads_as_columns():
     figure = draw_maps(maps([1, 4], [1, 2, 3]), TOKENS, "a sentence")
     panels = figure.axes[:-1]  # the last one is the color bar
     assert [p.get_title() for p in panels][::4] == ["layer 1, head 1", "layer 4, head 2"]
@@ -26,23 +26,23 @@ def test_layers_are_rows_and_heads_are_columns_with_the_tokens_at_the_edges():
     assert labels(panels[1]) == ([], []) and labels(panels[5]) == ([], TOKENS)
 
 
-def test_every_map_has_the_same_scale():
+def test_draw_maps_uses_one_scale():
     figure = draw_maps(maps([1], [1, 2]), TOKENS, "")
     assert [p.images[0].get_clim() for p in figure.axes[:-1]] == [(0.0, 1.0)] * 2
 
 
 @pytest.mark.parametrize(("layers", "expected"), [(1, (1, 1)), (4, (1, 4)), (6, (2, 4))])
-def test_averages_fill_rows_of_four(layers, expected):
+def test_draw_maps_fills_rows_of_four_means(layers, expected):
     assert grid_shape(maps(range(1, layers + 1), [None])) == expected
 
 
-def test_the_columns_of_an_unfilled_last_row_are_labeled_above_it():
+def test_draw_maps_labels_columns_above_an_unfilled_row():
     figure = draw_maps(maps(range(1, 7), [None]), TOKENS, "")
     below = [bool(labels(p)[1]) for p in figure.axes[:-1]]
     assert below == [False, False, True, True, True, True]
 
 
-def test_nothing_overlaps_and_nothing_lies_outside_at_twelve_by_twelve():
+def test_draw_maps_has_no_overlaps_with_144_maps():
     figure = draw_maps(maps(range(1, 13), range(1, 13)), ["longest-token", *TOKENS[1:]], "")
     boxes = [p.get_position() for p in figure.axes]
     assert all(b.x0 > 0 and b.y0 > 0 and b.x1 < 1 and b.y1 < 1 for b in boxes)

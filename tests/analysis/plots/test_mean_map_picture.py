@@ -5,7 +5,7 @@ from toolkit.analysis.plots.attention import MeanMap, draw_mean_maps
 WEIGHTS = [[0.5, 0.5], [0.25, 0.75]]
 
 
-def test_models_stand_beside_each_other_on_one_scale_with_tokens_of_their_own():
+def test_draw_mean_maps_has_one_panel_per_model_on_one_scale():
     means = [
         MeanMap("bert", ["[CLS]", "food"], WEIGHTS, 0.941),
         MeanMap("convbert", ["<s>", "foo", "-d"], [[0.9, 0.1, 0.0]] * 3, 0.608),
@@ -21,7 +21,7 @@ def test_models_stand_beside_each_other_on_one_scale_with_tokens_of_their_own():
     assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colors.x0 < colors.x1 < 1
 
 
-def test_a_single_model_needs_no_name_and_a_short_sentence_has_no_concentration():
+def test_mean_map_title_omits_missing_parts():
     assert (
         draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, 0.5)], "").axes[0].get_title()
         == "C = 0.500"
@@ -29,7 +29,7 @@ def test_a_single_model_needs_no_name_and_a_short_sentence_has_no_concentration(
     assert draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, None)], "").axes[0].get_title() == ""
 
 
-def test_a_long_title_is_cut_to_the_width_of_the_picture():
+def test_draw_mean_maps_shortens_long_titles():
     figure = draw_mean_maps([MeanMap("", ["a", "b"], WEIGHTS, 0.5)], "word " * 200)
     box = figure.texts[-1].get_window_extent(FigureCanvasAgg(figure).get_renderer())
     assert box.x0 >= 0 and box.x1 <= figure.bbox.x1

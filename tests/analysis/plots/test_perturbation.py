@@ -17,7 +17,7 @@ WORDS = [
 ]
 
 
-def test_words_are_grouped_by_their_sentences_and_those_by_pair():
+def test_group_by_sentences_groups_words_and_cls():
     groups = group_by_sentences(WORDS)
     assert list(groups) == [
         "words of sentences 1 and 2", "words of sentences 1 and 3", "[CLS] of sentences"
@@ -25,7 +25,7 @@ def test_words_are_grouped_by_their_sentences_and_those_by_pair():
     assert [one.word for one in groups["[CLS] of sentences"][:2]] == ["1 and 2", "1 and 3"]
 
 
-def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars():
+def test_draw_differences_has_panels_for_distance_and_angle():
     figure = draw_differences(WORDS, "title")
     assert len(figure.axes) == 6
     distances, angles = figure.axes[:2]
@@ -34,7 +34,7 @@ def test_each_group_has_a_panel_for_distance_and_angle_and_each_model_its_bars()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
-def test_words_share_a_scale_that_sentences_do_not():
+def test_draw_differences_shares_a_scale_among_words_only():
     first, _, second, _, whole, _ = draw_differences(WORDS, "").axes
     assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
     assert first.get_ylim()[1] > 0.9  # the highest bar of both
