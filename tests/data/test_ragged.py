@@ -7,7 +7,7 @@ NOTHING = np.zeros(0, np.int64)
 
 
 @pytest.mark.parametrize("begins", [np.array([7, 0, 9, 3]), 0])
-def test_ranges_equal_python_s(begins):
+def test_ragged_arange_equals_python_ranges(begins):
     counts = np.array([2, 0, 3, 1])
     firsts = np.broadcast_to(begins, 4).tolist()
     pairs = zip(firsts, counts.tolist(), strict=True)
@@ -16,6 +16,6 @@ def test_ranges_equal_python_s(begins):
 
 
 @pytest.mark.parametrize("counts", [NOTHING, np.zeros(3, np.int64)])
-def test_ranges_of_nothing_are_empty_numbers(counts):
+def test_ragged_arange_of_nothing_is_empty(counts):
     found = ragged_arange(np.zeros_like(counts), counts)
     assert (len(found), found.dtype) == (0, np.int64)

@@ -22,27 +22,29 @@ def chunk_bytes(request, monkeypatch):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 @pytest.mark.parametrize("change", ["\n", "\r\n", "\ufeff"])
-def test_packing_line_ends_and_bom_change_nothing(text_file, chunk_bytes, pack, change):
+def test_compression_line_ends_and_bom_do_not_change_the_lines(
+    text_file, chunk_bytes, pack, change
+):
     text = change + TEXT if change == "\ufeff" else TEXT.replace("\n", change)
     ending = {gzip.compress: ".gz", lzma.compress: ".xz"}.get(pack, "")
     path = text_file(pack(text.encode()), "a.txt" + ending)
     assert lines(path) == ["first line", "second", "", "third"]
 
 
-def test_unicode_line_separators_end_no_line(text_file):
+def test_unicode_line_separators_do_not_end_lines(text_file):
     assert lines(text_file("a\u2028b\x0cc\x85d\n")) == ["a\u2028b\x0cc\x85d"]
 
 
-def test_only_the_beginning_of_a_file_is_a_byte_order_mark(text_file, chunk_bytes):
+def test_byte_order_mark_is_removed_only_at_the_start(text_file, chunk_bytes):
     assert lines(text_file("1234567\ufeffx\n")) == ["1234567\ufeffx"]
 
 
-def test_a_piece_reads_only_its_bytes(text_file, chunk_bytes):
+def test_chunk_reads_only_its_bytes(text_file, chunk_bytes):
     path = text_file(TEXT)
     assert lines(path, 11, 22) == ["second", ""]
 
 
-def test_reading_tells_how_far_it_has_come(text_file, chunk_bytes):
+def test_read_lines_reports_the_bytes_read(text_file, chunk_bytes):
     path = text_file(TEXT)
     piece = FileChunk(path, 0, path.stat().st_size, True)
     assert [*read_lines(piece, 1000)][-1].read_bytes == len(TEXT)
@@ -67,12 +69,12 @@ def test_a_nul_byte_is_named_by_line(text_file, chunk_bytes):
     assert refusal(path).startswith(f"{path}:3: found a NUL byte")
 
 
-def test_utf16_is_refused_with_a_hint(text_file):
+def test_utf16_is_rejected_with_a_hint(text_file):
     assert "convert" in refusal(text_file("text".encode("utf-16"))).lower()
 
 
 @pytest.mark.parametrize("tail", ["", "\n", "\nmore\n"])
-def test_a_line_of_a_megabyte_is_named_and_the_option_too(text_file, tail):
+def test_overlong_line_is_named_with_the_option(text_file, tail):
     path = text_file("short\n" + "x" * 1_000_000 + tail)
     found = refusal(path, most=500_000)
     assert found.startswith(
@@ -86,13 +88,13 @@ def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
     assert "at most 100 bytes in a line, found 120" in refusal(text_file("é" * 60 + "\n"), most=100)
 
 
-def test_lines_are_counted_from_the_beginning_of_the_file_also_in_a_later_piece(text_file):
+def test_line_numbers_count_from_the_start_of_the_file_in_later_chunks(text_file):
     path = text_file(b"one\ntwo\nthree\nf\xffur\n")
     assert refusal(path, begin=8).startswith(f"{path}:4: expected UTF-8")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-def test_a_truncated_archive_is_an_error(text_file, pack):
+def test_truncated_archive_is_an_error(text_file, pack):
     packed = pack(TEXT.encode() * 1000)
     ending = ".gz" if pack is gzip.compress else ".xz"
     path = text_file(packed[: len(packed) // 2], "a.txt" + ending)

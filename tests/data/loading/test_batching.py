@@ -51,7 +51,7 @@ def test_batches_are_filled_and_padding_is_little(lengths):
     assert lengths.sum() / padded > 0.95
 
 
-def test_every_epoch_has_as_many_batches_of_other_composition_and_order(lengths):
+def test_epochs_have_equally_many_batches_in_another_composition_and_order(lengths):
     found = planner(lengths, 1000)
     first, second = batches(found.epoch(1)), batches(found.epoch(2))
     assert len(first) == len(second) == len(found)
@@ -76,7 +76,7 @@ def test_without_bounds_a_batch_has_32_examples():
     assert [len(batch) for batch in batches(planner([5] * 70).in_order())] == [32, 32, 6]
 
 
-def test_an_example_longer_than_max_tokens_is_named():
+def test_example_longer_than_max_tokens_is_named_in_the_error():
     message = (
         "max_tokens must be at least the length of the longest example, but is 10 and example 1 "
         "has 11 tokens. Raise --max-tokens, or lower --tokens-per-sample."

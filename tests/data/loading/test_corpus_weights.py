@@ -37,31 +37,31 @@ def met(plan, counts=COUNTS):
         ((0.1, 2.25, 1.005), [100, 1575, 303]),
     ],
 )
-def test_an_epoch_meets_each_corpus_as_often_as_its_weight_says(weights, wanted):
+def test_epoch_sees_each_corpus_as_often_as_its_weight_says(weights, wanted):
     mixed = planner(*weights)
     assert CorpusWeights(COUNTS, list(map(float, weights))).per_epoch == wanted
     assert [met(mixed.epoch(epoch)) for epoch in (1, 2)] == [wanted, wanted]
 
 
-def test_every_whole_copy_comes_in_every_epoch_and_a_part_of_the_last_one():
+def test_epoch_sees_every_whole_copy_and_a_part_of_the_last():
     ids = Counter((planner(2.25, 1, 1).epoch(1).ids % sum(COUNTS)).tolist())
     times = Counter(ids[i] for i in range(1000))
     assert times == {2: 750, 3: 250} and all(ids[i] == 1 for i in range(1000, sum(COUNTS)))
 
 
-def test_no_copy_comes_twice_and_each_has_an_id_of_its_own():
+def test_copies_are_unique_and_have_separate_ids():
     ids = planner(2.25, 1, 0.5).epoch(3).ids
     assert len(set(ids.tolist())) == len(ids)
     assert set((ids[ids < 1000]).tolist()) == set(range(1000))
 
 
-def test_the_part_is_drawn_anew_every_epoch_and_the_same_when_asked_again():
+def test_partial_copies_are_redrawn_every_epoch_and_reproducible():
     first, again, second = (set(planner(0.5, 1, 1).epoch(e).ids.tolist()) for e in (1, 1, 2))
     assert first == again != second
     assert 150 < len(first & second & set(range(1000))) < 350  # a half of a half, about
 
 
-def test_every_epoch_has_as_many_micro_batches_within_the_bounds():
+def test_weighted_epochs_have_equally_many_micro_batches_within_the_bounds():
     mixed = planner(0.37, 2.2, 1)
     for plan in map(mixed.epoch, (1, 2, 3)):
         assert len(plan) == len(mixed)
@@ -80,6 +80,6 @@ def test_weights_of_one_change_nothing():
         assert got.tolist() == want.tolist()
 
 
-def test_a_corpus_of_which_nothing_is_left_is_refused():
+def test_weight_that_leaves_no_example_is_rejected():
     with pytest.raises(ToolkitError, match=r"0\.001 x 301 examples of corpus 3 is less"):
         CorpusWeights(COUNTS, [1.0, 1.0, 0.001])

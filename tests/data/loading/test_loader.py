@@ -34,7 +34,7 @@ def global_order(epoch=1, **options):
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_the_examples_of_an_evaluations_batch_can_be_had_once_more(ranks):
+def test_evaluation_batches_can_be_collated_again_from_their_ids(ranks):
     for rank in range(ranks):
         some = loader(rank=rank, ranks=ranks)
         for number, (ids, *_) in enumerate(some.evaluation()):
@@ -43,7 +43,7 @@ def test_the_examples_of_an_evaluations_batch_can_be_had_once_more(ranks):
 
 
 @pytest.mark.parametrize("ranks, update_freq", [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
-def test_an_update_takes_consecutive_micro_batches_whatever_the_ranks(ranks, update_freq):
+def test_update_takes_consecutive_micro_batches_at_any_number_of_ranks(ranks, update_freq):
     order, together = global_order(), ranks * update_freq
     found = [
         served(loader(rank=rank, ranks=ranks).updates(1, update_freq=update_freq))
@@ -59,7 +59,7 @@ def test_an_update_takes_consecutive_micro_batches_whatever_the_ranks(ranks, upd
 
 @pytest.mark.parametrize("start", [1, 4, 7])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_resumed_epoch_goes_on_behind_the_consumed_micro_batches(start, ranks):
+def test_resumed_epoch_continues_after_the_consumed_micro_batches(start, ranks):
     order = global_order()
     found = [
         served(loader(rank=rank, ranks=ranks).updates(1, start=start)) for rank in range(ranks)
@@ -104,7 +104,7 @@ def test_workers_change_nothing():
     helped.close()
 
 
-def test_a_pass_that_was_left_early_does_not_leak_into_the_next():
+def test_abandoned_pass_does_not_leak_into_the_next():
     helped = loader(workers=2)
     for _ in zip(range(3), helped.updates(1), strict=False):
         pass
@@ -120,14 +120,14 @@ def test_waiting_is_measured():
     assert 0 < waiting.waited_seconds < 5
 
 
-def test_the_fingerprint_tells_whether_the_micro_batches_are_the_same():
+def test_loader_fingerprint_changes_with_the_micro_batches():
     want = loader().fingerprint
     assert loader(workers=1, ranks=2).fingerprint == want
     others = [{"seed": 2}, {"max_tokens": 300}, {"batch_size": 8}, {"examples": Echo(50)}]
     assert want not in {loader(**other).fingerprint for other in others}
 
 
-def test_the_micro_batches_that_a_rank_takes_can_be_told_wherever_it_begins():
+def test_first_index_of_rank_is_right_for_any_start():
     whole = loader()
     for start in range(4):
         for rank in range(3):
@@ -137,7 +137,7 @@ def test_the_micro_batches_that_a_rank_takes_can_be_told_wherever_it_begins():
             assert first == [whole.example_ids(1, number).tolist() for number in numbers]
 
 
-def test_the_plan_of_an_epoch_is_made_once_however_often_it_is_asked_for(monkeypatch):
+def test_plan_of_an_epoch_is_computed_once(monkeypatch):
     own, made = loader(), []
     epoch = own._planner.epoch
     monkeypatch.setattr(own._planner, "epoch", lambda n: made.append(n) or epoch(n))

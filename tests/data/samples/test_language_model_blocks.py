@@ -28,7 +28,7 @@ def column(tmp_path):
     return Column("tokens", parts)
 
 
-def test_a_part_without_text_ends_nothing(column, tmp_path):
+def test_empty_part_inserts_no_end_token(column, tmp_path):
     ColumnWriter(tmp_path / "none", "<u2").finish()
     nothing = CheckedColumnPart(tmp_path / "none", "train", "tokens")
 
@@ -60,7 +60,7 @@ def told(column):
     return tell
 
 
-def test_blocks_go_through_a_part_with_an_end_behind_each_item(told):
+def test_blocks_cross_items_with_an_end_token_after_each(told):
     assert told("blocks", "items", 4) == [
         (END, [5, 6, END, 7]),
         (7, [END, 8, 9, 10]),
@@ -72,7 +72,7 @@ def test_blocks_go_through_a_part_with_an_end_behind_each_item(told):
     ]
 
 
-def test_an_end_may_stand_behind_documents_alone(told):
+def test_end_tokens_may_follow_documents_only(told):
     assert told("blocks", "documents", 9) == [
         (END, [5, 6, 7, END, 8, 9, 10]),  # the second part goes on with the document
         (END, [11, 12, 13, 14, 15, END]),
@@ -80,7 +80,7 @@ def test_an_end_may_stand_behind_documents_alone(told):
     ]
 
 
-def test_documents_are_not_crossed(told):
+def test_samples_do_not_cross_documents(told):
     assert told("documents", "items", 9) == [
         (END, [5, 6, END, 7, END]),
         (END, [8, 9, 10, END]),
@@ -89,7 +89,7 @@ def test_documents_are_not_crossed(told):
     ]
 
 
-def test_items_stand_alone_and_long_ones_are_cut(told):
+def test_item_samples_are_single_items_and_long_ones_are_cut(told):
     assert told("items", "items", 3) == [
         *((END, [5, 6, END]), (END, [7, END]), (END, [8, 9, 10]), (10, [END])),
         *((END, [11, 12, 13]), (13, [14, END]), (END, [15, END])),
@@ -98,7 +98,7 @@ def test_items_stand_alone_and_long_ones_are_cut(told):
 
 
 @pytest.mark.parametrize("samples", ["blocks", "documents", "items"])
-def test_every_symbol_is_told_once(told, samples):
+def test_every_token_is_predicted_once(told, samples):
     every = [token for part in ITEMS for item in part for token in [*item, END]]
     for tokens in (1, 2, 5, 100):
         assert [t for _, symbols in told(samples, "items", tokens) for t in symbols] == every

@@ -60,7 +60,7 @@ def chosen_rows(found, rows=ROWS):
 
 
 @EVERY_LAW
-def test_only_tokens_of_the_text_are_chosen_and_the_others_stay_as_they_are(words, batch, law):
+def test_masking_selects_only_text_and_leaves_other_tokens_unchanged(words, batch, law):
     shown, found = masking(words, law).apply(batch, noise())
     assert batch.candidates[found.rows, found.positions].all()
     changed = shown != batch.tokens
@@ -94,7 +94,7 @@ def test_seed_epoch_and_evaluation_differ_but_repeat(words, batch, law):
 
 
 @EVERY_LAW
-def test_sentences_without_text_choose_nothing(words, law):
+def test_masking_selects_nothing_in_empty_sentences(words, law):
     empty = sentences([2, 2, 2])
     shown, found = masking(words, law).apply(empty, noise(3))
     assert len(found.rows) == 0
@@ -102,7 +102,7 @@ def test_sentences_without_text_choose_nothing(words, law):
 
 
 @EVERY_LAW
-def test_one_word_among_empty_sentences_is_found(words, law):
+def test_masking_selects_a_single_word_among_empty_sentences(words, law):
     _, found = masking(words, law, rate=0.99).apply(sentences([2, 4, 2]), noise(3))
     assert set(found.rows.tolist()) == {1}
 
@@ -110,7 +110,7 @@ def test_one_word_among_empty_sentences_is_found(words, law):
 # -- the laws themselves
 
 
-def test_bernoulli_chooses_every_token_on_its_own(words, batch):
+def test_bernoulli_selects_tokens_independently(words, batch):
     _, found = masking(words, "bernoulli").apply(batch, noise())
     candidates = int(batch.candidates[0].sum())
     counts = np.bincount(found.rows, minlength=ROWS)
@@ -122,7 +122,7 @@ def test_bernoulli_chooses_every_token_on_its_own(words, batch):
 
 
 @pytest.mark.parametrize("rate, count", [(0.15, 9), (0.16, 10), (0.5, 30), (0.001, 1)])
-def test_exact_chooses_the_rounded_share_and_all_places_alike(words, batch, rate, count):
+def test_exact_selects_the_rounded_fraction_uniformly(words, batch, rate, count):
     _, found = masking(words, "exact", rate=rate).apply(batch, noise())
     assert (np.bincount(found.rows) == count).all()  # of 61 candidates
     places = np.bincount(found.positions, minlength=LENGTH)[batch.candidates[0]]
@@ -140,7 +140,7 @@ def groups(words, batch, row):
     return found
 
 
-def test_whole_word_takes_words_whole_and_fills_the_budget_where_they_fit(words, batch):
+def test_whole_word_selects_whole_words_and_fills_the_budget_if_they_fit(words, batch):
     _, found = masking(words, "whole_word").apply(batch, noise())
     counts = []
     for row, places in enumerate(chosen_rows(found)):
@@ -151,7 +151,7 @@ def test_whole_word_takes_words_whole_and_fills_the_budget_where_they_fit(words,
     assert max(counts) == 9
 
 
-def test_span_law_is_the_truncated_renormalized_geometric():
+def test_span_length_distribution_is_the_truncated_geometric():
     assert span_length_distribution(0.2, 3).round(4).tolist() == [0.4098, 0.3279, 0.2623]
     six = [0.2711, 0.2168, 0.1735, 0.1388, 0.1110, 0.0888]
     assert span_length_distribution(0.2, 6) == pytest.approx(six, abs=1e-4)
@@ -162,7 +162,7 @@ def runs(places):
     return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
 
 
-def test_drawn_span_lengths_follow_the_law():
+def test_drawn_span_lengths_follow_the_distribution():
     lengths = draw_span_lengths(noise().grid(7, 50).ravel(), 0.2, 6)
     assert (
         stats.chisquare(
@@ -200,7 +200,7 @@ def spans_by_loop(words, batch, row, law):
     return sorted(taken)
 
 
-def test_spans_never_cross_a_special_symbol_and_share_one_decision(words, batch):
+def test_spans_never_cross_special_tokens_and_share_one_decision(words, batch):
     shown, found = masking(words, "span", rate=0.3).apply(batch, noise())
     kinds = []
     for row, places in enumerate(chosen_rows(found)):
@@ -214,7 +214,7 @@ def test_spans_never_cross_a_special_symbol_and_share_one_decision(words, batch)
     assert stats.chisquare(counts, np.array([0.8, 0.1, 0.1]) * len(kinds)).pvalue > 1e-3
 
 
-def test_electra_draws_with_replacement_up_to_its_bound(words):
+def test_electra_draws_with_replacement_up_to_its_limit(words):
     batch = sentences([64] * 300 + [20] * 100)
     _, found = masking(words, "electra").apply(batch, noise())
     counts = np.bincount(found.rows)
@@ -227,7 +227,7 @@ def test_electra_draws_with_replacement_up_to_its_bound(words):
     assert twice == pytest.approx(expected, rel=0.25)
 
 
-def test_electra_hides_85_percent_and_a_place_drawn_twice_if_either_draw_says_so(words, batch):
+def test_electra_masks_85_percent_and_a_position_drawn_twice_if_either_draw_says_so(words, batch):
     options = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
     shown, found = masking(words, "electra", **options).apply(batch, noise())
     hidden = shown[found.rows, found.positions] == MASK
@@ -243,7 +243,7 @@ def test_electra_hides_85_percent_and_a_place_drawn_twice_if_either_draw_says_so
 # -- what is shown
 
 
-def test_shown_tokens_follow_80_10_10(words, batch):
+def test_visible_tokens_follow_80_10_10(words, batch):
     shown, found = masking(words, "bernoulli").apply(batch, noise())
     seen, true = shown[found.rows, found.positions], batch.tokens[found.rows, found.positions]
     counts = [(seen == MASK).sum(), ((seen != MASK) & (seen != true)).sum(), (seen == true).sum()]
@@ -253,7 +253,7 @@ def test_shown_tokens_follow_80_10_10(words, batch):
     assert stats.chisquare(np.bincount(drawn // 100)).pvalue > 1e-3
 
 
-def test_random_tokens_are_uniform_over_all_ids_special_ones_too(words, batch):
+def test_random_tokens_are_uniform_over_all_ids_including_special_ones(words, batch):
     options = {"rate": 0.9, "mask_token_rate": 0.0, "random_token_rate": 1.0}
     shown, found = masking(words, "bernoulli", **options).apply(batch, noise())
     counts = np.bincount(shown[found.rows, found.positions], minlength=1004)
@@ -261,7 +261,7 @@ def test_random_tokens_are_uniform_over_all_ids_special_ones_too(words, batch):
     assert counts[[CLS, SEP, PAD, MASK]].min() > 0
 
 
-def test_every_place_decides_anew(words):
+def test_positions_decide_independently(words):
     """Neighboring places and samples share no randomness: no correlation of their draws."""
     grid = HashNoise(1, 1, np.arange(300)).grid(1, 300)
     for other in (grid[1:, :], grid[:, 1:], HashNoise(1, 1, np.arange(300)).grid(2, 300)):

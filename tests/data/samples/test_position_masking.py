@@ -52,7 +52,7 @@ def many():
 
 
 @pytest.mark.parametrize(("longest", "shares"), [(3, (0.4098, 0.3279, 0.2623)), (6, (0.2711,))])
-def test_lengths_follow_the_truncated_geometric_law(longest, shares):
+def test_run_lengths_follow_the_truncated_geometric_distribution(longest, shares):
     law = span_length_distribution(0.2, longest)
     assert law[: len(shares)] == pytest.approx(shares, abs=5e-5)
     lengths = draw_span_lengths(np.random.default_rng(0).random(200_000), 0.2, longest)
@@ -60,7 +60,7 @@ def test_lengths_follow_the_truncated_geometric_law(longest, shares):
     assert stats.chisquare(counts, 200_000 * law).pvalue > 0.001
 
 
-def test_runs_are_hidden_shuffled_or_kept_as_the_shares_say(many):
+def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
     kinds = [
         0 if (shown == -1).all() else 1 if (shown != places).any() else 2
         for places, shown in many
@@ -71,7 +71,7 @@ def test_runs_are_hidden_shuffled_or_kept_as_the_shares_say(many):
     assert stats.chisquare(np.bincount(kinds), expected).pvalue > 0.001
 
 
-def test_a_shuffled_run_of_three_has_any_order_but_its_own(many):
+def test_shuffled_run_of_three_takes_any_other_order(many):
     counts = dict.fromkeys(permutations(range(3)), 0)
     for places, shown in many:
         if len(places) == 3 and (shown >= 0).all() and (shown != places).any():
@@ -81,7 +81,7 @@ def test_a_shuffled_run_of_three_has_any_order_but_its_own(many):
 
 
 @pytest.mark.parametrize(("below", "highest"), [(None, LENGTH), (512, 512)])
-def test_a_shuffled_run_of_one_gets_any_position(below, highest):
+def test_shuffled_run_of_one_gets_a_random_position(below, highest):
     rows = 20_000
     every = masking(hidden_rate=0.0, shuffled_rate=1.0, span_max=1, random_below=below)
     shown, found = every.apply(sentences([LENGTH] * rows), noise(rows))
@@ -90,7 +90,7 @@ def test_a_shuffled_run_of_one_gets_any_position(below, highest):
     assert len(counts) == highest and stats.chisquare(counts).pvalue > 0.001
 
 
-def test_a_sentence_has_its_budget_and_keeps_all_other_positions():
+def test_position_masking_keeps_to_its_budget_and_leaves_other_positions():
     lengths = [64, 3, 20, 5, 9]
     given = sentences(lengths)
     shown, found = masking().apply(given, noise(5))
@@ -102,13 +102,13 @@ def test_a_sentence_has_its_budget_and_keeps_all_other_positions():
     assert (shown == np.arange(64))[others].all()
 
 
-def test_a_row_does_not_depend_on_the_batch_around_it():
+def test_position_masks_do_not_depend_on_batch_neighbors():
     together, _ = masking().apply(sentences([30, 64, 17]), noise(3))
     alone, _ = masking().apply(sentences([17]), HashNoise(1, 1, np.array([2])))
     assert (together[2, :17] == alone[0]).all()
 
 
-def test_another_seed_or_epoch_hides_other_positions():
+def test_position_masks_change_with_seed_and_epoch():
     given = sentences([LENGTH] * 8)
     first, _ = masking().apply(given, noise(8))
     for other in (HashNoise(2, 1, np.arange(8)), HashNoise(1, 2, np.arange(8))):

@@ -26,14 +26,14 @@ def popped(first, second, most):
 
 
 @pytest.mark.parametrize("most", [0, 1, 4, 5, 9])
-def test_cutting_at_once_equals_cutting_token_by_token(most):
+def test_truncation_equals_removing_token_by_token(most):
     first, second = (grid.reshape(-1) for grid in np.meshgrid(np.arange(12), np.arange(12)))
     got = truncate_longest_first(first, second, most)
     want = [popped(a, b, most) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     assert list(zip(*(side.tolist() for side in got), strict=True)) == want
 
 
-def test_pairs_of_any_length_stand_between_their_marks():
+def test_pairs_of_any_length_are_joined_with_special_tokens():
     first = TokenTexts(np.array([11, 12, 13, 21]), np.array([3, 1]))
     second = TokenTexts(np.array([31, 32]), np.array([0, 2]))
     got = join_pairs(first, second, WORDS)
@@ -50,7 +50,7 @@ def test_single_texts_are_padded_to_the_longest():
     assert not got.segments.any()
 
 
-def test_a_columns_items_are_read_by_number_and_cut():
+def test_token_column_reads_items_by_number_and_cuts_them():
     column = TokenColumn(
         Column("tokens", [ConstantLengthPart(WORDS, 3), ConstantLengthPart(WORDS, 2)])
     )
@@ -62,7 +62,7 @@ def test_a_columns_items_are_read_by_number_and_cut():
     assert len(column.lengths) == 5
 
 
-def test_no_token_at_all_can_be_read():
+def test_token_column_reads_nothing_from_empty_items():
     got = TokenColumn(Column("tokens", [ConstantLengthPart(WORDS, 3)])).take(
         np.arange(2), np.zeros(2, np.int64)
     )

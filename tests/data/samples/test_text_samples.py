@@ -60,7 +60,7 @@ def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabul
     assert stated(random_column, vocabulary, "blocks") == want
 
 
-def test_blocks_of_documents_start_anew_with_each(random_column, vocabulary):
+def test_document_blocks_start_again_with_each_document(random_column, vocabulary):
     want = []
     for part in random_column.parts:
         begins = sorted({0, *part.document_starts.tolist(), part.header.items})
@@ -83,7 +83,7 @@ def test_lengths_are_known_without_reading_tokens(random_column, vocabulary):
     assert found.lengths.tolist() == read.tolist()
 
 
-def test_what_is_cut_off_is_said(column, vocabulary):
+def test_truncation_of_pairs_is_reported(column, vocabulary):
     items = column(([[1] * 3, [2] * 3, [1] * 9, [2] * 3], [0]))
 
     def remark(samples, tokens):

@@ -26,7 +26,7 @@ def check(blocks, begin, end):
 
 
 @pytest.mark.parametrize("step", [1 << 16, BLOCK_BYTES, BLOCK_BYTES + 1, 10**9])
-def test_the_table_holds_the_crc32_of_each_mebibyte_whatever_the_pieces(payload, step):
+def test_checksum_table_holds_the_crc32_of_each_mebibyte_for_any_chunks(payload, step):
     sums, data = RunningChecksums(), payload.tobytes()
     for begin in range(0, len(data), step):
         sums.add(data[begin : begin + step])
@@ -40,7 +40,7 @@ def test_a_whole_number_of_blocks_has_no_empty_last_one():
     assert len(sums.table()) == 4
 
 
-def test_a_damaged_block_is_found_when_it_is_touched_and_not_before(payload):
+def test_damaged_block_is_found_when_it_is_read_and_not_before(payload):
     blocks = blocks_of(payload)
     payload[BLOCK_BYTES + 5] ^= 1
     check(blocks, 0, BLOCK_BYTES)
@@ -71,7 +71,7 @@ def test_empty_ranges_touch_nothing(payload):
     check(blocks, 7, 7)
 
 
-def test_a_block_is_compared_once(payload):
+def test_block_is_verified_once(payload):
     blocks = blocks_of(payload)
     check(blocks, 0, 10)
     payload[3] ^= 1

@@ -25,7 +25,7 @@ def written(stem, lengths, seed=0):
     return values
 
 
-def test_a_part_travels_to_a_worker_as_its_path(column):
+def test_part_is_pickled_as_its_path(column):
     part = column(([[1, 2], [3]], [0])).parts[0]
     sent = pickle.dumps(part)
     assert len(sent) < 500
@@ -71,7 +71,7 @@ def test_damage_is_named_by_split_column_and_item_and_only_where_it_is(tmp_path)
     )
 
 
-def test_a_bin_and_an_idx_of_different_runs_are_refused(tmp_path):
+def test_bin_and_idx_of_different_runs_are_rejected(tmp_path):
     written(tmp_path / "a", [1, 2])
     written(tmp_path / "b", [1, 2, 3])
     (tmp_path / "b.idx").rename(tmp_path / "a.idx")
@@ -80,7 +80,7 @@ def test_a_bin_and_an_idx_of_different_runs_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["bin", "idx"])
-def test_a_copy_that_ended_behind_the_header_is_noticed_where_sizes_are_equal(tmp_path, ending):
+def test_mixed_files_of_equal_size_are_rejected(tmp_path, ending):
     written(tmp_path / "a", [2, 2, 1]), written(tmp_path / "b", [1, 2, 2], seed=1)
     old, new = (tmp_path / f"{name}.{ending}" for name in "ba")
     new.write_bytes(new.read_bytes()[:128] + old.read_bytes()[128:])
@@ -88,7 +88,7 @@ def test_a_copy_that_ended_behind_the_header_is_noticed_where_sizes_are_equal(tm
         CheckedColumnPart(tmp_path / "a", "train", "tokens").check_all()
 
 
-def test_a_renamed_file_is_refused(tmp_path):
+def test_renamed_file_is_rejected(tmp_path):
     written(tmp_path / "a", [1, 2])
     (tmp_path / "a.idx").rename(tmp_path / "a.bin")
     with pytest.raises(ToolkitError, match=r"must be a .bin file, but its header says .idx"):

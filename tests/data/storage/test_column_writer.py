@@ -18,7 +18,7 @@ def payload(tmp_path, ending, dtype):
     return header, np.frombuffer(data, dtype)
 
 
-def test_values_stand_back_to_back_behind_the_header(tmp_path):
+def test_writer_puts_values_back_to_back_after_the_header(tmp_path):
     written(tmp_path, ([5, 6, 7], [2, 1], [1, 0]), ([8], [1], [1]))
     header, values = payload(tmp_path, "bin", "<u2")
     assert values[: header.elements].tolist() == [5, 6, 7, 8]
@@ -26,13 +26,13 @@ def test_values_stand_back_to_back_behind_the_header(tmp_path):
     assert header.fingerprint == "ab" * 32
 
 
-def test_the_index_holds_where_items_begin_and_which_begin_documents(tmp_path):
+def test_index_holds_the_starts_of_items_and_documents(tmp_path):
     written(tmp_path, ([5, 6, 7], [2, 1], [1, 0]), ([8], [1], [1]))
     _, numbers = payload(tmp_path, "idx", "<i8")
     assert numbers.tolist() == [0, 2, 3, 4, 0, 2]
 
 
-def test_the_entry_says_what_the_files_are(tmp_path):
+def test_meta_entry_describes_the_files(tmp_path):
     entry = written(tmp_path, ([5, 6, 7], [2, 1], [1, 0]))
     counts = {name: entry[name] for name in ("stem", "items", "elements", "documents")}
     assert counts == {"stem": "train.tokens.0", "items": 2, "elements": 3, "documents": 1}

@@ -14,7 +14,7 @@ def test_items_are_read_as_they_were_written(column):
     assert take(found, 2, 6) == [3, 4, 5, 6]
 
 
-def test_parts_are_numbered_through(column):
+def test_elements_are_numbered_across_parts(column):
     found = column(([[1, 2], [3]], [0]), ([[4], [5, 6]], [1]))
     assert (found.items, found.elements, found.documents) == (4, 6, 2)
     rows = found.take(np.array([[4, 5], [0, 1], [3, 3]]), np.array([4, 0, 3]), np.array([6, 2, 4]))

@@ -27,13 +27,13 @@ def joined(folders, *arguments):
     return [":".join(folders[name] for name in argument.split(":")) for argument in arguments]
 
 
-def test_epochs_take_the_shards_in_turn(folders):
+def test_epochs_cycle_through_the_shards(folders):
     corpora = Corpora.open(*joined(folders, "a:b:c"))
     assert corpora.cycle == 3
     assert [items(corpora.for_epoch(epoch)) for epoch in range(1, 8)] == [1, 2, 3, 1, 2, 3, 1]
 
 
-def test_corpora_side_by_side_take_their_own_turns(folders):
+def test_each_corpus_cycles_through_its_own_shards(folders):
     corpora = Corpora.open(*joined(folders, "a:b", "c"))
     assert [items(corpora.for_epoch(epoch)) for epoch in (1, 2, 3)] == [1 + 3, 2 + 3, 1 + 3]
     three = Corpora.open(*joined(folders, "a:b", "c", "c:a"))
@@ -48,7 +48,7 @@ def test_validation_is_on_the_first_shard_that_has_it(folders):
         Corpora.open(*joined(folders, "a:b")).with_split("test").split("test")
 
 
-def test_a_shard_without_anything_to_learn_from_is_refused_at_once(folders):
+def test_shard_without_the_split_is_rejected_at_once(folders):
     corpora = Corpora.open(*joined(folders, "b:a:c"))
     corpora.check_split("train")
     with pytest.raises(ToolkitError, match=r"must have a split 'valid', but \S+/a has none"):
@@ -62,6 +62,6 @@ def test_shards_must_have_one_vocabulary(folders, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [[], [""], [":"]])
-def test_no_folder_is_refused(arguments):
+def test_corpora_require_a_folder(arguments):
     with pytest.raises(ToolkitError, match="a data folder must be given, but none is"):
         Corpora.open(*arguments)

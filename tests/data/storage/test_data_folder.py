@@ -19,12 +19,12 @@ def refusal(*paths):
     return str(caught.value)
 
 
-def test_a_folder_knows_its_kind_splits_and_items(folder):
+def test_data_folder_reports_kind_splits_and_items(folder):
     found = DataFolder.open(folder)
     assert (found.kind, found.splits, found.split("train").items) == ("text", ["train"], 3)
 
 
-def test_the_fingerprint_is_that_of_the_content_not_of_the_place(folder, tmp_path, make_folder):
+def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path, make_folder):
     moved = shutil.copytree(folder, tmp_path / "moved")
     assert DataFolder.open(moved).fingerprint == DataFolder.open(folder).fingerprint
     other = make_folder(TEXT.replace("old", "red"), "other")
@@ -36,7 +36,7 @@ def test_an_unknown_split_is_answered_with_the_known_ones(folder):
         DataFolder.open(folder).split("valid")
 
 
-def test_a_column_that_this_kind_of_data_lacks_is_named(folder):
+def test_missing_column_is_named(folder):
     with pytest.raises(ToolkitError, match="has no column 'tags', only tokens"):
         DataFolder.open(folder).split("train").column("tags")
 
@@ -49,6 +49,8 @@ def test_folders_of_one_vocabulary_are_read_as_one(folder, make_folder):
     assert both.fingerprint not in (DataFolder.open(folder).fingerprint, other.fingerprint)
 
 
-def test_folders_of_two_vocabularies_are_refused(folder, make_folder, tmp_path, random_prose):
+def test_folders_with_different_vocabularies_are_rejected(
+    folder, make_folder, tmp_path, random_prose
+):
     other = make_folder(random_prose(99), "other", sentencepiece_model=None, vocab_size=40)
     assert "data folders must agree on their vocabulary" in refusal(folder, other.path)

@@ -33,7 +33,7 @@ def refusal(path):
 
 
 @pytest.mark.parametrize("dtype", CODES)
-def test_every_type_of_whole_numbers_is_read(tmp_path, dtype):
+def test_every_integer_type_is_read(tmp_path, dtype):
     write_items(tmp_path / "train", ITEMS, dtype)
     found = read_index(tmp_path / "train.idx")
     assert (found.dtype, found.items, found.elements) == (np.dtype(dtype), 3, 6)
@@ -47,28 +47,28 @@ def test_the_layout_is_the_described_one():
     )
 
 
-def test_an_index_of_the_older_format_is_told(files):
+def test_older_index_format_is_reported(files):
     assert "is in the older format of lazy or cached" in refusal(files(b"TNTIDX\0\0" + b"\0" * 40))
 
 
 @pytest.mark.parametrize("index", [b"", b"MMIDIDX\0\0", b"\x89TKCOL\r\n" + b"\0" * 200])
-def test_a_file_that_begins_otherwise_is_refused(files, index):
+def test_foreign_index_file_is_rejected(files, index):
     assert "must start like fairseq's index, but is damaged or another" in refusal(files(index))
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, 8), (1, 6), (1, 7), (1, 0), (1, 255)])
-def test_unknown_versions_and_types_are_refused(files, version, code):
+def test_unknown_versions_and_types_are_rejected(files, version, code):
     index = header(version, code) + index_bytes([3, 1, 2])[26:]
     assert f"but has version {version} and type {code}" in refusal(files(index))
 
 
 @pytest.mark.parametrize("items", [4, 2, 10**12, 2**61, 2**63, 2**64 - 1])
-def test_a_number_of_items_that_the_file_cannot_hold_is_refused(files, items):
+def test_impossible_number_of_items_is_rejected(files, items):
     index = header(items=items) + index_bytes([3, 1, 2])[26:]
     assert f"must have {26 + 12 * items} bytes for its {items} items" in refusal(files(index))
 
 
-def test_an_index_without_items_is_refused(files):
+def test_index_without_items_is_rejected(files):
     assert "must list items, but lists none" in refusal(files(index_bytes([]), b""))
 
 
@@ -80,7 +80,7 @@ def test_an_index_without_items_is_refused(files):
         ([3, 2**31 - 1, 2], "must end where train.bin does"),
     ],
 )
-def test_items_beyond_the_values_are_refused_at_opening(files, lengths, complaint):
+def test_items_beyond_the_values_are_rejected_at_opening(files, lengths, complaint):
     path = files(index_bytes(lengths))
     with pytest.raises(ToolkitError, match=complaint):
         read_index(path)
@@ -96,12 +96,12 @@ def test_items_beyond_the_values_are_refused_at_opening(files, lengths, complain
         ((2**31 - 1, 1, 2), (0, 6, 8), 1),
     ],
 )
-def test_items_that_do_not_follow_one_another_are_refused_before_use(files, lengths, places, item):
+def test_items_with_gaps_are_rejected_before_use(files, lengths, places, item):
     path = files(header() + struct.pack("<3i", *lengths) + struct.pack("<3q", *places))
     assert f"must list items back to back, but item {item} has" in refusal(path)
 
 
-def test_half_a_value_is_refused(files):
+def test_half_a_value_is_rejected(files):
     assert "must hold values of 2 bytes, but has 11 bytes" in refusal(files(values=b"\0" * 11))
 
 

@@ -27,21 +27,21 @@ def sentences(part):
     return [Column("tokens", [part]).take(*row)[0].tolist() for row in rows]
 
 
-def test_sentences_come_without_what_ends_them_and_blank_lines_end_documents(part):
+def test_fairseq_part_drops_eos_and_ends_documents_at_blank_lines(part):
     found = part([7, 8, EOS], [9, EOS], [EOS], [EOS], [10, 11, 12, EOS], [EOS])
     assert sentences(found) == [[7, 8], [9], [10, 11, 12]]
     assert found.document_starts.tolist() == [0, 2]
     assert (found.items, found.elements, found.documents) == (3, 6, 2)
 
 
-def test_a_folder_without_ends_of_sentences_is_read_as_it_is(part):
+def test_fairseq_part_without_eos_is_read_as_it_is(part):
     found = part([7, 8], [9], [], [10])
     assert sentences(found) == [[7, 8], [9], [10]]
     assert found.document_starts.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "u8"])
-def test_rows_are_read_whatever_the_type(part, dtype):
+def test_rows_of_every_type_are_read(part, dtype):
     found = part([7, 8, EOS], [9, 10, 11, EOS], dtype=dtype)
     rows = found.take(np.array([[0, 1], [3, 4]]), np.array([0, 3]), np.array([2, 5]))
     assert rows.tolist() == [[7, 8], [10, 11]]
@@ -64,19 +64,19 @@ def test_an_id_outside_the_vocabulary_is_named_with_its_item(part, wrong, dtype)
         sentences(found)
 
 
-def test_items_with_and_without_an_end_are_not_mixed(part):
+def test_items_with_and_without_eos_cannot_be_mixed(part):
     with pytest.raises(ToolkitError, match=r"item 1 of .* must end in </s> like the others"):
         part([7, EOS], [8, 9], [10, EOS]).offsets  # noqa: B018
 
 
-def test_reading_everything_finds_an_end_that_is_missing(part):
+def test_check_all_finds_a_missing_eos(part):
     items = [[7, EOS]] * 5000
     items[3333] = [7, 8]
     with pytest.raises(ToolkitError, match=r"item 3333 of .* must end in </s>, but does not"):
         part(*items).check_all()
 
 
-def test_a_part_travels_to_a_worker_as_its_path(part):
+def test_part_is_pickled_as_its_path(part):
     sent = pickle.dumps(part([7, EOS]))
     assert len(sent) < 500
     assert pickle.loads(sent).offsets.tolist() == [0, 1]

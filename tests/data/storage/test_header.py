@@ -35,20 +35,20 @@ def test_flipped_bits_all_over_a_header_are_noticed(file):
 
 
 @pytest.mark.parametrize("size", [HEADER_BYTES, HEADER_BYTES + 11, HEADER_BYTES + 13])
-def test_a_truncated_or_grown_file_is_told_by_its_size(file, size):
+def test_truncated_or_grown_file_is_recognized_by_its_size(file, size):
     file.write_bytes(file.read_bytes().ljust(size, b"\0")[:size])
     with pytest.raises(ToolkitError, match=f"must have 140 bytes, but has {size}"):
         read_header(file)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89TKCOL\r\n", b"MMIDIDX\0\0" * 40])
-def test_an_empty_cut_or_foreign_file_is_told_by_its_beginning(file, content):
+def test_empty_cut_or_foreign_file_is_recognized_by_its_start(file, content):
     file.write_bytes(content)
     with pytest.raises(ToolkitError, match="must start with a column header"):
         read_header(file)
 
 
-def test_a_later_format_is_told_by_its_version(file, monkeypatch):
+def test_later_header_version_is_reported(file, monkeypatch):
     monkeypatch.setattr("toolkit.data.storage.header.VERSION", 2)
     file.write_bytes(HEADER.pack() + b"\0" * 12)
     monkeypatch.setattr("toolkit.data.storage.header.VERSION", 1)
@@ -56,7 +56,7 @@ def test_a_later_format_is_told_by_its_version(file, monkeypatch):
         read_header(file)
 
 
-def test_a_type_that_is_no_number_is_refused(file):
+def test_non_numeric_type_is_rejected(file):
     file.write_bytes(replace(HEADER, dtype="|O").pack() + b"\0" * 12)
     with pytest.raises(
         ToolkitError, match=r"types <u1, <u2, <i4, <i8, <f4, but its header says '\|O'"

@@ -26,36 +26,36 @@ def rewrite(folder, **changes):
     (folder / "meta.json").write_text(json.dumps({**meta, "digest": digest_of_meta(meta)}))
 
 
-def test_a_missing_folder_and_one_without_meta_are_told_apart(tmp_path):
+def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
     assert "No such data folder" in refusal(tmp_path / "nowhere")
     assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(tmp_path)
     assert refusal().startswith("a data folder must be given")
 
 
-def test_a_folder_that_has_lost_its_meta_is_not_taken_for_fairseqs(folder):
+def test_folder_without_its_meta_is_not_mistaken_for_fairseqs(folder):
     (folder / "meta.json").unlink()
     assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(folder)
 
 
 @pytest.mark.parametrize("content", ["", "{", "\xff"])
-def test_an_unreadable_meta_is_refused(folder, content):
+def test_unreadable_meta_is_rejected(folder, content):
     (folder / "meta.json").write_bytes(content.encode("latin1"))
     assert "must be readable JSON, but is not" in refusal(folder)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "of another program"}'])
-def test_a_foreign_meta_is_refused(folder, content):
+def test_foreign_meta_is_rejected(folder, content):
     (folder / "meta.json").write_text(content)
     assert "must be written by toolkit-preprocess, but is another file" in refusal(folder)
 
 
-def test_an_edited_meta_is_refused(folder):
+def test_edited_meta_is_rejected(folder):
     meta = (folder / "meta.json").read_text()
     (folder / "meta.json").write_text(meta.replace('"items": 3', '"items": 2'))
     assert "must match its own digest, but was damaged or edited" in refusal(folder)
 
 
-def test_a_later_format_is_told(folder):
+def test_later_meta_version_is_reported(folder):
     rewrite(folder, version=2)
     assert "has format version 2, but this toolkit reads 1" in refusal(folder)
 
@@ -79,14 +79,14 @@ def test_a_missing_or_truncated_column_is_named(folder, ending):
     assert f"{file} must be readable, but is not" in refusal(folder)
 
 
-def test_columns_of_another_run_are_refused(folder, make_folder):
+def test_columns_of_another_run_are_rejected(folder, make_folder):
     other = make_folder(TEXT.replace("old", "red"), "other").path
     for ending in ("bin", "idx"):
         shutil.copy(other / f"train.tokens.0.{ending}", folder)
     assert "must be those that meta.json lists, but their" in refusal(folder)
 
 
-def test_columns_of_another_vocabulary_are_refused(folder):
+def test_columns_of_another_vocabulary_are_rejected(folder):
     meta = json.loads((folder / "meta.json").read_text())
     rewrite(folder, vocabulary={**meta["vocabulary"], "fingerprint": "ab" * 32})
     assert "must be written with the vocabulary of its folder" in refusal(folder)

@@ -38,7 +38,7 @@ def tokenizer():
     return HuggingFaceTokenizer(description(), ROLES)
 
 
-def test_text_becomes_the_ids_that_the_description_gives(tokenizer):
+def test_huggingface_ids_follow_the_description(tokenizer):
     ids, lengths = tokenizer.encode_lines(["the a", "", "the"])
     assert ids.tolist() == [5, 9, 5] and lengths.tolist() == [2, 0, 1]
     assert tokenizer.decode([2, 5, 9, 3]) == "[CLS] the a [SEP]"
@@ -50,13 +50,13 @@ def test_text_never_pads_masks_or_ends_a_sentence(tokenizer):
     assert tokenizer.encode_parsing_special("the [MASK] a") == [5, 4, 9]
 
 
-def test_a_word_that_goes_on_has_no_mark_at_its_first_piece(tokenizer):
+def test_continuation_has_no_mark_at_its_first_piece(tokenizer):
     assert tokenizer.encode_continuation("the") == [8] and tokenizer.encode_continuation("s") == [7]
     assert tokenizer.encode_continuation("a") == [9]  # there is no piece a without a mark
     assert tokenizer.encode_continuation("") == []
 
 
-def test_ids_above_the_model_s_rows_are_unknown_and_rows_without_symbol_have_a_name():
+def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():
     fewer = HuggingFaceTokenizer(description(), ROLES, rows=9)
     assert fewer.encode("the a") == [5, 1] and len(fewer.vocabulary) == 9
     more = HuggingFaceTokenizer(description(), ROLES, rows=12)
@@ -73,33 +73,33 @@ def test_ids_above_the_model_s_rows_are_unknown_and_rows_without_symbol_have_a_n
         (["the", "s"], [True, True], ["the", "s"]),
     ],
 )
-def test_where_words_begin_is_seen_from_the_marks(pieces, starts, shown):
+def test_word_starts_follow_from_the_marks(pieces, starts, shown):
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == starts
     assert [vocabulary.display_symbol(symbol) for symbol in pieces] == shown
 
 
-def test_a_mark_that_one_piece_of_many_begins_with_is_a_letter():
+def test_mark_of_a_single_piece_is_a_letter():
     pieces = ["\u2581\u2582", *(f"{mark}{n}" for mark in ("a", "##") for n in range(10))]
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == [True] * 11 + [False] * 10
 
 
 @pytest.mark.parametrize("letter", ["\u2581", "\u0120"])
-def test_a_letter_that_is_another_kind_s_mark_changes_nothing(letter):
+def test_letter_that_is_the_mark_of_another_kind_changes_nothing(letter):
     pieces = [letter, "a", "b", "##a", "##b"]
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == [True] * 3 + [False] * 2
 
 
-def test_it_is_saved_and_loaded_as_it_was(tokenizer, tmp_path):
+def test_saved_huggingface_tokenizer_loads_equal(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     back = Tokenizer.load(tmp_path)
     assert back.kind == "huggingface" and back.vocabulary.symbols == tokenizer.vocabulary.symbols
     assert back.encode("the a s") == tokenizer.encode("the a s")
 
 
-def test_files_that_do_not_belong_together_are_refused(tokenizer, tmp_path):
+def test_mismatched_tokenizer_files_are_rejected(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     (tmp_path / "tokenizer.json").write_text(description([*PIECES[:-1], "\u2581b"]), "utf-8")
     with pytest.raises(ToolkitError, match=r"must list the symbols of tokenizer.json, but differs"):

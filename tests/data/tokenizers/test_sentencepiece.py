@@ -32,12 +32,12 @@ def whole(tokenizer, text):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_word_by_word_gives_what_sentencepiece_gives_for_the_whole_line(tokenizer, text):
+def test_word_by_word_encoding_equals_that_of_the_whole_line(tokenizer, text):
     assert tokenizer._word_by_word
     assert tokenizer.encode(text) == whole(tokenizer, text)
 
 
-def test_many_texts_have_the_pieces_that_few_have(tokenizer):
+def test_batches_of_texts_are_encoded_like_single_texts(tokenizer):
     many = [f"{text} {n}" for text in TEXTS for n in range(9)]
     assert tokenizer._segment(many) == [
         whole(tokenizer, tokenizer.normalize(text)) for text in many
@@ -50,7 +50,7 @@ def test_many_texts_have_the_pieces_that_few_have(tokenizer):
     [{"split_by_whitespace": False}, {"add_dummy_prefix": False}, {"model_type": "bpe"},
      {"remove_extra_whitespaces": False}, {"treat_whitespace_as_suffix": True}],
 )  # fmt: skip
-def test_a_model_of_another_kind_is_read_as_sentencepiece_reads_it(options):
+def test_other_kinds_of_models_are_encoded_as_by_sentencepiece(options):
     lines = ["the cat sat on the mat", "on the mat the cat sat", "the dog  sat"] * 9
     other = SentencePieceTokenizer(trained(lines, vocab_size=40, **options), lowercase=False)
     assert other._word_by_word == (options == {"model_type": "bpe"})
@@ -58,14 +58,14 @@ def test_a_model_of_another_kind_is_read_as_sentencepiece_reads_it(options):
         assert other.encode(line) == whole(other, line)
 
 
-def test_lines_come_back_to_back_with_their_lengths(tokenizer):
+def test_encode_lines_returns_ids_back_to_back_with_lengths(tokenizer):
     ids, lengths = tokenizer.encode_lines(TEXTS)
     parts = np.split(ids, np.cumsum(lengths)[:-1])
     assert [part.tolist() for part in parts] == [tokenizer.encode(text) for text in TEXTS]
     assert tokenizer.encode_lines([])[0].tolist() == []
 
 
-def test_a_full_cache_starts_anew(tokenizer, monkeypatch):
+def test_full_cache_is_cleared(tokenizer, monkeypatch):
     monkeypatch.setattr("toolkit.data.tokenizers.word_cache.MAX_CACHED_WORDS", 3)
     small = SentencePieceTokenizer(tokenizer.model, lowercase=False)
     assert [small.encode(text) for text in TEXTS * 2] == [tokenizer.encode(t) for t in TEXTS * 2]
@@ -76,7 +76,7 @@ def test_lower_case_drops_accents_as_albert_does(tokenizer):
     assert lower.encode("Café RIVER ﬁve Ǻ") == tokenizer.encode("cafe river five a")
 
 
-def test_commas_behind_digits_are_cut_off_as_albert_does():
+def test_commas_after_digits_are_split_as_in_albert():
     lines = ["it is 1999, he said", "9, 99, 1999,", "in 1999, or 9, ok"] * 30
     model = trained(lines, vocab_size=45)
     plain, split = (
@@ -95,7 +95,7 @@ def test_text_survives_encoding_and_decoding(tokenizer):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_special_symbols_are_read_and_shown_by_name_only_where_asked(tokenizer):
+def test_special_tokens_are_parsed_only_on_request(tokenizer):
     ids = tokenizer.encode_parsing_special("the [MASK] house[SEP]")
     words = tokenizer.vocabulary
     the, house = tokenizer.encode("the"), tokenizer.encode("house")
@@ -111,7 +111,7 @@ def test_a_saved_tokenizer_loads_equal(tokenizer, tmp_path):
     assert again.encode(TEXTS[0]) == tokenizer.encode(TEXTS[0])
 
 
-def test_symbols_that_are_not_those_of_the_model_are_refused(tokenizer, tmp_path):
+def test_symbols_of_another_model_are_rejected(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     symbols = tmp_path / "dict.txt"
     symbols.write_text(symbols.read_text().replace("[MASK]", "[MUSK]"))
@@ -122,19 +122,19 @@ def test_symbols_that_are_not_those_of_the_model_are_refused(tokenizer, tmp_path
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"lowercase": True})])
-def test_unreadable_settings_are_refused(tokenizer, tmp_path, content):
+def test_unreadable_settings_are_rejected(tokenizer, tmp_path, content):
     tokenizer.save(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(content)
     with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):
         Tokenizer.load(tmp_path)
 
 
-def test_a_damaged_model_is_refused():
+def test_damaged_model_is_rejected():
     with pytest.raises(ToolkitError, match="must be readable by sentencepiece, but is not"):
         SentencePieceTokenizer(b"not a model", lowercase=False)
 
 
-def test_text_that_goes_on_with_a_word_begins_none(tokenizer):
+def test_continuation_starts_no_word(tokenizer):
     symbols = tokenizer.vocabulary.symbols
     for text in ("s the", ".", "er", "", "the"):
         ids = tokenizer.encode_continuation(text)

@@ -71,7 +71,7 @@ def any_tokenizer(request, tokenizer):
     return made[request.param]()
 
 
-def test_located_tokens_are_those_of_encoding(any_tokenizer: Tokenizer):
+def test_tokens_with_offsets_equal_those_of_encoding(any_tokenizer: Tokenizer):
     found, (ids, lengths) = (
         any_tokenizer.encode_with_offsets(LINES),
         any_tokenizer.encode_lines(LINES),
@@ -91,14 +91,14 @@ def test_tokens_cover_every_letter_of_their_line_in_order(any_tokenizer: Tokeniz
         assert not any(line[edge].isspace() for edge in edges)
 
 
-def test_lines_do_not_change_each_others_places(any_tokenizer: Tokenizer):
+def test_offsets_of_a_line_do_not_depend_on_other_lines(any_tokenizer: Tokenizer):
     together = any_tokenizer.encode_with_offsets(LINES)
     alone = [any_tokenizer.encode_with_offsets([line]) for line in LINES]
     assert np.array_equal(together.starts, np.concatenate([a.starts for a in alone]))
     assert len(any_tokenizer.encode_with_offsets([]).ids) == 0
 
 
-def test_words_are_found_in_the_text_as_it_was_given(tokenizer):
+def test_offsets_refer_to_the_original_text(tokenizer):
     lower = WordPieceTokenizer.from_symbols(PIECES, lowercase=True)
     line = "THE Caf\u00e9, cafe\u0301 was"
     found = lower.encode_with_offsets([line])
@@ -106,7 +106,7 @@ def test_words_are_found_in_the_text_as_it_was_given(tokenizer):
     assert words == ["THE", "Caf\u00e9", ",", "cafe\u0301", "wa", "s"]
 
 
-def test_pieces_cut_at_a_comma_share_its_place():
+def test_split_pieces_share_the_span_of_the_piece():
     from tests.helpers.preprocessing import preprocess_config
 
     text = ["7, 8, 9, and 7,"] * 60
@@ -120,7 +120,7 @@ def test_pieces_cut_at_a_comma_share_its_place():
     assert "".join(words) == "and9,7," and "9" in words and "," in words
 
 
-def test_letters_are_traced_back_through_lower_casing():
+def test_offsets_are_mapped_back_through_lower_casing():
     text = "\u00bd\u0130 e\u0301\ufb01\ud55c"
     plain, back = lower_without_accents(text), OriginalSpans(text)
     assert [text[slice(*back((i, i + 1)))] for i in range(3)] == ["\u00bd"] * 3
@@ -130,6 +130,6 @@ def test_letters_are_traced_back_through_lower_casing():
     assert back((0, len(plain))) == (0, len(text))
 
 
-def test_spaces_at_the_edges_are_no_part_of_a_token():
+def test_offsets_exclude_spaces_at_the_edges():
     assert trim_span(" ab ", (0, 4)) == (1, 3) and trim_span("  ", (0, 2)) == (2, 2)
     assert trim_span("e\u0301x", (0, 1)) == (0, 2)

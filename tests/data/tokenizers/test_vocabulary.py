@@ -12,7 +12,7 @@ from toolkit.data.tokenizers.vocabulary import (
 )
 
 
-def test_special_symbols_follow_the_pieces_as_in_chang_et_al(vocabulary):
+def test_special_tokens_follow_the_pieces_as_in_chang_et_al(vocabulary):
     assert vocabulary.symbols[10:] == ["[CLS]", "[SEP]", "<pad>", "[MASK]"]
     assert len(vocabulary) == 14
     assert (vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask) == (10, 11, 12, 13)
@@ -34,12 +34,12 @@ def test_the_fingerprint_depends_on_symbols_order_and_roles():
     assert fingerprint("abcd") == fingerprint("abcd")
 
 
-def test_a_role_outside_the_symbols_is_refused():
+def test_role_outside_the_symbols_is_rejected():
     with pytest.raises(ToolkitError, match=r"the id of mask must lie in 0 .. 1, but is 2"):
         Vocabulary("ab", pad=0, cls=0, sep=0, mask=2, unk=0)
 
 
-def test_pieces_that_take_a_special_name_are_refused():
+def test_pieces_named_like_special_tokens_are_rejected():
     with pytest.raises(ToolkitError, match=r"must not contain \[MASK\]"):
         append_special(["<unk>", "[MASK]"], unk=0)
 
@@ -67,8 +67,6 @@ def test_any_symbol_survives_the_symbols_file(symbol):
         (starts_whole_word, ["cat", "##s", "."], ["cat", "##s", "."]),
     ],
 )
-def test_pieces_are_shown_without_the_mark_of_a_word_and_with_one_of_a_continuation(
-    begins, symbols, shown
-):
+def test_display_symbol_drops_the_word_mark_and_marks_continuations(begins, symbols, shown):
     vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, is_word_start=begins)
     assert [vocabulary.display_symbol(symbol) for symbol in symbols] == shown

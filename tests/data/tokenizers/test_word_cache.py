@@ -5,7 +5,7 @@ def letters(words):
     return [[ord(letter) for letter in word] for word in words]
 
 
-def test_lines_have_the_ids_of_their_words_one_after_the_other():
+def test_word_cache_concatenates_the_ids_of_words():
     ids, lengths = WordCache(letters).encode_lines(["ab c", "", " c  ab"])
     assert "".join(map(chr, ids)) == "abccab"
     assert lengths.tolist() == [3, 0, 3]
@@ -28,12 +28,12 @@ def test_every_word_is_segmented_once():
     assert cache.encode_lines(["b a"])[0].tolist() == [ord("b"), ord("a")]
 
 
-def test_no_lines_have_no_ids():
+def test_word_cache_of_no_lines_is_empty():
     ids, lengths = WordCache(letters).encode_lines([])
     assert (len(ids), len(lengths)) == (0, 0)
 
 
-def test_a_full_cache_starts_anew(monkeypatch):
+def test_full_cache_is_cleared(monkeypatch):
     monkeypatch.setattr("toolkit.data.tokenizers.word_cache.MAX_CACHED_WORDS", 3)
     cache = WordCache(letters)
     for _ in range(3):

@@ -40,7 +40,7 @@ def hf(tokenizer, folder):
     return kind(str(path), do_lower_case=tokenizer.lowercase)
 
 
-def test_roles_are_where_the_file_has_them(vocab_file):
+def test_roles_follow_the_vocabulary_file(vocab_file):
     roles = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary.roles
     assert roles == {"pad": 0, "unk": 100, "cls": 101, "sep": 102, "mask": 103}
 
@@ -71,14 +71,14 @@ def test_the_longest_piece_that_fits_comes_first(vocab_file):
     assert tokenizer.decode(tokenizer.encode("the rivers cafe .")) == "the rivers cafe."
 
 
-def test_words_begin_where_no_mark_is(vocab_file):
+def test_unmarked_pieces_start_words(vocab_file):
     vocabulary = WordPieceTokenizer.from_file(vocab_file, lowercase=True).vocabulary
     starts = dict(zip(vocabulary.symbols, vocabulary.starts_word.tolist(), strict=True))
     assert starts["the"] and starts["."] and starts["[UNK]"]
     assert not (starts["##s"] or starts["[MASK]"] or starts["[PAD]"])
 
 
-def test_special_symbols_stand_for_themselves_only_where_asked(vocab_file):
+def test_wordpiece_parses_special_tokens_only_on_request(vocab_file):
     tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
     the = tokenizer.encode("the")
     assert tokenizer.encode_parsing_special("the [MASK] the[SEP]") == [*the, 103, *the, 102]
@@ -86,7 +86,7 @@ def test_special_symbols_stand_for_themselves_only_where_asked(vocab_file):
     assert tokenizer.decode([101, *the, 103, 102]) == "[CLS] the [MASK] [SEP]"
 
 
-def test_text_that_goes_on_with_a_word_has_the_marks(vocab_file):
+def test_wordpiece_continuation_has_the_marks(vocab_file):
     tokenizer = WordPieceTokenizer.from_file(vocab_file, lowercase=True)
     symbols = tokenizer.vocabulary.symbols
 
@@ -118,12 +118,12 @@ def test_a_saved_vocabulary_loads_equal(trained, tmp_path):
         (["a", "[PAD]", "[UNK]"], r"but \[CLS\], \[SEP\], \[MASK\] is missing"),
     ],
 )
-def test_a_file_that_is_no_vocabulary_is_refused(text_file, lines, message):
+def test_invalid_wordpiece_vocabulary_is_rejected(text_file, lines, message):
     with pytest.raises(ToolkitError, match=message):
         WordPieceTokenizer.from_file(text_file("\r\n".join(lines), "vocab.txt"), lowercase=False)
 
 
-def test_without_the_package_the_line_says_how_to_install_it(vocab_file, monkeypatch):
+def test_missing_package_error_says_how_to_install_it(vocab_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ToolkitError, match=r"pip install 'toolkit-seq\[wordpiece\]'"):
         WordPieceTokenizer.from_file(vocab_file, lowercase=False)
