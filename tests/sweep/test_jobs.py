@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from toolkit.sweep.jobs import BUSY_MESSAGE, Job, run_all
+from toolkit.sweep.jobs import BUSY_MESSAGE, SweepJob, run_all
 
 
 def job(folder, name, command):
-    return Job(name=name, command=["sh", "-c", command], folder=folder / name)
+    return SweepJob(name=name, command=["sh", "-c", command], folder=folder / name)
 
 
 def ended(jobs, slots=({},)):
@@ -115,12 +115,12 @@ def test_a_second_signal_kills_running_jobs(tmp_path):
 def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     program = (
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys\n"
-        "j = Job(name='a', command=['sleep', '60'], folder=Path(sys.argv[1]))\n"
+        "j = SweepJob(name='a', command=['sleep', '60'], folder=Path(sys.argv[1]))\n"
         "print(start_job(j, {}).process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     out = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False
     )
-    again, _ = ended([Job(name="a", command=["true"], folder=tmp_path)])
+    again, _ = ended([SweepJob(name="a", command=["true"], folder=tmp_path)])
     os.kill(int(out.stdout), signal.SIGKILL)
     assert again["a"].reason == BUSY_MESSAGE

@@ -2,14 +2,14 @@ import io
 
 from rich.console import Console
 
-from toolkit.sweep.jobs import Job, JobResult
+from toolkit.sweep.jobs import JobResult, SweepJob
 from toolkit.sweep.progress import SweepProgress, read_latest_record
 
 RECORDS = '{"event": "train", "update": 5, "loss": 2.5}\n{"event": "valid", "update": 5}\n{"ev'
 
 
 def job(folder, name):
-    return Job(name=name, command=["true"], folder=folder / name)
+    return SweepJob(name=name, command=["true"], folder=folder / name)
 
 
 def watched(folder, *, terminal):

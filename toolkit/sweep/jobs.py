@@ -23,7 +23,7 @@ BUSY_MESSAGE = "another process is still training this run; wait for it or stop 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class SweepJob:
     name: str
     command: Sequence[str]
     folder: Path
@@ -45,7 +45,7 @@ class JobResult:
 
 @dataclass
 class RunningJob:
-    job: Job
+    job: SweepJob
     process: subprocess.Popen[bytes]
     started_at: float
     stop_requested: bool = False
@@ -59,11 +59,13 @@ class RunningJob:
         self.stop_requested = True
 
 
-JobObserver = Callable[[Sequence[Job], Mapping[str, JobResult]], object]
+JobObserver = Callable[[Sequence[SweepJob], Mapping[str, JobResult]], object]
 """Called regularly with the running jobs and the results of the others."""
 
 
-def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], observer: JobObserver) -> int:
+def run_all(
+    jobs: Sequence[SweepJob], slots: Sequence[Mapping[str, str]], observer: JobObserver
+) -> int:
     """Run every job in a slot, which is a set of environment variables.
 
     Returns 0, or the number of the signal that ended the sweep. A failed job does not affect the
@@ -90,7 +92,7 @@ def run_all(jobs: Sequence[Job], slots: Sequence[Mapping[str, str]], observer: J
     return received[0] if received else 0
 
 
-def start_job(job: Job, own: Mapping[str, str]) -> RunningJob | JobResult:
+def start_job(job: SweepJob, own: Mapping[str, str]) -> RunningJob | JobResult:
     """Start the job in its own session, so that Ctrl-C reaches it only through the sweep.
 
     The job inherits a lock on its folder: if the sweep is killed, the job continues, and the next

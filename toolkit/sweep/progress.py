@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from toolkit.reporting.progress import create_bar, format_duration
-from toolkit.sweep.jobs import LOG_FILE, Job, JobResult
+from toolkit.sweep.jobs import LOG_FILE, JobResult, SweepJob
 
 REFRESH_SECONDS = 1.0
 TAIL_BYTES = 8192
@@ -24,7 +24,7 @@ class SweepProgress:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[SweepJob],
         *,
         total: int,
         updates: int | None,
@@ -56,7 +56,7 @@ class SweepProgress:
     def log(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def __call__(self, running: Sequence[Job], ended: Mapping[str, JobResult]) -> None:
+    def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
         for name in ended.keys() - self.reported:
             self.reported.add(name)
             self.report_end(name, ended[name])
@@ -68,7 +68,7 @@ class SweepProgress:
                 self.update_bar(job)
             self.bars.refresh()
 
-    def report_start(self, job: Job) -> None:
+    def report_start(self, job: SweepJob) -> None:
         if job.name in self.tasks:
             return
         done = self.total - self.left + len(self.tasks) + 1
@@ -88,7 +88,7 @@ class SweepProgress:
         else:
             self.log(f"finished  {name} in {format_duration(ended.seconds)}")
 
-    def update_bar(self, job: Job) -> None:
+    def update_bar(self, job: SweepJob) -> None:
         latest = read_latest_record(job.folder / "metrics.jsonl")
         if self.bars and latest:
             loss = latest.get("loss")

@@ -27,7 +27,7 @@ from toolkit.reporting.runs import METRICS_FILE, OPTIONS_FILE, read_runs, releva
 from toolkit.reporting.tables import Table
 from toolkit.sweep.comparison import Outcome, comparison_table, load_result
 from toolkit.sweep.grid import GridPoint, grid_points, insert_flags
-from toolkit.sweep.jobs import Job, run_all
+from toolkit.sweep.jobs import SweepJob, run_all
 from toolkit.sweep.progress import SweepProgress
 from toolkit.sweep.resources import allocate_slots, slurm_script
 from toolkit.training.data import split_names
@@ -87,13 +87,13 @@ class SweepRun:
                     f"choose another --save-dir."
                 )
 
-    def job(self) -> Job:
+    def job(self) -> SweepJob:
         """The job that trains this run, with its options in a file of its folder."""
         prepare_folder(self.folder, json_files.dumps(to_dict(self.config), indent=1) + "\n")
         plugins = [f"--user-dir={folder}" for folder in self.user_dirs]
         command = [sys.executable, "-m", "toolkit.cli.train", *plugins]
         command += ["--config", str(self.folder / OPTIONS_FILE)]
-        return Job(name=self.point.name, command=command, folder=self.folder)
+        return SweepJob(name=self.point.name, command=command, folder=self.folder)
 
 
 def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
@@ -142,7 +142,7 @@ def prepare_folder(folder: Path, options: str = "") -> None:
         ) from error
 
 
-def train_runs(jobs: Sequence[Job], runs: Sequence[SweepRun], c: SweepConfig) -> int:
+def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfig) -> int:
     """Return 0, or 128 + the number of the signal that interrupted the sweep."""
     watch = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
     with watch:
