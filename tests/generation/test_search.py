@@ -38,7 +38,7 @@ def seeded(number):
 
 
 def starts(count=SENTENCES, **options):
-    return [DecodingPrompt(**{"most": 4, "number": n, **options}) for n in range(count)]
+    return [DecodingPrompt(**{"max_length": 4, "number": n, **options}) for n in range(count)]
 
 
 def found(step, given, **options):
@@ -59,7 +59,7 @@ def log_probabilities(step, sentence, tokens):
 def allowed(tokens, start, ngram):
     runs = [tokens[i : i + ngram] for i in range(len(tokens) - ngram + 1)] if ngram else []
     return (
-        start.least <= len(tokens) <= start.most
+        start.min_length <= len(tokens) <= start.max_length
         and tokens[: len(start.prefix)] == tuple(start.prefix)
         and len(set(runs)) == len(runs)
     )
@@ -69,7 +69,7 @@ def exhaustive(step, sentence, start, lenpen=1.0, ngram=0):
     """Every hypothesis that the rules allow, best first."""
     words = [w for w in range(WORDS) if w not in (END, NEVER)]
     every = itertools.chain.from_iterable(
-        itertools.product(words, repeat=length) for length in range(start.most + 1)
+        itertools.product(words, repeat=length) for length in range(start.max_length + 1)
     )
     scored = []
     for tokens in every:
@@ -83,14 +83,14 @@ SETTINGS = [
     ({}, {}),
     ({"lenpen": 0.0}, {}),
     ({"lenpen": 2.5}, {}),
-    ({}, {"least": 2}),
-    ({}, {"least": 4}),
-    ({}, {"most": 1}),
-    ({}, {"most": 0}),
+    ({}, {"min_length": 2}),
+    ({}, {"min_length": 4}),
+    ({}, {"max_length": 1}),
+    ({}, {"max_length": 0}),
     ({}, {"prefix": (2, 1)}),
-    ({"lenpen": 0.5}, {"prefix": (1,), "least": 2, "most": 3}),
+    ({"lenpen": 0.5}, {"prefix": (1,), "min_length": 2, "max_length": 3}),
     ({"no_repeat_ngram_size": 1}, {}),
-    ({"no_repeat_ngram_size": 2}, {"least": 1}),
+    ({"no_repeat_ngram_size": 2}, {"min_length": 1}),
 ]
 
 
@@ -114,8 +114,8 @@ def plain_beam(step, sentence, start, beam, lenpen):
         for tokens, total in going:
             scores = step(torch.tensor([[END, *tokens]]), torch.tensor([sentence]))[0]
             for word, score in enumerate(scores.log_softmax(-1).tolist()):
-                too_short = word == END and len(tokens) < start.least
-                overlength = word != END and len(tokens) >= start.most
+                too_short = word == END and len(tokens) < start.min_length
+                overlength = word != END and len(tokens) >= start.max_length
                 if not (word == NEVER or too_short or overlength):
                     tried.append((total + score, (*tokens, word)))
         tried = sorted(tried, reverse=True)[: 2 * beam]
@@ -127,7 +127,9 @@ def plain_beam(step, sentence, start, beam, lenpen):
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
-@pytest.mark.parametrize("rules", [{}, {"least": 3, "most": 6}, {"most": 9}], ids=str)
+@pytest.mark.parametrize(
+    "rules", [{}, {"min_length": 3, "max_length": 6}, {"max_length": 9}], ids=str
+)
 def test_a_narrow_beam_equals_the_plain_loops(step, beam, rules):
     given = starts(6, **rules)
     for n, got in enumerate(found(step, given, beam=beam, lenpen=0.7)):
@@ -136,7 +138,7 @@ def test_a_narrow_beam_equals_the_plain_loops(step, beam, rules):
 
 
 def test_one_hypothesis_is_greedy_search(step):
-    for n, (got,) in enumerate(found(step, starts(most=30), beam=1)):
+    for n, (got,) in enumerate(found(step, starts(max_length=30), beam=1)):
         tokens = [END]
         while len(tokens) <= 30:
             scores = step(torch.tensor([tokens]), torch.tensor([n]))[0]
@@ -185,7 +187,7 @@ def test_models_together_hold_probable_what_they_do_on_average(step):
 
 
 def test_groups_avoid_each_other_and_keep_the_models_scores(step):
-    given = starts(most=6)
+    given = starts(max_length=6)
     alike = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=0.0)
     apart = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=50.0)
     for n, (one, two) in enumerate(zip(alike, apart, strict=True)):
@@ -211,7 +213,7 @@ def test_the_end_is_written_though_it_is_the_beginning_too():
 
 
 def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):
-    (got, *_) = found(step, starts(least=4), beam=2, no_repeat_ngram_size=1)
+    (got, *_) = found(step, starts(min_length=4), beam=2, no_repeat_ngram_size=1)
     assert sorted(got[0].tokens) == [1, 2]
 
 

@@ -42,7 +42,7 @@ def test_longer_texts_are_read_where_the_architecture_takes_them():
     ("wrong", "message"),
     [
         ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
-        ({"head_dropout": 1.0}, r"task.head_dropout must lie between 0 and 1, 1 excluded, but"),
+        ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but"),
         ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be at least 5, or 0 for the usu"),
     ],
 )

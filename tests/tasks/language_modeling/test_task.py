@@ -61,7 +61,9 @@ def test_perplexities_are_of_tokens_and_of_words(learner, examples):
     with torch.no_grad():
         log_p = [learner(batch)["lm"] for batch in batches]
     total = sum(torch.nn.functional.cross_entropy(*p, reduction="sum").item() for p in log_p)
-    tokens, words = (sum(getattr(batch, name) for batch in batches) for name in ("tokens", "words"))
+    tokens, words = (
+        sum(getattr(batch, name) for batch in batches) for name in ("tokens", "word_count")
+    )
     assert told["ppl"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
     assert told["word_ppl"] == pytest.approx(math.exp(total / words), rel=1e-5)
     assert told["nll"] == pytest.approx(total / tokens, rel=1e-5) and told["loss"] != told["nll"]
@@ -93,9 +95,9 @@ def test_samples_are_as_long_as_asked_usual_or_possible():
         ),
         (
             {"sample_mode": "items", "eos_after": "documents"},
-            r"task.eos_after must be items where samples are",
+            r"task.eos_after documents cannot be combined",
         ),
-        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
+        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -24,7 +24,10 @@ SYMBOLS = [
 class Words(Tokenizer):
     """A tokenizer small enough to see through: one piece a word, punctuation apart."""
 
-    vocabulary = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
+    VOCABULARY = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
+
+    def __init__(self):
+        super().__init__(self.VOCABULARY, lowercase=False)
 
     def encode(self, text: str) -> list[int]:
         ids = []
@@ -94,7 +97,7 @@ def test_sentences_filled_together_get_what_each_gets_alone():
 @pytest.mark.parametrize(
     ("text", "top", "message"),
     [
-        ("the cat", 5, r"must contain \\[MASK\\], but is 'the cat'"),
+        ("the cat", 5, r"must contain \[MASK\], but is 'the cat'"),
         ("the cat sat the [MASK]", 5, r"at most 6 tokens for this model, but has 7"),
         ("the [MASK]", 0, r"top must be at least 1, but is 0"),
     ],

@@ -9,6 +9,7 @@ from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.criteria import IGNORED, Classes
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Inputs, Sizes
 from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
@@ -107,6 +108,6 @@ def test_a_row_for_hidden_positions_needs_a_table():
 
 
 def test_a_model_without_a_head_for_words_fills_no_masks():
-    encoder, task = built(objectives="mpm")
+    (encoder, task), tokenizer = built(objectives="mpm"), object.__new__(WordLevelTokenizer)
     with pytest.raises(ToolkitError, match=r"trained with --task.objectives mpm"):
-        task.fill_mask(encoder, None, ["a [MASK]"], 5)
+        task.fill_mask(encoder, tokenizer, ["a [MASK]"], 5)

@@ -105,10 +105,10 @@ def test_the_threshold_that_is_best_is_found_and_kept(answered):
     answers = answered(at(0), at(1), doubtful, **options)
     found = answers.compute()
     assert found["exact_match"] == found["best_exact_match"] == found["best_f1"] == 1.0
-    doubts = [it.null_odds for it in answers.given]
+    doubts = [it.null_odds for it in answers.predicted]
     assert max(doubts[:3]) == found["null_threshold"] < doubts[3]
     assert found["unanswerable_f1"] == found["answerable_f1"] == 1.0
-    assert [it.text(answers.threshold) for it in answers.given][3] == ""
+    assert [it.text(answers.threshold) for it in answers.predicted][3] == ""
 
 
 def test_exact_match_and_f1_have_a_best_of_their_own(answered):
@@ -142,7 +142,7 @@ def test_files_are_those_of_the_benchmark(answered, tmp_path):
     read = {p.name: json.loads(p.read_text()) for p in (tmp_path / "all").iterdir()}
     assert read["predictions.json"] == wanted and len(read["nbest_predictions.json"]["q1"]) == 4
     assert sum(it["probability"] for it in read["nbest_predictions.json"]["q1"]) == pytest.approx(1)
-    assert read["null_odds.json"]["q4"] == pytest.approx(answers.given[3].null_odds)
+    assert read["null_odds.json"]["q4"] == pytest.approx(answers.predicted[3].null_odds)
 
 
 def test_questions_without_known_answers_have_no_figures(answered):

@@ -77,7 +77,7 @@ def test_a_run_learns_answers_and_writes_them(questions, tmp_path):
         ({"nbest": 0}, r"task.nbest must be at least 1, but is 0"),
         (
             {"tokens_per_sample": 5},
-            r"task.tokens_per_sample must be at least 8, or 0 for the",
+            r"task.tokens_per_sample must be 0 or at least 8",
         ),
     ],
 )

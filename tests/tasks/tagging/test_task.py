@@ -9,8 +9,10 @@ from toolkit.config.load import compose
 from toolkit.criteria import Classes
 from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.preprocess import preprocess
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.models.interface import Encoded, EncoderModel, Sizes
 from toolkit.tasks.build import build_learner
+from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.tagging.config import PosTaggingConfig, ResolvedTaggingConfig
 from toolkit.tasks.tagging.examples import TaggingExamples
 from toolkit.tasks.tagging.task import PosTagging, mean_per_word
@@ -40,7 +42,7 @@ def batch(tagged):
 
 def test_every_word_is_predicted_from_its_own_state(batch):
     encoder = Embedded()
-    task = PosTagging(PosTaggingConfig(), encoder, SIZES, None)
+    task = PosTagging(PosTaggingConfig(), encoder, SIZES, EncoderFactory(None, SIZES))
     logits, targets = task.predict(encoder, batch)["tag"]
     ids = batch.inputs.tokens[~batch.inputs.padding]
     torch.testing.assert_close(logits, task.head(encoder.token_embedding(ids)))
@@ -55,7 +57,7 @@ def test_the_mean_of_a_words_pieces_is_taken_over_them_alone():
 
 
 def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
-    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
+    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     logits = torch.randn(len(batch.word_ids), 5)
     found = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
@@ -70,7 +72,7 @@ def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
 
 
 def test_rows_that_fill_up_are_not_counted(batch):
-    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, None)
+    task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
     found = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
     assert found["accuracy"].weight == 0
@@ -137,7 +139,7 @@ def test_only_a_tagger_tags():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match="The learner has no tokenizer"):
         learner.tag([["a"]])
-    learner.tokenizer = object()
+    learner.tokenizer = object.__new__(WordLevelTokenizer)
     with pytest.raises(
         ToolkitError, match=r"such as pos_tagging; this one was trained with MaskedLang"
     ):

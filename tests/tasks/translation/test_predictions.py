@@ -9,7 +9,7 @@ import torch
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.models.interface import Inputs
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation import predictions
 from toolkit.tasks.translation.config import TranslationConfig
@@ -17,10 +17,13 @@ from toolkit.tasks.translation.examples import TranslationExamples
 from toolkit.tasks.translation.predictions import TranslationCollector
 
 
-class Backwards(torch.nn.Module):
+class Backwards(EncoderModel):
     """Writes the source from its end, as the text has it."""
 
-    max_positions = None
+    token_embedding = None
+
+    def forward(self, inputs, selected=None):
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -69,7 +72,9 @@ def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypa
     examples = TranslationExamples(TranslationConfig(), SplitSource(split.folder, split.name))
     batch = examples.collate(np.array([0, 1]), None)
     answers = TranslationCollector(split, beam=1)
-    answers.update_from_encoder(None, batch._replace(inputs=Inputs(tokens, padding=tokens == pad)))
+    answers.update_from_encoder(
+        Backwards(), batch._replace(inputs=Inputs(tokens, padding=tokens == pad))
+    )
     assert answers.translations == {0: "dogs", 1: ""}
 
 
