@@ -46,7 +46,7 @@ def save_the_new_one(training, update, die_at):
 def number_of(folder):
     """What the whole checkpoint is of, in each of its files."""
     weights = {float(value) for t in read_tensors(folder / MODEL).values() for value in t.view(-1)}
-    update = read_json(folder / STATE)["place"]["update"]
+    update = read_json(folder / STATE)["progress"]["update"]
     assert weights == {update}, "files of two updates are mixed"
     manifest.verify(folder)
     return update

@@ -36,7 +36,7 @@ def test_200_of_200_flipped_bits_of_a_checkpoint_are_noticed_and_an_older_one_ta
         file, told = files[number % len(files)], []
         whole = flip(file, draw)
         assert find_newest_intact(SaveFolder(trained), told.append) == older
-        assert len(told) == 1 and told[0].startswith("passed over: ")
+        assert len(told) == 1 and told[0].startswith("skipped: ")
         assert (file.name if file.suffix != ".json" else file.stem) in told[0]
         file.write_bytes(whole)
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
@@ -46,9 +46,9 @@ def test_a_run_says_from_which_checkpoint_it_goes_on_instead(config, trained, ca
     flip(trained / "checkpoint_last" / "optimizer.safetensors", np.random.default_rng(0))
     assert run(config()).updates == 10
     told = " ".join(capfd.readouterr().err.split())
-    assert "checkpoint_last" not in told.split("passed over: ")[0]
+    assert "checkpoint_last" not in told.split("skipped: ")[0]
     assert "optimizer.safetensors must have the digest in its manifest.json, but is dam" in told
-    assert f"going on from {trained}/checkpoint_e1_u5: 5 updates" in told
+    assert f"resuming from {trained}/checkpoint_e1_u5: 5 updates" in told
 
 
 def use_every_item(path):

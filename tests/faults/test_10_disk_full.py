@@ -59,7 +59,7 @@ def test_a_run_goes_on_while_the_disk_is_full_and_saves_when_it_has_room(
     names = {path.name for path in SaveFolder(tmp_path / "run").checkpoints()}
     assert names == {f"checkpoint_e{1 + (u > 5)}_u{u}" for u in (2, 5, 6, 8, 10)}, "u4 had no room"
     assert all(manifest.verify(tmp_path / "run" / name) for name in names)
-    assert len(tries) == 8 and "Training goes on; the next save is tried again." in caplog.text
+    assert len(tries) == 8 and "Training continues; the next save will try again." in caplog.text
     assert "checkpoint_e1_u4 must be written to disk, but could not be: " in caplog.text
 
 

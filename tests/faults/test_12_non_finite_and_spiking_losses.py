@@ -28,9 +28,9 @@ def poisoned(config, world, value, updates, **options):
     return training, weights
 
 
-def troubles(folder):
+def skipped_updates(folder):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [r for r in map(json_files.loads, lines) if r["event"] == "trouble"]
+    return [r for r in map(json_files.loads, lines) if r["event"] == "skipped_update"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_changes_nothing_on_any(
 
     first, second = ranks(train)
     assert first == second and first[:2] == ((True, False), 1.0)
-    (told,) = troubles(tmp_path / "run")
+    (told,) = skipped_updates(tmp_path / "run")
     assert (told["update"], told["reason"], told["micro_batches"]) == (3, "loss", "5")
     assert len(told["examples"].split()) == 4
     assert told["text"].startswith("skipped: its loss is not finite on rank 1; micro-batches 5, ex")
@@ -83,7 +83,7 @@ def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
         return torch.equal(weights[70], weights[69]), torch.equal(weights[71], weights[70])
 
     assert ranks(train) == [(True, False)] * 2
-    told = [(r["update"], r["reason"]) for r in troubles(tmp_path / "run")]
+    told = [(r["update"], r["reason"]) for r in skipped_updates(tmp_path / "run")]
     assert told == [(70, "spike")]
 
 

@@ -79,7 +79,7 @@ def test_one_lack_of_memory_halves_the_batches_on_all_ranks(
     assert updates == same == 5 and second[1] == (same, got)
     torch.testing.assert_close(torch.tensor(got), torch.tensor(calm), atol=1e-6, rtol=0)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    (told,) = [r for r in map(json_files.loads, lines) if r["event"] == "trouble"]
+    (told,) = [r for r in map(json_files.loads, lines) if r["event"] == "split_update"]
     assert (told["update"], told["reason"]) == (3, "out of memory")
     assert "on rank 1" in told["text"] and "4 sentences x" in told["text"]
 

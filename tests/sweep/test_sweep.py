@@ -154,7 +154,7 @@ def test_sweep_resumes_its_runs_and_compares(words, tmp_path):
     assert main([*words, *flags, "--max-update", "2"]) == 0
     assert main([*words, *flags]) == 0
     log = (tmp_path / "s" / "seed=1" / "log.txt").read_text()
-    assert "going on from" in log and "2 updates" in log
+    assert "resuming from" in log and "2 updates" in log
     found = json.loads((tmp_path / "s" / "sweep.json").read_text())
     assert [run["updates"] for run in found["runs"]] == [4, 4]
     assert found["rows"][0]["deviation"] > 0

@@ -42,7 +42,7 @@ def test_training_lowers_the_validation_loss(config):
 
 
 def test_a_run_without_an_end_is_refused(config):
-    with pytest.raises(ToolkitError, match=r"Pass --max-update or --max-epoch"):
+    with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
         run(config(max_epoch=None))
 
 
@@ -85,7 +85,7 @@ def test_the_metric_that_decides_must_be_one_of_validation(config):
 
 @pytest.mark.parametrize("limit", [{"max_epoch": 1}, {"max_update": 3}])
 def test_a_run_goes_on_after_its_metric_was_mistyped(config, tmp_path, limit):
-    with pytest.raises(ToolkitError, match=r"--best-metric. The same command goes on from here"):
+    with pytest.raises(ToolkitError, match=r"--best-metric. Then the same command resumes"):
         run(config(best_metric="acuracy", **limit))
     saved = os.readlink(tmp_path / "run" / "checkpoint_last")
     result = run(config(best_metric="accuracy", **limit))

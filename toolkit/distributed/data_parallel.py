@@ -1,4 +1,4 @@
-"""Data parallelism: every rank learns from its own micro-batches, gradients are averaged."""
+"""Data parallelism: every rank trains on its own micro-batches, and gradients are averaged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from toolkit.distributed.world import World
 
 
 def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
-    """The learner, with gradients averaged over the ranks where there are several.
+    """The learner in DDP if there are several ranks and it is not sharded.
 
-    Wrap the learner, never the encoder alone: the task's heads need their gradients too. A sharded
-    learner averages its own.
+    It must be the learner, not the encoder: the gradients of the task's heads are averaged too.
     """
     if world.size == 1 or isinstance(learner, FSDPModule):
         return learner
@@ -29,7 +28,7 @@ def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
 
 
 def no_sync(wrapped: nn.Module) -> AbstractContextManager[object]:
-    """Gradients stay on their rank inside: for all but the last micro-batch of an update."""
+    """No gradient exchange in the block: for all but the last micro-batch of an update."""
     if isinstance(wrapped, DistributedDataParallel):
         return wrapped.no_sync()
     return accumulate_sharded(wrapped) if isinstance(wrapped, FSDPModule) else nullcontext()
@@ -37,7 +36,7 @@ def no_sync(wrapped: nn.Module) -> AbstractContextManager[object]:
 
 @contextmanager
 def accumulate_sharded(sharded: FSDPModule) -> Iterator[None]:
-    """Gradients of the whole parameters add up on their rank, in fp32."""
+    """Accumulate unsharded fp32 gradients on each rank."""
     sharded.set_requires_gradient_sync(False)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Fully sharded data parallelism: each rank keeps a share of the rows of every tensor (FSDP2).
+"""Fully sharded data parallelism (FSDP2): each rank keeps some rows of every tensor.
 
-A parameter is gathered before the layer it belongs to, forward and backward, and freed behind it;
+A parameter is gathered before its layer runs forward or backward, and freed after it;
 its gradient is averaged over the ranks and each keeps its own rows (Zhao et al. 2023, section 3).
 """
 
@@ -52,26 +52,23 @@ def apply_fsdp(
 
 
 def reshard_without_grad(learner: nn.Module, inputs: Any, outputs: Any) -> None:
-    """Without gradients nothing else would free what the learner itself has gathered."""
+    """Free the learner's gathered parameters after a pass without gradients."""
     if isinstance(learner, FSDPModule) and not torch.is_grad_enabled():
         learner.reshard()
 
 
 def to_local(tensor: Tensor) -> Tensor:
-    """The rows of a tensor that this rank keeps: all of them where it is not sharded."""
+    """This rank's rows of a tensor: all rows if it is not sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def to_full(tensor: Tensor) -> Tensor:
-    """A tensor with the rows of all ranks, which must all ask for it."""
+    """The full tensor; all ranks must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def gather_on_main(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
-    """Whole tensors in the memory of the first rank, one gathered after the other; all ranks call.
-
-    The others get none.
-    """
+    """Full tensors in the main rank's host memory, gathered one by one; all ranks must call it."""
     found = {}
     for name, tensor in tensors.items():
         gathered = to_full(tensor)
@@ -85,7 +82,7 @@ def is_sharded(learner: nn.Module) -> bool:
 
 
 def local_rows(tensor: Tensor) -> slice | EllipsisType:
-    """Which rows of the whole tensor this rank keeps: equal shares, the last ones fewer."""
+    """The rows of the full tensor that this rank keeps: equal parts, fewer on the last ranks."""
     if not isinstance(tensor, DTensor):
         return ...
     share = -(-len(tensor) // tensor.device_mesh.size())
@@ -94,7 +91,7 @@ def local_rows(tensor: Tensor) -> slice | EllipsisType:
 
 
 def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
-    """These rows as this rank's share of a tensor that is sharded as the given one is."""
+    """These rows as this rank's part of a tensor that is sharded like the given one."""
     rows = rows.to(tensor.device)
     if not isinstance(tensor, DTensor):
         return rows
@@ -109,7 +106,7 @@ def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
 
 
 def total_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of all tensors together, over all ranks where they are sharded."""
+    """The norm of all tensors together, over all ranks if they are sharded."""
     mine = nn.utils.get_total_norm([to_local(tensor) for tensor in tensors])
     sharded = next((tensor for tensor in tensors if isinstance(tensor, DTensor)), None)
     if sharded is None:

@@ -1,4 +1,4 @@
-"""The exchange of gradients, which a rank can finish whose backward pass has failed."""
+"""Gradient averaging that a rank can complete although its backward pass has failed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolkit.distributed.world import World
 
 
 class GradientSync:
-    """Averages DDP's buckets of gradients over the ranks as backward fills them.
+    """Averages DDP's gradient buckets over the ranks while backward fills them.
 
-    All ranks send the same buckets in the same order, and wait for each other. A rank that runs
-    out of memory in between would leave the others waiting for ever; instead it sends zeros in
-    place of what is left (`finish`), and then all ranks throw the gradients away (`forget`).
+    All ranks reduce the same buckets in the same order. A rank that runs out of memory in between
+    would block the others forever; instead it contributes zeros for its remaining buckets
+    (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
     """
 
     def __init__(self, wrapped: DistributedDataParallel, world: World) -> None:
@@ -28,7 +28,7 @@ class GradientSync:
 
     @staticmethod
     def for_ddp(wrapped: nn.Module, world: World) -> GradientSync | None:
-        """That of a learner wrapped in DDP; others cannot be finished by a rank that failed."""
+        """The synchronization of a learner in DDP; None for others, which cannot be completed."""
         return (
             GradientSync(wrapped, world) if isinstance(wrapped, DistributedDataParallel) else None
         )
@@ -37,8 +37,8 @@ class GradientSync:
         self.pending = []
 
     def complete_with_zeros(self) -> None:
-        """Send zeros for all buckets that this rank has not sent, and wait for the rest."""
-        gc.collect()  # what the failed pass holds, for the zeros need room
+        """Contribute zeros for all buckets not reduced yet, and wait for all of them."""
+        gc.collect()  # frees the failed pass, since the zeros need memory
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
         for bucket in self.wrapped.reducer._get_zeros_like_grad_buckets()[len(self.pending) :]:
@@ -48,12 +48,12 @@ class GradientSync:
         self.pending = []
 
     def reset_reducer(self) -> None:
-        """Make DDP ready for another pass although the latest may have failed; on all ranks."""
+        """Prepare DDP for another pass after one that may have failed; on all ranks."""
         self.wrapped.reducer._reset_state()
         self.wrapped._has_rebuilt_buckets = False
 
     def all_reduce_bucket(self, bucket: Any) -> Any:
-        """Start averaging one of DDP's buckets over the ranks; a Future of the mean."""
+        """Start averaging one of DDP's buckets over the ranks; returns a Future of the mean."""
         self.world.collectives.entered += 1
         work = dist.all_reduce(bucket.buffer().div_(self.world.size), async_op=True)
         self.pending.append(work)

@@ -1,4 +1,4 @@
-"""Joining the world that torchrun describes in the environment (RANK, WORLD_SIZE, LOCAL_RANK)."""
+"""Join the processes that torchrun describes in the environment (RANK, WORLD_SIZE, LOCAL_RANK)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 1800.0
 
 
 def select_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device that auto, cpu or cuda means for this process."""
+    """The device of this process for auto, cpu or cuda."""
     if name == "cuda" and not torch.cuda.is_available():
         raise ToolkitError(
             "device must be one that this machine has, but is 'cuda' and torch finds no "
@@ -36,7 +36,7 @@ def select_device(name: str, local_rank: int = 0) -> torch.device:
 
 
 def read_int_variable(name: str, default: int) -> int:
-    """An integer of torchrun's environment."""
+    """An integer variable of torchrun's environment."""
     text = os.environ.get(name, str(default))
     if not text.isdecimal():
         raise ToolkitError(
@@ -53,11 +53,11 @@ def launch(
     timeout_seconds: float = TIMEOUT_SECONDS,
     folder: Path | None = None,
 ) -> Iterator[World]:
-    """This process's world: alone unless torchrun started it.
+    """This process's world: a single process unless torchrun started it.
 
-    Tensors on the host go through gloo and those on a GPU through NCCL, so that the small exchange
-    before each update does not wait for the device. A rank that others wait for longer than
-    `timeout_seconds` is named and all are ended, with their stacks in `folder`.
+    Host tensors go through gloo and GPU tensors through NCCL, so that the small all-reduce before
+    each update does not wait for the device. If ranks wait for another for longer than
+    `timeout_seconds`, it is named and all ranks are aborted, with their stacks in `folder`.
     """
     rank, size = read_int_variable("RANK", 0), read_int_variable("WORLD_SIZE", 1)
     local_rank = read_int_variable("LOCAL_RANK", 0)

@@ -1,6 +1,6 @@
-"""The processes that train together: who am I, how many are we, what does it add up to.
+"""The processes that train together, and their collectives.
 
-Ranks exchange tensors and text, never pickled objects. A world of one needs no set-up.
+Ranks exchange tensors and text, never pickled objects. A single process needs no setup.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """True in the one process that writes files and prints."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
     def all_reduce(self, values: Tensor) -> Tensor:
-        """The sum over ranks, in place; a tensor on the host never waits for the device."""
+        """The sum over ranks, in place; for a host tensor this never waits for the device."""
         if self.size > 1:
             with self.collectives.waiting("a sum over the ranks"):
                 dist.all_reduce(values)
@@ -54,9 +54,9 @@ class World:
         ]
 
     def broadcast(self, text: str) -> str:
-        """The first rank's text, on every rank."""
+        """The main rank's text, on every rank."""
         return self.all_gather(text if self.is_main else "")[0]
 
     def barrier(self) -> None:
-        """Return when every rank has come this far."""
+        """Return when every rank has called it."""
         self.all_reduce(torch.zeros(1))

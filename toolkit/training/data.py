@@ -1,4 +1,4 @@
-"""The data of a run: a loader for each split, and for each epoch the shards it reads."""
+"""The data of a run: a loader for each split, and for each epoch the shards that it reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolkit.tasks.examples import Examples, SplitSource
 
 Numbers = npt.NDArray[np.int64]
 MAX_EVALUATION_TOKENS = 16_384
-"""In one batch of an evaluation on a GPU, where nothing is kept for a backward pass."""
+"""Per evaluation batch on a GPU, where nothing is stored for a backward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def open_split(
     seed: int,
     training: bool,
 ) -> LoadedSplit:
-    """One split of a folder as the task sees it, with this rank's loader."""
+    """One split of a folder as the task's examples, with this rank's loader."""
     examples = make_examples(name, folder, task, seed=seed, training=training)
     told = f"{name} of {folder.name}"
     loader = make_loader(examples, c, world=world, seed=seed, training=training, name=told)
@@ -83,7 +83,7 @@ def make_loader(
 def batch_limits(
     c: DataConfig, longest: int, device: torch.device, *, training: bool
 ) -> tuple[int | None, int | None]:
-    """Most tokens and most examples in one batch."""
+    """Maximum numbers of tokens and of examples per batch."""
     if not training and (c.max_tokens_valid or c.batch_size_valid):
         return c.max_tokens_valid, c.batch_size_valid
     if not training and device.type == "cuda":
@@ -101,9 +101,9 @@ def make_examples(
 
 
 class TrainingData:
-    """The loader of every epoch, over that epoch's shards in the proportion of their weights.
+    """The loader of every epoch, over that epoch's shards in proportion to their weights.
 
-    One epoch's shards are loaded at a time; those of the first say what the run learns from.
+    One epoch's shards are loaded at a time; those of the first determine the run's fingerprints.
     """
 
     def __init__(
@@ -115,9 +115,9 @@ class TrainingData:
         corpora.check_split(c.train_subset)
         self._shard, self._split, self.description = 0, self._open(0), ""
         self.description = self._describe()
-        """How many examples there are, in words."""
+        """Numbers of examples, for the summary of the run."""
         prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
-        if corpora.cycle > 1:  # one shard says nothing of the others
+        if corpora.cycle > 1:  # one shard does not identify the others
             prints = (
                 compute_fingerprint(prints[0], corpora.fingerprint),
                 compute_fingerprint(prints[1], corpora.fingerprint),
@@ -126,11 +126,11 @@ class TrainingData:
 
     @property
     def examples(self) -> Examples[Any]:
-        """Those of the shards at hand."""
+        """The examples of the shards that are loaded."""
         return self._split.examples
 
     def micro_batches(self, epoch: int) -> int:
-        """Micro-batches of the epoch over all ranks."""
+        """Number of micro-batches of an epoch over all ranks."""
         turn = self._shard_of_epoch(epoch)
         if turn not in self._sizes:
             self._sizes[turn] = self.loader_for(epoch).micro_batches(epoch)
@@ -153,7 +153,7 @@ class TrainingData:
         return self.loader_for(epoch).largest_batches(epoch)
 
     def loader_for(self, epoch: int) -> BatchLoader:
-        """The epoch's loader; that of other shards is closed."""
+        """The loader of an epoch; that of other shards is closed."""
         if self._shard_of_epoch(epoch) != self._shard:
             self.close()
             self._shard, self._split = (
@@ -188,7 +188,7 @@ class TrainingData:
         return make_examples(name, folder, self._task, seed=self._seed, training=True)
 
     def _mixture_of(self, examples: Examples[Any], epoch: int) -> CorpusWeights:
-        """The weights over the examples of each corpus: those that it adds to the ones before."""
+        """The corpus weights over `examples`, of which each corpus adds some to those before it."""
         before = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
         if not all(np.array_equal(some, examples.lengths[: len(some)]) for some in before):
             raise ToolkitError(
@@ -210,12 +210,12 @@ class TrainingData:
 
 
 def split_names(subsets: str) -> list[str]:
-    """The splits in a list separated by commas."""
+    """The names in a comma-separated list."""
     return [name.strip() for name in subsets.split(",") if name.strip()]
 
 
 def resolve_task(task: ComponentConfig, arch: ComponentConfig) -> ComponentConfig:
-    """The task as the data of a run needs it: with what the architecture demands filled in."""
+    """The task with its config resolved for the architecture."""
     build: Any = TASKS[task.name].factory
     return ComponentConfig(task.name, build.resolve_for(task.config, arch.config))
 

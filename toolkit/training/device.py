@@ -1,4 +1,4 @@
-"""What happens where the learner is: batches arrive there, and chance is seeded there."""
+"""Move batches to the learner's device, and seed its random number generators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def seed_rng(seed: int, device: torch.device) -> None:
-    """torch.manual_seed for the default generators that a learner on this device draws from.
+    """Seed the default generators that a learner on this device draws from.
 
-    Without a stack trace for every device that torch might still find: those cost more than all
+    torch.manual_seed takes a stack trace for every device type, which costs more than everything
     else around an update.
     """
     torch.default_generator.manual_seed(seed)
@@ -22,7 +22,7 @@ def seed_rng(seed: int, device: torch.device) -> None:
 
 
 def to_device(batch: T, device: torch.device) -> T:
-    """The batch, a NamedTuple of tensors and of such tuples, on the device; the rest as it is."""
+    """The batch, a NamedTuple of tensors, such tuples and other values, on the device."""
     return batch if device.type == "cpu" else move(batch, device)
 
 

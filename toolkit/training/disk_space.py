@@ -1,4 +1,4 @@
-"""Whether a disk has room for the checkpoints of a run, asked before the first one is due."""
+"""Warning if the disk is too full for the checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from pathlib import Path
 from torch import nn
 
 COPIES = 3
-"""The last checkpoint, the best one, and the one being written."""
+"""The last checkpoint, the best, and the one being written."""
 MOMENTS = 2
-"""Tensors of an optimizer for each parameter; Adam's, since most have no more."""
+"""Optimizer tensors per parameter: Adam's, since most optimizers have no more."""
 
 
 def estimate_checkpoint_bytes(learner: nn.Module) -> int:
-    """About what a checkpoint will take: weights, and the optimizer's moments beside them."""
+    """Approximate size of a checkpoint: weights and optimizer moments."""
     weights = sum(t.numel() * t.element_size() for t in learner.state_dict().values())
     moved = sum(p.numel() * p.element_size() for p in learner.parameters() if p.requires_grad)
     return weights + MOMENTS * moved
 
 
 def disk_space_warning(folder: Path, learner: nn.Module, *, existing: int) -> str:
-    """What to tell where the disk has no room for so many; empty where it has.
-
-    `there` is the number of checkpoints in the folder already.
-    """
+    """A warning unless the disk has room for three checkpoints, of which `existing` exist."""
     each, free = estimate_checkpoint_bytes(learner), shutil.disk_usage(folder).free
     needed = max(1, COPIES - existing) * each
     if free >= needed:

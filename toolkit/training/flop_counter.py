@@ -1,4 +1,4 @@
-"""Floating-point operations as torch's own formulas count them, and which part of a model has them.
+"""FLOPs by torch's formulas, attributed to the parts of a model.
 
 A multiplication and an addition are two. Only matrix products and convolutions are counted.
 """
@@ -18,7 +18,7 @@ from torch.utils.flop_counter import conv_flop_count, flop_registry, sdpa_flop_c
 
 
 def cpu_attention_flops(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
-    """softmax(q k') v, which torch leaves out."""
+    """softmax(q k') v on a CPU, which torch does not count."""
     return sdpa_flop_count(q.shape, k.shape, v.shape)
 
 
@@ -44,7 +44,7 @@ FORMULAS = {
 
 
 class FlopCounter(TorchDispatchMode):
-    """Adds up the operations inside, one formula for each matrix product, by their `owner`."""
+    """Counts the FLOPs of the operations in its block, by `owner`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Making a learner fit: layers recomputed, compiled, shared among the ranks."""
+"""Activation checkpointing, compilation and sharding of a learner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
 
 
 def compile_layers(layers: Iterable[nn.Module]) -> None:
-    """Compile in place, for lengths that change; the names of the parameters stay."""
+    """Compile in place for dynamic lengths; parameter names stay."""
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
     for layer in layers:
         layer.compile(options={"fallback_random": True})

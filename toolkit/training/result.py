@@ -1,4 +1,4 @@
-"""What a run comes to: `result.json` in its save folder."""
+"""The result of a run: `result.json` in its save folder."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from toolkit.training.step import Metrics
 class RunResult:
     updates: int
     epochs: int
-    """Passes over the data that were completed."""
+    """Completed epochs."""
     seconds: float
-    """Time spent training, without validation and saving; over all runs that led here."""
+    """Training time without validation and saving, including that before resuming."""
     train: Metrics
-    """The last training figures reported."""
+    """The latest training metrics."""
     valid: Mapping[str, Metrics]
-    """Subset -> the last validation's figures."""
+    """Split -> metrics of its latest validation."""
     best: Mapping[str, Any] | None
-    """metric, value and update of the best validation, and its figures by subset, `valid`."""
+    """metric, value and update of the best validation, and its metrics by split as `valid`."""
     signal: int | None = None
-    """Number of the signal that ended the run early; None where it ran to its end."""
+    """Number of the signal that stopped the run early; None if it ran to its end."""
 
     @property
     def exit_code(self) -> int:
@@ -37,7 +37,7 @@ class RunResult:
         return 128 + self.signal if self.signal else 0
 
     def write(self, folder: Path, config: RunConfig) -> None:
-        """Beside the checkpoints, replaced in one step."""
+        """Write it next to the checkpoints, atomically."""
         run = to_dict(config)
         found = {**asdict(self), "config": run, "config_digest": config_digest(run)}
         write_text_atomically(folder / "result.json", json_files.dumps(found, indent=1) + "\n")
@@ -57,5 +57,5 @@ def write_text_atomically(path: Path, text: str) -> None:
 
 
 def config_digest(run: Mapping[str, Any]) -> str:
-    """SHA-256 of a config, to recognize a run by."""
+    """SHA-256 of a config, which identifies a run."""
     return hashlib.sha256(json_files.dumps(run).encode()).hexdigest()

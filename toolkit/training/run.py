@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.console import Console
@@ -35,14 +35,14 @@ from toolkit.training.setup import (
     make_validation,
 )
 from toolkit.training.signals import listen_for_signals
-from toolkit.training.step import Observer, Step, TrainingProgress
+from toolkit.training.step import Observer, Stateful, Step, TrainingProgress
 from toolkit.training.summary import print_end, print_start
 
 
 def run(config: RunConfig) -> RunResult:
-    """Train, validate and save as the config says, going on from where the save folder stands."""
+    """Train, validate and save as configured, resuming from the save folder's latest checkpoint."""
     keep_freed_memory()
-    torch.set_flush_denormal(True)  # mean squares that decay to such numbers take 30 times as long
+    torch.set_flush_denormal(True)  # decaying mean squares become denormal: 30 times slower
     c, folder = config.training, Path(config.checkpoint.save_dir)
     with launch(c.device, timeout_seconds=c.timeout_seconds, folder=folder) as world:
         training = TrainingRun(config, world)
@@ -53,7 +53,7 @@ def run(config: RunConfig) -> RunResult:
 
 
 class TrainingRun:
-    """The parts of a training run, put together and brought to where they go on from."""
+    """The parts of a training run, built from its config and restored from its checkpoint."""
 
     def __init__(self, config: RunConfig, world: World) -> None:
         self.config, self.world, self.stderr = config, world, Console(stderr=True)
@@ -71,8 +71,8 @@ class TrainingRun:
         )
         self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
         self.check_same_config_on_all_ranks()
-        place = self.resume_point.progress if self.resume_point else TrainingProgress()
-        self.total_updates = count_total_updates(config.training, self.train, world, place)
+        progress = self.resume_point.progress if self.resume_point else TrainingProgress()
+        self.total_updates = count_total_updates(config.training, self.train, world, progress)
         self.trainer = make_trainer(
             config,
             self.folder,
@@ -81,7 +81,7 @@ class TrainingRun:
             resume_point=self.resume_point,
             print_message=self.print_message,
         )
-        self.console, self.sink = self.make_console(place.update)
+        self.console, self.sink = self.make_console(progress.update)
         self.metrics_logger = MetricsLogger(
             self.trainer, self.sink, config.logging.log_interval, self.total_updates
         )
@@ -99,7 +99,7 @@ class TrainingRun:
             self.restore(self.resume_point)
 
     def make_console(self, update: int) -> tuple[TrainingConsole | None, Sink | None]:
-        """The console and the log of the main process; other ranks have none."""
+        """The console and the log of the main rank; other ranks have none."""
         if not self.world.is_main:
             return None, None
         console = TrainingConsole(self.config.logging.progress, total_updates=self.total_updates)
@@ -112,17 +112,18 @@ class TrainingRun:
             self.trainer,
             self.observers,
             save_folder=self.save_folder,
-            data=self.fingerprints,
+            data=self.train.fingerprints,
             sink=self.sink,
             ema=self.ema,
+            validation=self.validation,
         )
 
-    def make_observers(self) -> dict[str, Any]:
-        """The callbacks whose state a checkpoint holds."""
-        observers: dict[str, Any] = {
+    def make_observers(self) -> dict[str, Stateful]:
+        """The observers whose state a checkpoint holds."""
+        observers: dict[str, Stateful] = {
             "log": self.metrics_logger,
             "validation": self.validation,
-            "ending": self.stopping,
+            "stopping": self.stopping,
         }
         if self.trainer.spike_detector:
             observers["spikes"] = self.trainer.spike_detector
@@ -133,8 +134,8 @@ class TrainingRun:
             self.stderr.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def check_same_config_on_all_ranks(self) -> None:
-        """All ranks must have the same examples and options, which are those of the checkpoint."""
-        mine = config_digest({"run": to_dict(self.config), **self.fingerprints})
+        """Check that all ranks, and the checkpoint, use the same data and options."""
+        mine = config_digest({"run": to_dict(self.config), **self.train.fingerprints})
         others = [rank for rank, it in enumerate(self.world.all_gather(mine)) if it != mine]
         if others:
             raise ToolkitError(
@@ -143,7 +144,7 @@ class TrainingRun:
                 f"line, on copies of one data folder."
             )
         if self.resume_point:
-            resume.check_same_data(self.resume_point, self.fingerprints)
+            resume.check_same_data(self.resume_point, self.train.fingerprints)
 
     def open_valid_split(self, name: str) -> LoadedSplit:
         c = self.config
@@ -157,108 +158,108 @@ class TrainingRun:
             training=False,
         )
 
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        return self.train.fingerprints
-
-    def restore(self, saved: resume.ResumePoint) -> None:
-        resume.restore(saved, self.trainer, self.observers, self.ema)
-        if saved.folder.parent.samefile(self.save_folder.path):
-            self.checkpointer.mark_saved(saved.progress.update)
+    def restore(self, point: resume.ResumePoint) -> None:
+        resume.restore(point, self.trainer, self.observers, self.ema)
+        if point.folder.parent.samefile(self.save_folder.path):
+            self.checkpointer.mark_saved(point.progress.update)
         self.print_message(
-            f"going on from {saved.folder}: {saved.progress.update} updates, epoch "
-            f"{saved.progress.epoch}, {saved.progress.consumed} micro-batches into it"
+            f"resuming from {point.folder}: {point.progress.update} updates, epoch "
+            f"{point.progress.epoch}, {point.progress.consumed} micro-batches into it"
         )
 
     def fit(self) -> RunResult:
-        """Train to the end, or until a signal; then report, validate and save what is not yet."""
-        if self.world.is_main:
-            self.warn_if_disk_is_full()
-            print_start(
-                self.config,
-                self.trainer,
-                self.train,
-                self.valid,
-                total=self.total_updates,
-                console=self.stderr,
-            )
-        observers: list[Observer] = [self.advance_progress_bar, *self.make_guards()]
-        observers += [self.ema] if self.ema else []
-        observers += [self.metrics_logger, self.validation, self.stopping]
-        observers += [] if self.config.checkpoint.no_save else [self.checkpointer]
+        """Train until the end or a signal; then log, validate and save the last update."""
+        self.print_start()
+        c = self.config.training
         with listen_for_signals(self.trainer.request_stop) as received:
-            if memory_probe.should_probe(self.config.training.memory_probe, self.world.device):
+            if memory_probe.should_probe(c.memory_probe, self.world.device):
                 memory_probe.probe(self.trainer, self.train)
             self.stopping.check_time()
             try:
                 self.trainer.fit(
                     lambda epoch: self.train,
                     max_update=self.total_updates,
-                    max_epoch=self.config.training.max_epoch,
-                    observers=observers,
+                    max_epoch=c.max_epoch,
+                    observers=self.step_observers(),
                 )
-                mine = str(received[0] if received else 0)
-                signal = max(int(number) for number in self.world.all_gather(mine))
-                signal = signal if self.trainer.stopped else 0
+                signal = self.stopping_signal(received)
                 self.finish(signal)
             except UnknownMetricError as error:
                 self.save_before_exit(error)
                 raise
         return self.write_result(signal or None)
 
-    def save_before_exit(self, error: UnknownMetricError) -> None:
-        """Save what was learned until a figure was found missing, and say how to go on."""
-        if not self.config.checkpoint.no_save:
-            place = self.trainer.progress
-            self.checkpointer.save_last(place.update, place.latest_epoch, "end")
-            raise UnknownMetricError(
-                f"{error} The same command goes on from here with that."
-            ) from None
+    def print_start(self) -> None:
+        """Print what is about to be trained, and a warning if the disk is nearly full."""
+        if not self.world.is_main:
+            return
+        existing = len(self.save_folder.checkpoints())
+        warning = disk_space_warning(self.save_folder.path, self.trainer.learner, existing=existing)
+        if warning and not self.config.checkpoint.no_save:
+            self.print_message(warning)
+        print_start(
+            self.config,
+            self.trainer,
+            self.train,
+            self.valid,
+            total=self.total_updates,
+            console=self.stderr,
+        )
 
-    def make_guards(self) -> list[Observer]:
-        """What tells of trouble, and ends the run where it is too much."""
-        trainer = self.trainer
-        return [
+    def step_observers(self) -> list[Observer]:
+        """What is called after each update, in this order."""
+        observers: list[Observer] = [
+            self.advance_progress_bar,
             self.skipped_updates,
-            NonFiniteGuard(trainer),
-            RankConsistencyCheck(trainer, self.config.training.check_ranks_interval),
+            NonFiniteGuard(self.trainer),
+            RankConsistencyCheck(self.trainer, self.config.training.check_ranks_interval),
         ]
+        observers += [self.ema] if self.ema else []
+        observers += [self.metrics_logger, self.validation, self.stopping]
+        observers += [] if self.config.checkpoint.no_save else [self.checkpointer]
+        return observers
+
+    def stopping_signal(self, received: Sequence[int]) -> int:
+        """The signal that stopped training early on some rank; 0 if none did."""
+        mine = str(received[0] if received else 0)
+        signal = max(int(number) for number in self.world.all_gather(mine))
+        return signal if self.trainer.stopped else 0
+
+    def save_before_exit(self, error: UnknownMetricError) -> None:
+        """Save the progress made until the metric turned out to be unknown."""
+        if not self.config.checkpoint.no_save:
+            progress = self.trainer.progress
+            self.checkpointer.save_last(progress.update, progress.latest_epoch, "end")
+            raise UnknownMetricError(f"{error} Then the same command resumes.") from None
 
     def finish(self, signal: int) -> None:
-        """The report, validation and checkpoint of the last update, where they are missing."""
-        place, stopped = self.trainer.progress, self.trainer.stopped
+        """Log, validate and save the last update, unless that is done."""
+        progress, stopped = self.trainer.progress, self.trainer.stopped
         self.skipped_updates.report_pending()
-        if self.trainer.last_step and self.metrics_logger.latest.get("update") != place.update:
-            self.metrics_logger.report(self.trainer.last_step)
+        last_step, logged = self.trainer.last_step, self.metrics_logger.latest.get("update")
+        if last_step and logged != progress.update:
+            self.metrics_logger.report(last_step)
         if not stopped:
-            self.validation.validate(place.update, place.latest_epoch)
+            self.validation.validate(progress.update, progress.latest_epoch)
         if not self.config.checkpoint.no_save:
             reason = "signal" if signal else "time" if stopped else "end"
             if reason == "time":
                 self.print_message(
-                    f"stopped after {self.stopping.seconds / 3600:.2f} hours; the same command "
-                    "with "
-                    f"a larger --stop-time-hours goes on"
+                    f"stopped after {self.stopping.seconds / 3600:.2f} hours; to resume, run the "
+                    f"same command with a larger --stop-time-hours"
                 )
-            self.checkpointer.save_last(place.update, place.latest_epoch, reason)
-
-    def warn_if_disk_is_full(self) -> None:
-        """Tell where the disk has no room for the checkpoints to come."""
-        there = len(self.save_folder.checkpoints())
-        told = disk_space_warning(self.save_folder.path, self.trainer.learner, existing=there)
-        if told and not self.config.checkpoint.no_save:
-            self.print_message(told)
+            self.checkpointer.save_last(progress.update, progress.latest_epoch, reason)
 
     def advance_progress_bar(self, step: Step) -> None:
         if self.console:
             self.console.advance(step.update)
 
     def write_result(self, signal: int | None) -> RunResult:
-        """Write and show the result."""
-        place = self.trainer.progress
+        """Write the result to the save folder and print it."""
+        progress = self.trainer.progress
         result = RunResult(
-            updates=place.update,
-            epochs=place.epoch - 1,
+            updates=progress.update,
+            epochs=progress.epoch - 1,
             seconds=self.metrics_logger.seconds,
             train=self.metrics_logger.latest,
             valid=self.validation.latest,
@@ -273,7 +274,7 @@ class TrainingRun:
         return result
 
     def close(self) -> None:
-        """End the workers and the progress bar, and let others have the save folder."""
+        """End the data workers and the progress bar, and release the save folder."""
         self.train.close()
         for split in self.valid:
             split.loader.close()

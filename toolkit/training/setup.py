@@ -41,7 +41,7 @@ from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.parallelize import parallelize
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Metrics
+from toolkit.training.step import Metrics, Stateful
 from toolkit.training.trainer import Trainer
 
 
@@ -52,7 +52,7 @@ def make_learner(
     resume_point: resume.ResumePoint | None,
     print_message: resume.PrintMessage,
 ) -> Learner:
-    """The first weights are the seed's, on every rank and machine."""
+    """A learner whose initial weights depend on the seed alone, or on --finetune-from."""
     torch.manual_seed(derive_seed(c.training.seed))
     learner = build_learner(c.arch, c.task, to_sizes(folder))
     if not resume_point:
@@ -112,16 +112,15 @@ def make_trainer(
 def choose_precision(
     c: RunConfig, resume_point: resume.ResumePoint | None, device: torch.device
 ) -> str:
-    """What was asked for; where nothing was, what the run began with."""
+    """The precision requested; by default that of the checkpoint, or of the hardware."""
     asked = requested_precision(c.training)
     if not resume_point or asked != "auto":
         return resolve_precision(asked, device)
     before = str(resume_point.state["precision"])
     if before == "fp16" and device.type == "cpu":
         raise ToolkitError(
-            f"{resume_point.folder} must go on in its precision unless another is named, but that "
-            "is "
-            f"fp16, which CPUs only emulate. Go on with a GPU, or with --precision bf16."
+            f"{resume_point.folder} was trained in fp16, which CPUs only emulate. Resume on a "
+            f"GPU, or with --precision bf16."
         )
     return before
 
@@ -138,7 +137,7 @@ def make_sinks(c: RunConfig, console: TrainingConsole, resumed_at: int) -> Sink:
 
 
 def make_ema(c: RunConfig, trainer: Trainer) -> ExponentialMovingAverage | None:
-    """The moving average of the weights, where one is asked for."""
+    """The moving average of the weights, if one is configured."""
     decay, warmup = c.training.ema_decay, c.training.ema_warmup
     return ExponentialMovingAverage(trainer.learner, decay, warmup=warmup) if decay else None
 
@@ -170,7 +169,7 @@ def make_validation(
 def evaluate_split(
     split: LoadedSplit, trainer: Trainer, console: TrainingConsole | None
 ) -> Metrics:
-    """A split's figures by the weights of now; the first rank shows how far it is."""
+    """The metrics of a split with the present weights, with a progress bar on the main rank."""
     examples, world = len(split.examples.lengths), trainer.world
     task = trainer.learner.task
     answers = task.collector(split.examples) if task.collects_in_training else None
@@ -192,12 +191,13 @@ def make_checkpointer(
     c: RunConfig,
     folder: DataFolder,
     trainer: Trainer,
-    observers: Mapping[str, Any],
+    observers: Mapping[str, Stateful],
     *,
     save_folder: SaveFolder,
     data: Mapping[str, str],
     sink: Sink | None,
     ema: ExponentialMovingAverage | None,
+    validation: Validation,
 ) -> Checkpointer:
     contents = CheckpointWriter(
         save_folder,
@@ -215,5 +215,5 @@ def make_checkpointer(
         contents.save,
         sink,
         config=c.checkpoint,
-        validation=observers["validation"],
+        validation=validation,
     )

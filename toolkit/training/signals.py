@@ -1,7 +1,7 @@
-"""SIGTERM, SIGINT and SIGUSR1 end training at the next update, with a checkpoint.
+"""SIGTERM, SIGINT and SIGUSR1 stop training at the next update, with a checkpoint.
 
 The command then exits with 128 + the signal's number (143, 130, 138), as shells do. A second
-signal of the same kind acts at once, as if nobody had listened.
+signal of the same kind terminates immediately.
 """
 
 from __future__ import annotations

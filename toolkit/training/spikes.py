@@ -1,4 +1,4 @@
-"""Updates that leave the range of the ones before them."""
+"""Detection of spikes in the loss and the gradient norm."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SIGMAS = 6.0
 
 
 class SpikeDetector:
-    """Refuses x_t > mean + 6 sigma over the 128 updates before it, x being loss or gradient norm.
+    """Detects x_t > mean + 6 sigma over the 128 updates before it, x being loss or gradient norm.
 
-    The rule of OLMo-core's SkipStepOptimizer: once half the window is known, and refused values
-    enter the window too, so that a lasting change is soon the new normal. Values that are not
-    finite are refused elsewhere and do not enter. Nothing here waits for the device.
+    The rule of OLMo-core's SkipStepOptimizer: it applies once half the window is known, and spikes
+    enter the window too, so that a lasting change soon becomes normal. Values that are not finite
+    are skipped elsewhere and do not enter. Nothing here waits for the device.
     """
 
     def __init__(
@@ -25,12 +25,12 @@ class SpikeDetector:
     ) -> None:
         self.window, self.sigmas = window, sigmas
         self.values = torch.zeros(2, window, device=device)
-        """Losses and norms, each new one in place of the oldest."""
+        """Ring buffers of losses and norms."""
         self.taken = torch.zeros(1, dtype=torch.int64, device=device)
         self.indices = torch.arange(window, device=device)
 
     def __call__(self, loss: Float[Tensor, ""], norm: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """1 where the update with this loss and norm is a spike, else 0; takes note of both."""
+        """1 if an update with this loss and norm is a spike, else 0; adds both to the window."""
         latest = torch.stack([loss, norm]).to(self.values)
         count = self.taken.clamp(max=self.window)
         known = self.indices < count

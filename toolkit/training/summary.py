@@ -1,4 +1,4 @@
-"""What a run tells its user before it starts and after it ended."""
+"""The summaries that a run prints at its start and at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def print_start(
     total: int,
     console: Console,
 ) -> None:
-    """What is going to happen: the model, the data, the machine, the length."""
+    """Print model, data, machine and length of the run."""
     rows = start_rows(config, trainer, train, valid, total)
     Table(columns=("run", ""), rows=list(rows.items())).print(console)
 
@@ -75,7 +75,7 @@ def device_name(device: torch.device) -> str:
 
 
 def print_end(result: RunResult, console: Console) -> None:
-    """The last figures of every validation split, and which checkpoint is best."""
+    """Print the latest metrics of every validation split, and the best checkpoint."""
     if result.valid:
         print_metrics({"subset": result.valid}, console)
     if result.best:
@@ -86,7 +86,7 @@ def print_end(result: RunResult, console: Console) -> None:
 
 
 def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Console) -> None:
-    """Rows of figures under the name of what they are of."""
+    """Print a table of metrics for each kind of rows."""
     for kind, rows in tables.items():
         columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
         cells = [[row, *(figures.get(c) for c in columns)] for row, figures in rows.items()]

@@ -20,7 +20,7 @@ def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_pat
     assert {path.name for path in folder.iterdir()} == names
     saved = json_files.loads((folder / "config.json").read_text())
     assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
-    assert read_json(folder / "state.json")["place"] == {"update": 3, "epoch": 1, "consumed": 3}
+    assert read_json(folder / "state.json")["progress"] == {"update": 3, "epoch": 1, "consumed": 3}
 
 
 def test_numbers_that_json_cannot_say_survive(config, tmp_path):

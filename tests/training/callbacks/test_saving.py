@@ -118,7 +118,7 @@ def test_a_failed_save_is_told_and_training_goes_on(make_saving, disk, caplog):
     saving.save(1, 1, ["interval"])
     disk.full = True
     saving.save(2, 1, ["interval"])
-    assert "no space left. Training goes on; the next save is tried again." in caplog.text
+    assert "no space left. Training continues; the next save will try again." in caplog.text
     assert link(disk) == "checkpoint_e1_u1" and saving.saved_at == 1
     disk.full = False
     saving.save(3, 1, ["interval"])

@@ -1,11 +1,10 @@
-"""What a checkpoint holds: enough to go on bit for bit, and to be used without its data."""
+"""The contents of a checkpoint: enough to resume bit for bit, and to use the model without data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,18 +19,18 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.fsdp import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
-from toolkit.training.step import State
+from toolkit.training.step import State, Stateful
 from toolkit.training.trainer import Trainer
 
 
 class CheckpointWriter:
-    """Writes the trainer and its observers into a folder."""
+    """Writes the trainer and its observers to a checkpoint."""
 
     def __init__(
         self,
         folder: SaveFolder,
         trainer: Trainer,
-        observers: Mapping[str, Any],
+        observers: Mapping[str, Stateful],
         *,
         config: RunConfig,
         sizes: Sizes,
@@ -44,11 +43,11 @@ class CheckpointWriter:
         self.ema = ema
 
     def state(self) -> State:
-        """All that is not a tensor; every rank must ask, since observers sum over ranks."""
+        """Everything except tensors; all ranks must call it, since observers sum over ranks."""
         trainer = self.trainer
         scale = trainer.precision.loss_scale
         return {
-            "place": asdict(trainer.progress),
+            "progress": asdict(trainer.progress),
             "observers": {name: observer.state() for name, observer in self.observers.items()},
             "loss_scale": scale.state() if scale else None,
             "precision": trainer.precision.name,
@@ -57,7 +56,7 @@ class CheckpointWriter:
         }
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """All ranks sum up and write their shares where there are any, the first one the rest."""
+        """Write a checkpoint; all ranks must call it, and the main rank writes all but shards."""
         state, world, learner = self.state(), self.trainer.world, self.trainer.learner
         name = f"checkpoint_e{epoch}_u{update}"
         average = self.ema.state_dict() if self.ema else {}

@@ -29,10 +29,7 @@ from toolkit.training.trainer import Trainer
 
 
 def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) -> list[Path]:
-    """Of checkpoints, newest first, those that no option keeps.
-
-    What cannot be read is not ours to judge, and stays.
-    """
+    """The checkpoints, given newest first, that no option keeps; unreadable ones stay."""
     ends: list[Path] = []
     others: list[Path] = []
     for folder in folders:
@@ -49,7 +46,7 @@ def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) 
 
 
 def read_save_reasons(folder: Path) -> Sequence[str] | None:
-    """Why a checkpoint was saved; None where it does not say."""
+    """Why a checkpoint was saved; None if it does not say."""
     try:
         return list(manifest.read(folder).get("reasons", []))
     except (ToolkitError, OSError):
@@ -57,7 +54,7 @@ def read_save_reasons(folder: Path) -> Sequence[str] | None:
 
 
 def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
-    """So many of the best by the validation that went before them; of equal ones the newer."""
+    """The best checkpoints by the validation at their update; of equal ones the newer."""
     found: list[tuple[float, Path]] = []
     for folder in folders:
         value = read_metric(folder, metric)
@@ -68,7 +65,7 @@ def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
 
 
 def read_metric(folder: Path, metric: str) -> float | None:
-    """The figure of the first validation subset at a checkpoint's update, where there is one."""
+    """A metric of the first validation split at a checkpoint's update; None if there is none."""
     try:
         validation: Any = json_files.loads(read_text(folder / STATE))["observers"]["validation"]
         figures: Any = next(iter(validation["latest"].values()), None)
@@ -83,11 +80,10 @@ log = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """Saves at each epoch's end, every so many updates, and where validation was best.
+    """Saves at the end of each epoch, every N updates, and when validation has improved.
 
-    A save that fails, after the tries that SaveFolder makes, is told, and training goes on to the
-    next one: an hour without a checkpoint is better than none with the run. So many in a row end
-    it, and so does the last one of a run. All ranks decide alike.
+    A save that fails, after SaveFolder's attempts, is logged and training continues. The run stops
+    after `max_failed_saves` consecutive failures, or if its last save fails. All ranks agree.
     """
 
     def __init__(
@@ -104,9 +100,9 @@ class Checkpointer:
         self.trainer, self.folder, self.write_checkpoint = trainer, folder, write_checkpoint
         self.config, self.validation = config, validation
         self.saved_at = self.saved_validation = -1
-        """The update that was saved last, and the validation that its checkpoint knows of."""
+        """The update that was saved last, and the validation that its checkpoint includes."""
         self.failures = 0
-        """Saves in a row that could not be written."""
+        """Consecutive saves that could not be written."""
 
     def __call__(self, step: Step) -> None:
         interval = self.config.save_interval_updates
@@ -123,7 +119,7 @@ class Checkpointer:
             self.save(step.update, step.epoch, reasons)
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """Save, unless this update is, with its validation; then only point at it."""
+        """Save, or only update the links if this update is saved with its validation."""
         problem = self.try_save(update, epoch, reasons)
         self.failures = self.failures + 1 if problem else 0
         if not problem:
@@ -132,15 +128,15 @@ class Checkpointer:
             raise CheckpointSaveError(f"{problem} That was failure {self.failures} in a row.")
         if self.sink:
             self.sink.write("save_failed", {"update": update, "epoch": epoch, "problem": problem})
-            log.warning("%s Training goes on; the next save is tried again.", problem)
+            log.warning("%s Training continues; the next save will try again.", problem)
 
     def save_last(self, update: int, epoch: int, reason: str) -> None:
-        """The last save of a run: NotSaved where it fails, since no other follows."""
+        """The last save of a run, which raises CheckpointSaveError if it fails."""
         if problem := self.try_save(update, epoch, [reason]):
             raise CheckpointSaveError(problem)
 
     def try_save(self, update: int, epoch: int, reasons: list[str]) -> str:
-        """What went wrong on any rank, empty where nothing did."""
+        """The problem of any rank; empty if the save succeeded."""
         problem = ""
         try:
             self.save_and_link(update, epoch, reasons)
@@ -152,23 +148,21 @@ class Checkpointer:
         return problem
 
     def mark_saved(self, update: int) -> None:
-        """Take note that what there is to save has been."""
+        """Record that this update is saved with its validation."""
         self.saved_at, self.saved_validation = update, self.validation.validated_at
 
     def save_and_link(self, update: int, epoch: int, reasons: list[str]) -> None:
         name = f"checkpoint_e{epoch}_u{update}"
-        there, judged = (
-            self.saved_at == update,
-            self.saved_validation == self.validation.validated_at,
-        )
-        if there and not judged:  # a run that goes on from here must know how good it is
+        is_saved = self.saved_at == update
+        has_validation = self.saved_validation == self.validation.validated_at
+        if is_saved and not has_validation:  # a resumed run needs the metrics
             reasons = [*(read_save_reasons(self.folder.path / name) or []), *reasons]
-        if not (there and judged):
-            begun = perf_counter()
+        if not (is_saved and has_validation):
+            started = perf_counter()
             self.write_checkpoint(update, epoch, reasons)
             if self.sink:
                 values: dict[str, EventValue] = {"update": update, "epoch": epoch, "path": name}
-                self.sink.write("save", {**values, "seconds": perf_counter() - begun})
+                self.sink.write("save", {**values, "seconds": perf_counter() - started})
         if self.trainer.world.is_main:
             self.folder.link(LAST, name)
             if self.validation.improved_at == update:

@@ -1,4 +1,4 @@
-"""The moving average of the weights over the updates, which often predicts better than they do."""
+"""Exponential moving average of the weights, which often generalizes better than the weights."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from toolkit.training.step import Step
 
 
 class ExponentialMovingAverage:
-    """a <- d a + (1 - d) w behind every update n, d = min(decay, (1 + n) / (10 + n)) with warm-up
+    """a <- d a + (1 - d) w after every update n, d = min(decay, (1 + n) / (10 + n)) with warm-up
     (Polyak & Juditsky 1992; the warm-up is that of TensorFlow's ExponentialMovingAverage).
 
-    It begins at the first weights. An update that was skipped averages the same weights once more.
+    It starts at the initial weights. A skipped update averages the same weights once more.
     """
 
     def __init__(self, learner: nn.Module, decay: float, *, warmup: bool = True) -> None:
@@ -29,7 +29,7 @@ class ExponentialMovingAverage:
         self.update(step.update)
 
     def update(self, update: int) -> None:
-        """Take in the weights behind an update."""
+        """Average in the weights after an update."""
         rate = 1 - self.effective_decay(update)
         torch._foreach_lerp_(list(self.averages.values()), self.parameters, rate)
 
@@ -38,7 +38,7 @@ class ExponentialMovingAverage:
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
-        """Inside, the learner has the average as its weights; no second copy is made."""
+        """Swap the average into the learner for the duration of the block; nothing is copied."""
         self.swap()
         try:
             yield
@@ -47,16 +47,16 @@ class ExponentialMovingAverage:
 
     @torch.no_grad()
     def swap(self) -> None:
-        """Weights to average and average to weights, bit for bit."""
+        """Exchange weights and averages, bit for bit."""
         for weight, average in zip(self.parameters, self.averages.values(), strict=True):
             kept = weight.clone()
             weight.copy_(average)
             average.copy_(kept)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What the learner's state would be with the average; every rank must ask.
+        """The learner's state with the average as its weights; all ranks must call it.
 
-        What is gathered from ranks is gathered one tensor after the other, into the host's memory.
+        Sharded tensors are gathered one by one in the memory of the host.
         """
         with self.swapped_in():
             state = self.learner.state_dict().items()

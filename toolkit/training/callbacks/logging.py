@@ -1,4 +1,4 @@
-"""The training figures, every so many updates."""
+"""Training metrics, logged every N updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.training.trainer import Trainer
 
 
 class MetricsLogger:
-    """Reports the training figures every so many updates."""
+    """Logs the training metrics every N updates and after the last one."""
 
     def __init__(
         self, trainer: Trainer, sink: Sink | None, interval: int, total_updates: int
@@ -23,9 +23,9 @@ class MetricsLogger:
         self.total_updates = total_updates
         self.meters = Meters()
         self.seconds_before = 0.0
-        """Training time of the runs that this one goes on from."""
+        """Training time before this run resumed."""
         self.reported_at = 0.0, 0.0
-        """The trainer's busy and waiting time at the last report."""
+        """The trainer's busy and waiting time at the latest report."""
         self.latest: Metrics = {}
         self.flops_per_token: float | None = None
         self.peak_flops: float | None = None
@@ -40,7 +40,7 @@ class MetricsLogger:
             self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
 
     def report(self, step: Step) -> None:
-        """All ranks sum up, the first one writes."""
+        """Sum over all ranks and write; all ranks must call it."""
         trainer = self.trainer
         sums = self.meters.read().sum_over_ranks(trainer.world)
         task = trainer.learner.task
@@ -57,7 +57,7 @@ class MetricsLogger:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
-        used = self.utilization(step, values["tokens_per_second"])  # all ranks: shards need them
+        used = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
         if trainer.world.is_main:
             values |= used
         self.latest = {"update": step.update, "epoch": step.epoch, **values}
@@ -66,7 +66,7 @@ class MetricsLogger:
 
     @property
     def since_report(self) -> tuple[float, float]:
-        """Time spent training and waiting for data since the last report."""
+        """Time spent training and waiting for data since the latest report."""
         busy, waited = self.reported_at
         return self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
 
@@ -75,13 +75,13 @@ class MetricsLogger:
         return self.seconds_before + self.trainer.busy_seconds + self.trainer.waited_seconds
 
     def utilization(self, step: Step, tokens_per_second: float) -> Metrics:
-        """Operations of the model as a share of what the machine could do (MFU)."""
+        """Model FLOPs utilization (MFU): the model's FLOPs as a fraction of the peak."""
         trainer = self.trainer
         if self.flops_per_token is None:
             batch = max(step.micro_batches, key=lambda batch: batch.tokens)
             with trainer.precision.autocast():
-                found = update_flops(trainer.learner, batch, trainer.world.device)
-            self.flops_per_token = found / max(1, batch.tokens)
+                flops = update_flops(trainer.learner, batch, trainer.world.device)
+            self.flops_per_token = flops / max(1, batch.tokens)
             self.peak_flops = peak_flops_per_second(trainer.world.device, trainer.precision.name)
         if not self.peak_flops:
             return {}

@@ -1,4 +1,4 @@
-"""Training figures between two reports, read from the device and summed over ranks only there."""
+"""Training metrics between two reports; they are read from the device only for a report."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from toolkit.distributed import World
-from toolkit.training.step import Metrics, Step
+from toolkit.training.step import Metrics, State, Step
 
 READ_INTERVAL = 256
-"""Updates after which the figures are read from the device even if nobody asks."""
+"""Updates after which pending tensors are read even without a report."""
 
 
 @dataclass(kw_only=True)
 class UpdateSums:
-    """What is added up over updates; `losses` and `tokens` are this rank's, the rest is all's."""
+    """Sums over updates; `losses` and `tokens` are this rank's, the others hold for all ranks."""
 
     losses: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
@@ -31,7 +30,7 @@ class UpdateSums:
     skipped: float = 0.0
 
     def add(self, tokens: int, weights: Mapping[str, float], numbers: Sequence[float]) -> None:
-        """One update: its norm, clipped, skipped and losses; a skipped one leaves means alone."""
+        """Add an update's norm, clipped, skipped and losses; a skipped one counts only as such."""
         norm, clipped, skipped, *losses = numbers
         self.updates += 1
         self.tokens += tokens
@@ -45,7 +44,7 @@ class UpdateSums:
             self.weights[name] = self.weights.get(name, 0.0) + weight
 
     def sum_over_ranks(self, world: World) -> UpdateSums:
-        """The same over all ranks; every rank must ask."""
+        """The sums over all ranks; all ranks must call it."""
         mine = json.dumps({"losses": self.losses, "tokens": self.tokens})
         parts = [json.loads(text) for text in world.all_gather(mine)]
         losses = {o: sum(part["losses"].get(o, 0.0) for part in parts) for o in self.losses}
@@ -55,7 +54,7 @@ class UpdateSums:
     def compute(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Metrics:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
 
-        No loss where every update was skipped, or had nothing to predict.
+        The loss is missing if every update was skipped or had nothing to predict.
         """
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
@@ -73,15 +72,15 @@ def loss_metrics(
 ) -> Metrics:
     """The weighted loss, its parts, and the perplexity exp(-mean log p) of the first objective."""
     first = next(iter(coefficients))
-    found: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
-    found |= {f"{o}_loss": mean for o, mean in means.items()}
+    metrics: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
+    metrics |= {f"{o}_loss": mean for o, mean in means.items()}
     if not perplexity:
-        return found
-    return {**found, "ppl": math.exp(min(means.get(first, math.inf), 700.0))}
+        return metrics
+    return {**metrics, "ppl": math.exp(min(means.get(first, math.inf), 700.0))}
 
 
 class Meters:
-    """Sums over the updates since the last report; adding one does not wait for the device."""
+    """Sums over the updates since the latest report; adding one does not wait for the device."""
 
     def __init__(self) -> None:
         self.sums = UpdateSums()
@@ -94,7 +93,7 @@ class Meters:
             self.read()
 
     def read(self) -> UpdateSums:
-        """Everything so far, in one transfer."""
+        """The sums so far, read in one transfer."""
         if self.pending:
             numbers = iter(
                 torch.stack([t.double() for *_, ts in self.pending for t in ts]).tolist()
@@ -108,11 +107,11 @@ class Meters:
         self.read()
         self.sums = UpdateSums()
 
-    def state(self, world: World) -> dict[str, Any]:
+    def state(self, world: World) -> State:
         return asdict(self.read().sum_over_ranks(world))
 
-    def restore(self, state: Mapping[str, Any], world: World) -> None:
-        """The first rank takes over what all ranks had."""
+    def restore(self, state: State, world: World) -> None:
+        """The main rank takes over the sums of all ranks."""
         share = (
             {} if world.is_main else {"losses": dict.fromkeys(state["losses"], 0.0), "tokens": 0}
         )

@@ -1,4 +1,4 @@
-"""Where numbers cease to be finite, in the forward pass or on the way back."""
+"""Ends training after a streak of non-finite gradients, and names the layer they come from."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 
 MAX_STREAK = 10
-"""Updates in a row without a finite gradient that end training."""
+"""Consecutive updates without a finite gradient after which training ends."""
 MIN_LOSS_SCALE = 1e-4
-"""Loss scale of fp16 below which training ends; the same as fairseq's."""
+"""fp16 loss scale below which training ends, as in fairseq."""
 
 
 def collect_tensors(value: Any) -> list[Tensor]:
@@ -37,21 +37,21 @@ def collect_tensors(value: Any) -> list[Tensor]:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether all numbers are that this rank has; the others answer for theirs."""
+    """Whether all numbers on this rank are finite."""
     return all(
         bool(to_local(t).isfinite().all()) for t in collect_tensors(value) if t.is_floating_point()
     )
 
 
 def find_non_finite_parameter(learner: nn.Module) -> str:
-    """The first parameter that is not finite, in words; empty where all are."""
+    """The first parameter that is not finite; empty if all are."""
     return next(
         (f"the parameter {n}" for n, p in learner.named_parameters() if not is_finite(p)), ""
     )
 
 
 class NonFiniteTracer:
-    """Looks at one forward and backward pass; `found` tells what was not finite, in its order."""
+    """Hooks on one forward and backward pass; `found` lists what was not finite, in order."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -94,7 +94,7 @@ class NonFiniteTracer:
 def find_first_non_finite(
     accumulator: GradientAccumulator, batch: Any, weights: dict[str, float]
 ) -> str:
-    """The first layer of a pass whose output, or the gradient there, is not finite, in words."""
+    """The first layer of a pass whose output, or output gradient, is not finite."""
     trace, learner, precision = NonFiniteTracer(), accumulator.learner, accumulator.precision
     trace.attach(learner, accumulator.criterion)
     factors, scale = accumulator.loss_factors(weights), precision.loss_scale
@@ -110,9 +110,9 @@ def find_first_non_finite(
 
 
 def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
-    """A backward pass for its hooks alone, which exchanges nothing between DDP's ranks."""
+    """A backward pass that only runs hooks and exchanges nothing between DDP's ranks."""
     if is_sharded(learner):
-        loss.backward()  # the parameters that the graph knows are there only within the pass
+        loss.backward()  # sharded parameters exist only during the pass
         learner.zero_grad()
     else:
         learned = [p for p in learner.parameters() if p.requires_grad]
@@ -122,7 +122,7 @@ def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
 def diagnose_non_finite(
     accumulator: GradientAccumulator, batches: Sequence[Any], weights: dict[str, float]
 ) -> str:
-    """What is not finite first, and on which rank; all ranks ask alike."""
+    """What is not finite first, and on which rank; all ranks must call it."""
     found = first_on_any_rank(accumulator.world, find_non_finite_parameter(accumulator.learner))
     if found:
         return found
@@ -131,19 +131,19 @@ def diagnose_non_finite(
 
 
 def first_on_any_rank(world: World, mine: str) -> str:
-    """What the first rank that has found something has found."""
-    said = [(rank, text) for rank, text in enumerate(world.all_gather(mine)) if text]
-    if not said:
+    """The finding of the first rank that has one."""
+    findings = [(rank, text) for rank, text in enumerate(world.all_gather(mine)) if text]
+    if not findings:
         return ""
-    rank, text = said[0]
+    rank, text = findings[0]
     return f"{text} on rank {rank}" if world.size > 1 else text
 
 
 class NonFiniteGuard:
-    """Ends training, with the reason, where the gradient is not finite for too long.
+    """Ends training with a diagnosis if the gradient is not finite for too long.
 
-    That is ten updates in a row, or in fp16, where each such update halves the loss scale, until
-    the scale falls below its floor.
+    That is ten consecutive updates; in fp16, where each such update halves the loss scale, it is
+    when the scale falls below MIN_LOSS_SCALE.
     """
 
     def __init__(self, trainer: Trainer) -> None:

@@ -1,4 +1,4 @@
-"""Ranks that hold copies of one learner must hold the same one, bit for bit."""
+"""Check that the ranks' copies of the learner are equal, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 
 TOLERANCE = 1e-6
-"""Relative difference of gradient norms between ranks that is still rounding; fairseq's."""
+"""Relative difference of gradient norms that counts as rounding, as in fairseq."""
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Bytes of a number -> integers that hold the same bits."""
+"""Bytes of a number -> integer type of the same size."""
 
 
 class RankConsistencyCheck:
-    """Ends training where parameters or gradient norm of some rank differ from the others'."""
+    """Ends training if a rank's parameters or gradient norm differ from those of the others."""
 
     def __init__(self, trainer: Trainer, interval: int) -> None:
         self.world, self.interval = trainer.world, interval
         self.replicated = {
             name: p for name, p in trainer.learner.named_parameters() if not isinstance(p, DTensor)
         }
-        """Parameters that every rank has whole; of others each rank has a share of its own."""
+        """Parameters that every rank holds completely; sharded ones have no copies to compare."""
 
     def __call__(self, step: Step) -> None:
         if self.interval and self.world.size > 1 and step.update % self.interval == 0:
@@ -53,19 +53,19 @@ class RankConsistencyCheck:
 
 
 def sum_bits(p: Tensor) -> Int[Tensor, ""]:
-    """The sum of a tensor's bits as integers: the same on all ranks, or the tensors differ."""
+    """The sum of a tensor's bits as integers; different sums mean different tensors."""
     return p.contiguous().view(BITS[p.element_size()]).sum(dtype=torch.int64)
 
 
 def minority_ranks(rows: Int[Tensor, "R P"]) -> list[int]:
-    """The ranks whose row is not the most frequent one; of equally frequent ones the first wins."""
+    """The ranks whose row is not the most frequent one (the first of equally frequent ones)."""
     texts = [str(row) for row in rows.tolist()]
     usual = Counter(texts).most_common(1)[0][0]
     return [rank for rank, text in enumerate(texts) if text != usual]
 
 
 def ranks_with_other_norm(norms: Sequence[float]) -> list[int]:
-    """The ranks whose norm is not that of the middle one, to rounding; NaN equals NaN."""
+    """The ranks whose norm differs from the median by more than rounding; NaN equals NaN."""
     norm = torch.tensor(norms, dtype=torch.float64)
     middle = norm.sort().values[(len(norm) - 1) // 2]
     same = norm.isclose(middle, rtol=TOLERANCE, atol=0.0, equal_nan=True)

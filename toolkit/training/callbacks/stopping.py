@@ -1,4 +1,4 @@
-"""How long a run is: its number of updates, and what may end it before."""
+"""The length of a run: its number of updates, and criteria that stop it earlier."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ def count_total_updates(
 ) -> int:
     """The updates that max_update and max_epoch allow, whichever is reached first.
 
-    Those behind are counted as they were taken, perhaps by other ranks or accumulating otherwise.
+    Updates already taken count as they are, even if taken with other ranks or accumulation.
     """
     if c.max_update is None and c.max_epoch is None:
-        raise ToolkitError(
-            "a run must have an end, but neither training.max_update nor training.max_epoch is "
-            "given. Pass --max-update or --max-epoch."
-        )
+        raise ToolkitError("Set --max-update or --max-epoch: one of them must end the run.")
     if c.max_epoch is None:
         return int(c.max_update or 0)
     together = world.size * c.micro_batches_per_rank(world.size)
@@ -36,9 +33,9 @@ def count_total_updates(
 
 
 class StoppingCriteria:
-    """Ends a run whose time is over, with a checkpoint, or whose rate has fallen low enough.
+    """Stops a run after a given time, or when the learning rate has fallen low enough.
 
-    The time is that of all runs that led here, validation and saving included.
+    The time includes validation and saving, and the time before the run was resumed.
     """
 
     def __init__(
@@ -48,9 +45,9 @@ class StoppingCriteria:
         self.max_seconds, self.min_lr = c.stop_time_hours * 3600, c.stop_min_lr
         self.started_at = clock()
         self.highest_lr = 0.0
-        """Highest learning rate so far: while the rate rises, it is not too low yet."""
+        """Highest learning rate so far; a rate that still rises is not too low."""
         self.last_lr = math.inf
-        """That of the last update."""
+        """Learning rate of the latest update."""
 
     def __call__(self, step: Step) -> None:
         self.last_lr, self.highest_lr = step.learning_rate, max(self.highest_lr, step.learning_rate)
@@ -62,7 +59,7 @@ class StoppingCriteria:
         return rate <= self.min_lr and rate < self.highest_lr
 
     def check_time(self) -> None:
-        """Ask all ranks to stop where this one's time is over."""
+        """Request a stop of all ranks if the time is over."""
         if self.max_seconds and self.seconds >= self.max_seconds:
             self.trainer.request_stop()
 
@@ -74,7 +71,7 @@ class StoppingCriteria:
         return {"seconds": self.seconds, "highest_lr": self.highest_lr, "lr": self.last_lr}
 
     def restore(self, state: State) -> None:
-        """What has ended stays so, unless it shall be longer and its rate is higher again."""
+        """A run that has ended stays so, unless it is now longer and its rate is higher again."""
         self.started_at = self.clock() - state["seconds"]
         self.highest_lr, self.last_lr = state["highest_lr"], state.get("lr", math.inf)
         trainer = self.trainer

@@ -1,15 +1,15 @@
-"""How much of the machine is used: floating-point operations, its peak rate, memory."""
+"""Hardware utilization: FLOPs of an update, peak FLOP/s of the machine, memory."""
 
 from __future__ import annotations
 
 import resource
 import sys
 from time import perf_counter
-from typing import Any
 
 import torch
 
 from toolkit.optim.precision import DTYPES
+from toolkit.tasks.batch import Batch
 from toolkit.tasks.task import Learner
 from toolkit.training.device import to_device
 from toolkit.training.flop_counter import FlopCounter
@@ -28,7 +28,7 @@ PEAK_FLOPS: dict[str, dict[str, float]] = {
 
 
 def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
-    """Operations per second of large matrix products: from a table, or measured on a CPU."""
+    """FLOP/s of large matrix products: from a table for GPUs, measured on a CPU."""
     if device.type == "cpu":
         return measure_flops_per_second(precision)
     name = torch.cuda.get_device_name(device)
@@ -36,19 +36,19 @@ def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
 
 
 def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
-    """2 size^3 operations over the fastest of the products that fit into a moment."""
+    """2 size^3 FLOPs by the fastest of the products that fit into `seconds`."""
     a = torch.ones(size, size, dtype=DTYPES.get(precision, torch.float32))
     a @ a  # the first one prepares the kernels
     fastest, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
-        begun = perf_counter()
+        started = perf_counter()
         a @ a
-        fastest = min(fastest, perf_counter() - begun)
+        fastest = min(fastest, perf_counter() - started)
     return 2.0 * size**3 / fastest
 
 
-def update_flops(learner: Learner, batch: Any, device: torch.device) -> float:
-    """Floating-point operations of an update on this batch: three times its forward pass.
+def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
+    """FLOPs of an update with this batch: three times those of its forward pass.
 
     The backward pass multiplies by the weights and by the inputs, twice the forward's work
     (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
@@ -59,7 +59,7 @@ def update_flops(learner: Learner, batch: Any, device: torch.device) -> float:
 
 
 def peak_memory_gib(device: torch.device) -> float:
-    """Most memory that this process has held: on the GPU, or in RAM."""
+    """Peak memory of this process, on its GPU or in RAM."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,4 +1,4 @@
-"""Validation during training: the best, and when it has been for too long."""
+"""Validation during training: the best metric, and early stopping."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LOWER_IS_BETTER = ("loss", "nll", "ppl")
 
 
 class UnknownMetricError(ToolkitError):
-    """What shall decide which checkpoint is best is no figure, which the first validation shows."""
+    """training.best_metric is not a metric of validation, as the first validation shows."""
 
 
 class Validation:
-    """Validates at each epoch's end, every so many updates and at the last one.
+    """Validates at the end of each epoch, every N updates and after the last one.
 
-    It knows the best, and ends training that has become stale.
+    It keeps track of the best metric, and stops training without improvement (patience).
     """
 
     def __init__(
@@ -45,28 +45,28 @@ class Validation:
         self.trainer, self.subsets, self.sink = trainer, subsets, sink
         self.interval, self.last, self.patience, self.metric = interval, last, patience, metric
         self.examples = f"{examples} by the average" if ema else examples
-        """Fingerprint of those that decide: figures of others are no measure for them."""
+        """Fingerprint of the examples of the first split: metrics of others are not comparable."""
         self.ema = ema
-        """The weights to validate, in place of the learner's."""
+        """The weights to validate instead of the learner's."""
         self.schedule = trainer.schedule if isinstance(trainer.schedule, MetricSchedule) else None
         if self.schedule and not subsets:
             raise ToolkitError(
-                "lr_scheduler plateau must have a validation to go by, but data.valid_subset is "
-                "empty. Name a split, or choose another schedule."
+                "lr_scheduler plateau requires validation, but data.valid_subset is empty. Name a "
+                "split, or choose another schedule."
             )
         self.best: dict[str, Any] | None = None
         self.bad_validations = 0
-        """Validations in a row that did not improve the best."""
+        """Consecutive validations without improvement."""
         self.validated_at = -1
         self.latest: dict[str, Metrics] = {}
 
     def __call__(self, step: Step) -> None:
         due = self.interval and step.update % self.interval == 0
-        if step.ends_epoch or due or step.update == self.last:  # before what is saved at the last
+        if step.ends_epoch or due or step.update == self.last:  # before the last update is saved
             self.validate(step.update, step.epoch)
 
     def validate(self, update: int, epoch: int) -> None:
-        """All subsets; the first one decides about best and patience."""
+        """Validate all splits; the first one determines best metric and patience."""
         if not self.subsets or self.validated_at == update:
             return
         with self.ema.swapped_in() if self.ema else nullcontext():
@@ -75,26 +75,26 @@ class Validation:
         self.validated_at = update
 
     def evaluate_subsets(self, update: int, epoch: int) -> None:
-        begun = perf_counter()
+        started = perf_counter()
         for subset, figures in self.subsets.items():
             self.latest[subset] = figures()
             if self.sink:
-                seconds = perf_counter() - begun
+                seconds = perf_counter() - started
                 where: dict[str, EventValue] = {"update": update, "epoch": epoch, "subset": subset}
                 self.sink.write("valid", {**where, **self.latest[subset], "seconds": seconds})
 
     def update_best(self, metrics: Metrics, update: int) -> None:
-        """Tell the schedule, remember the best, and end training that has become stale."""
+        """Pass the metric to the schedule, record the best, and stop without improvement."""
         if self.metric not in metrics:
             raise UnknownMetricError(
-                f"training.best_metric must be a figure of validation, but is {self.metric!r}. "
+                f"training.best_metric must be a metric of validation, but is {self.metric!r}. "
                 f"Known: {', '.join(metrics)}. Choose one of them with --best-metric."
             )
         value = float(metrics[self.metric])
         if self.schedule:
             self.schedule.on_validation(value if lower_is_better(self.metric) else -value, update)
         if is_improvement(self.metric, value, self.best["value"] if self.best else None):
-            valid = {subset: dict(figures) for subset, figures in self.latest.items()}
+            valid = {subset: dict(values) for subset, values in self.latest.items()}
             self.best = {"metric": self.metric, "value": value, "update": update, "valid": valid}
             self.bad_validations = 0
             return
@@ -120,7 +120,7 @@ class Validation:
         }
 
     def restore(self, state: State) -> None:
-        """Another metric, or other examples to judge by, start afresh; the rate stays as it is."""
+        """Start afresh if the metric or the examples have changed; the learning rate stays."""
         same = state["best"] is None or state["best"]["metric"] == self.metric
         same = same and state["examples"] == self.examples
         if same:
@@ -133,7 +133,7 @@ class Validation:
 
 
 def is_improvement(metric: str, value: float, best: float | None) -> bool:
-    """Losses and perplexities are better lower, everything else higher; NaN is never better."""
+    """Losses and perplexities improve downwards, all other metrics upwards; NaN never improves."""
     if math.isnan(value):
         return False
     if best is None:
@@ -142,5 +142,5 @@ def is_improvement(metric: str, value: float, best: float | None) -> bool:
 
 
 def lower_is_better(metric: str) -> bool:
-    """Of any kind: mlm_loss, word_ppl."""
+    """Whether it is a loss or perplexity of any kind, such as mlm_loss or word_ppl."""
     return metric.rpartition("_")[2] in LOWER_IS_BETTER
