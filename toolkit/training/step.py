@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -74,6 +74,7 @@ State = dict[str, Any]
 """State in a checkpoint: JSON values."""
 
 
+@runtime_checkable
 class Stateful(Protocol):
     """An observer whose state is part of a checkpoint."""
 
