@@ -234,7 +234,7 @@ def end_of():
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         records = [without_clocks(json_files.loads(line)) for line in lines]
         state = without_clocks(json_files.loads((last / "state.json").read_text()))
-        final = state["place"]["update"]
+        final = state["progress"]["update"]
         train = [r for r in records if r["event"] == "train"]
         valid = [r for r in records if r["event"] == "valid"]
         return (

@@ -78,13 +78,19 @@ def test_another_run_is_refused_and_the_difference_shown(
 
 def test_of_another_architecture_only_the_name_is_told(config, stopped):
     stopped(config(max_update=2), 2)
-    with pytest.raises(ToolkitError, match=r"_u2 arch\.name was '\w+' and is now 'bert_tiny'\. "):
+    with pytest.raises(
+        ToolkitError,
+        match=r"_u2 with other options: arch\.name was '\w+' and is now 'bert_tiny'\. ",
+    ):
         run(config(max_update=2, arch="bert_tiny"))
 
 
 def test_of_another_optimizer_only_the_name_is_told(config, stopped):
     stopped(config(max_update=2), 2)
-    with pytest.raises(ToolkitError, match=r"_u2 with other options: optimizer\.name was 'adamw' and is now 'sgd'\. "):
+    with pytest.raises(
+        ToolkitError,
+        match=r"_u2 with other options: optimizer\.name was 'adamw' and is now 'sgd'\. ",
+    ):
         run(config(max_update=2, optimizer="sgd"))
 
 
@@ -145,7 +151,7 @@ def test_data_in_another_order_are_refused_before_the_log_is_touched(config, tmp
 def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=2))
     before = TrainingRun(config(finetune_from=str(tmp_path / "a")), World())
-    assert "took 25 of 25 tensors" in " ".join(capfd.readouterr().err.split())
+    assert "loaded 25 of 25 tensors" in " ".join(capfd.readouterr().err.split())
     assert before.trainer.progress.update == 0
     saved = TrainingRun(config(save_dir=str(tmp_path / "a"), max_update=2), World())
     for p, q in zip(before.trainer.parameters, saved.trainer.parameters, strict=True):
@@ -167,8 +173,8 @@ def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     capfd.readouterr()
     TrainingRun(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
     told = capfd.readouterr().err
-    assert "begun anew, the checkpoint has none: encoder.layers.1." in told
-    assert "begun anew, of another shape in the checkpoint: " in told
+    assert "initialized, since the checkpoint has none: encoder.layers.1." in told
+    assert "initialized, since the checkpoint's have another shape: " in told
 
 
 def test_a_finished_run_told_to_go_on_reports_the_same_again(config, tmp_path):

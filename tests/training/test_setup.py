@@ -33,7 +33,7 @@ def test_a_run_of_fp16_does_not_go_on_by_itself_where_that_is_emulated(config, t
     first.trainer.precision.name = "fp16"  # as a GPU would have saved it
     first.fit()
     first.close()
-    with pytest.raises(ToolkitError, match=r"but that is fp16.*GPU, or with --precision bf16\."):
+    with pytest.raises(ToolkitError, match=r"was trained in fp16.*GPU, or with --precision bf16\."):
         TrainingRun(config(max_update=2, precision="auto"), World())
     again = TrainingRun(config(max_update=2, precision="bf16"), World())
     assert again.trainer.precision.name == "bf16"

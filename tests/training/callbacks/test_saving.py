@@ -146,7 +146,7 @@ def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypa
 
     monkeypatch.setattr(disk.folder, "link", full)
     make_saving().save(1, 1, ["interval"])
-    assert "No space left on device Training goes on" in caplog.text
+    assert "No space left on device Training continues" in caplog.text
     assert disk.written == [(1, ("interval",))]
 
 

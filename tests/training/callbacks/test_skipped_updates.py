@@ -111,7 +111,7 @@ def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_be
     skips = SkippedUpdateReporter(trainer, Kept(), data.example_ids)
     skips.world = World(size=2)
     for ranks in ([0], [1], [0, 1]):
-        skips.write_event(replace(steps[0], start=3), "loss", "", ranks)
+        skips.write_event("skipped_update", replace(steps[0], start=3), "loss", "", ranks)
     assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
 
 

@@ -59,7 +59,10 @@ def test_a_run_whose_time_is_over_stops_with_a_checkpoint_and_exit_code_0(config
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
     last = tmp_path / "run" / "checkpoint_last"
     assert manifest.read(last)["reasons"] == ["time"] and result.valid == {}
-    assert "stopped after 2.00 hours; the same command with a larger" in capfd.readouterr().err
+    assert (
+        "stopped after 2.00 hours; to resume, run the same command with a larger"
+        in capfd.readouterr().err
+    )
 
 
 def test_the_time_of_earlier_runs_counts(config):

@@ -136,5 +136,5 @@ def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer
 
 def test_a_schedule_that_judges_needs_a_validation(make_trainer):
     trainer = make_trainer(schedule=plateau(PlateauConfig(), 9))
-    with pytest.raises(ToolkitError, match=r"plateau must have a validation to go by, but .*empty"):
+    with pytest.raises(ToolkitError, match=r"plateau requires validation, but .*empty"):
         Validation(trainer, {}, None)
