@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.criteria import Classes, Criterion
 from toolkit.distributed import World
-from toolkit.models.interface import Inputs
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.optim.precision import Precision
 from toolkit.tasks.task import Learner, Ratio, Task
 from toolkit.training.trainer import Trainer
@@ -24,7 +24,9 @@ class Rows(NamedTuple):
     tokens: int
 
 
-class Encoder(nn.Module):
+class Encoder(EncoderModel):
+    width = 6
+
     def __init__(self, dropout=0.0):
         super().__init__()
         self.words = nn.Embedding(11, 6)
@@ -32,7 +34,11 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(6)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, inputs):
+    @property
+    def token_embedding(self):
+        return self.words
+
+    def forward(self, inputs, selected=None):
         return self.norm(self.dropout(self.mix(self.words(inputs.tokens)).tanh())).mean(1)
 
 
@@ -46,7 +52,7 @@ class Guess(Task):
         self.word, self.even = nn.Linear(6, 11), nn.Linear(6, 2)
 
     @classmethod
-    def examples(cls, config, folder, split, *, seed, training, fixed_shapes):
+    def examples(cls, config, source):
         raise NotImplementedError
 
     def predict(self, encoder, batch):
@@ -57,7 +63,7 @@ class Guess(Task):
             "even": Classes(self.even(states), odd_only),
         }
 
-    def metrics(self, predictions):
+    def metrics(self, predictions, batch):
         logits, targets = predictions["word"]
         right = logits.argmax(-1).eq(targets)
         return {"accuracy": Ratio(right.sum(), torch.tensor(float(len(targets))))}
