@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
         (["--arch.layrs", "3"], "no option is called --arch.layrs. Did you mean --arch.layers"),
         (["--max-tokes", "3"], "Did you mean --max-tokens"),
         (["--save-dir", "${x}"], r"checkpoint.save_dir must be a plain value, but is '\${x}'"),
-        (["--optimizer.lr", "-1"], "optimizer.lr must not be negative, but is -1.0"),
+        (["--optimizer.lr", "-1"], "optimizer.lr must be at least 0, but is -1.0"),
         (["--task.mask-rate", "1.5"], r"task.mask_rate must .*1.5"),
         (["--seed", "1.5"], r"training.seed must be a whole number, but is '1.5' \(--seed\)"),
         (["--fp16", "--bf16"], "--fp16 cannot be combined with --bf16"),

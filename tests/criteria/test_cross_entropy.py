@@ -108,7 +108,7 @@ def test_answers_that_are_not_asked_for_have_no_gradient():
 
 
 def test_a_share_of_smoothing_beyond_one_is_refused():
-    with pytest.raises(ToolkitError, match=r"label_smoothing must lie .* but is 1\.5"):
+    with pytest.raises(ToolkitError, match=r"label_smoothing must be at least 0 .* is 1\.5"):
         CrossEntropyConfig(label_smoothing=1.5)
 
 

@@ -63,7 +63,7 @@ def test_positions_can_be_given_where_only_kernels_and_tables_read_them(changes,
     [
         ({"radius": 0}, "arch.radius must be at least 1, but is 0"),
         ({"convolve": ["query", "keys"]}, "must name any of query, key, value, but holds 'keys'"),
-        ({"convolve": ["key"], "heads": 1}, "arch.heads must be even where arch.convolve is set"),
+        ({"convolve": ["key"], "heads": 1}, "arch.heads must be even with arch.convolve"),
     ],
 )
 def test_what_cannot_be_built_is_refused(changes, complaint):

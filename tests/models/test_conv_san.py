@@ -151,10 +151,10 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
     [
         ({"positions": "sum"}, r"arch.positions must be one of none, add, concat, but is 'sum'"),
         ({"convolution": "3d"}, r"arch.convolution must be one of none, 1d, 2d, but is '3d'"),
-        ({"word_vectors": "given"}, r"arch.word_vectors must be one of learned, frozen, tuned"),
+        ({"word_vectors": "given"}, r"arch.word_vectors must be one of learned, tuned, frozen"),
         ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4"),
-        ({"character_width": -1}, r"arch.character_width must be at least 1, but is -1"),
-        ({"relative_spectral": True}, r"arch.relative_table must be set where"),
+        ({"character_width": -1}, r"arch.character_width must be at least 0, but is -1"),
+        ({"relative_spectral": True}, r"arch.relative_spectral requires arch.relative_table"),
         ({"heads": 5}, r"arch.heads must divide the width of a word, 364"),
         ({"fixed_length": 0}, r"arch.fixed_length must be at least 1, but is 0"),
     ],

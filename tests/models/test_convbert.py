@@ -188,7 +188,7 @@ def test_the_states_of_chosen_places_are_those_of_all_places():
     model = build_model("convbert_tiny", vocabulary_size=50).eval()
     inputs, chosen = Inputs(torch.randint(0, 50, (2, 9))), torch.tensor([0, 5, 17])
     every = model(inputs).states.flatten(0, 1)
-    torch.testing.assert_close(model.inputs.select_states(chosen), every[chosen])
+    torch.testing.assert_close(model.select_states(inputs, chosen), every[chosen])
 
 
 def test_only_without_convolutions_are_positions_known_by_their_ids_alone():
@@ -221,14 +221,14 @@ def test_depthwise_convolutions_start_from_a_cut_normal_and_changs_from_torchs_d
         ({"heads": 3, "width": 12}, "arch.heads must be a multiple of arch.head_ratio, but 3 = 1"),
         ({"heads": 5}, "arch.width must be a multiple of arch.heads, but 8 = 1 x 5 \\+ 3"),
         ({"head_ratio": 0}, "arch.head_ratio must be at least 1, but is 0"),
-        ({"kernel_size": 8}, "arch.kernel_size must be odd, .* but is 8. Take 7 or 9"),
+        ({"kernel_size": 8}, "arch.kernel_size must be odd, but is 8. Choose 7 or 9"),
         ({"groups": 3}, "arch.width must be a multiple of arch.groups, but 8 = 2 x 3 \\+ 2"),
         (
             {"groups": 2, "feed_forward_width": 9},
             "arch.feed_forward_width must be a multiple of arch.groups, but 9 = 4 x 2 \\+ 1",
         ),
         ({"conv_type": "sdconv"}, "must be one of span, .*, none, but is 'sdconv'"),
-        ({"kernel_dropout": 1.0}, "arch.kernel_dropout must lie between 0 and 1, 1 excluded"),
+        ({"kernel_dropout": 1.0}, "arch.kernel_dropout must be at least 0 and below 1"),
     ],
 )
 def test_what_cannot_be_built_is_refused(changes, complaint):

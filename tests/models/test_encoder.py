@@ -184,7 +184,7 @@ def test_every_norm_adds_what_is_asked_for_and_borrowed_tables_are_widened_by_a_
     [
         ({"width": 12, "heads": 5}, r"arch.width must be a multiple .* 12 = 2 x 5 \+ 2"),
         ({"layers": 0}, r"arch.layers must be at least 1, but is 0"),
-        ({"dropout": 1.0}, r"arch.dropout must lie between 0 and 1, 1 excluded, but is 1.0"),
+        ({"dropout": 1.0}, r"arch.dropout must be at least 0 and below 1, but is 1.0"),
         ({"embedding_width": -1}, r"arch.embedding_width must be at least 1, but is -1"),
         ({"radius": 0}, r"arch.radius must be at least 1, but is 0"),
         ({"convolve": ["values"]}, r"any of query, key, value, but holds 'values'"),

@@ -117,9 +117,12 @@ def test_a_sentence_longer_than_the_table_is_refused():
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
         ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
         ({"token_types": -1}, r"token_types must not be negative, but is -1\. Set 0 for no such"),
-        ({"head_features": "both"}, "arch.head_features must be separate or concat, but is 'both'"),
+        (
+            {"head_features": "both"},
+            "arch.head_features must be one of separate, concat, but is 'bo",
+        ),
         ({"layers": 0}, "arch.layers must be at least 1, but is 0"),
-        ({"dropout": 1.0}, "arch.dropout must lie between 0 and 1, 1 excluded, but is 1.0"),
+        ({"dropout": 1.0}, "arch.dropout must be at least 0 and below 1, but is 1.0"),
     ],
 )
 def test_a_value_out_of_range_is_refused(values, complaint):

@@ -37,7 +37,7 @@ def test_later_places_have_the_vectors_they_have_among_all(positions):
     ("changes", "message"),
     [
         ({"width": 5}, r"arch.width must be a multiple of arch.heads, but 5 = 2 x 2 \+ 1"),
-        ({"dropout": 1.0}, r"arch.dropout must lie between 0 and 1, 1 excluded, but is 1.0"),
+        ({"dropout": 1.0}, r"arch.dropout must be at least 0 and below 1, but is 1.0"),
         ({"activation": "tanh"}, r"arch.activation must be one of relu, gelu, but is 'tanh'"),
         ({"positions": "rope"}, r"arch.positions must be one of sinusoidal, .* but is 'rope'"),
     ],

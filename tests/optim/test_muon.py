@@ -67,7 +67,7 @@ def test_an_architecture_without_matrices_in_layers_is_refused():
 
 
 def test_impossible_settings_are_refused():
-    with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must not be negative, but is -1.0"):
+    with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must be at least 0, but is -1.0"):
         MuonConfig(adamw_lr=-1.0)
-    with pytest.raises(ToolkitError, match=r"optimizer.newton_schulz_steps must be above 0"):
+    with pytest.raises(ToolkitError, match=r"optimizer.newton_schulz_steps must be at least 1"):
         MuonConfig(newton_schulz_steps=0)

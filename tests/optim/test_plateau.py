@@ -56,8 +56,8 @@ def test_what_is_remembered_is_restored():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"factor": 1.0}, r"factor must lie between 0 and 1, but is 1.0"),
-        ({"patience": -1}, r"patience must not be negative, but is -1"),
+        ({"factor": 1.0}, r"factor must be above 0 and below 1, but is 1.0"),
+        ({"patience": -1}, r"patience must be at least 0, but is -1"),
     ],
 )
 def test_impossible_settings_are_refused(options, message):

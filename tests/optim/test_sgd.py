@@ -43,7 +43,7 @@ def test_rmsprop_equals_its_formula(largest_difference, momentum, centered):
 
 
 def test_impossible_settings_are_refused():
-    with pytest.raises(ToolkitError, match=r"optimizer.momentum must be above 0 where .*nesterov"):
+    with pytest.raises(ToolkitError, match=r"optimizer.nesterov requires optimizer.momentum"):
         SgdConfig(nesterov=True)
     with pytest.raises(ToolkitError, match=r"optimizer.momentum must be .* below 1, but is 1.0"):
         SgdConfig(momentum=1.0)

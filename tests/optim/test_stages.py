@@ -40,10 +40,14 @@ def test_tri_stage_may_leave_stages_out():
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        (WsdConfig, {"shape": "round"}, "shape must be linear or sqrt, but is 'round'"),
-        (WsdConfig, {"decay_fraction": 2.0}, "decay_fraction must lie between 0 and 1, but is 2.0"),
-        (TriStageConfig, {"phase_ratio": [0.5, 0.6]}, "three shares that add up to 1, but is 0.5,"),
-        (TriStageConfig, {"phase_ratio": [0.5, 0.6, 0.1]}, "add up to 1, but is 0.5,0.6,0.1"),
+        (WsdConfig, {"shape": "round"}, "shape must be one of linear, sqrt, but is 'round'"),
+        (
+            WsdConfig,
+            {"decay_fraction": 2.0},
+            "decay_fraction must be at least 0 and at most 1",
+        ),
+        (TriStageConfig, {"phase_ratio": [0.5, 0.6]}, "three fractions that sum to 1, but is 0.5,"),
+        (TriStageConfig, {"phase_ratio": [0.5, 0.6, 0.1]}, "sum to 1, but is 0.5,0.6,0.1"),
         (TriStageConfig, {"end_rate": 0.0}, "end_rate must be above 0 and at most 1, but is 0.0"),
     ],
 )

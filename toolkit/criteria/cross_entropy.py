@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_criterion
+from toolkit.config.declared import Options, Rate
 from toolkit.criteria.criterion import (
     IGNORED,
     Binary,
@@ -29,17 +30,9 @@ BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossEntropyConfig:
-    label_smoothing: float = 0.0
-    """Share of the probability that is spread evenly over all classes, 0 to 1; numbers to predict
-    have no classes."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise ToolkitError(
-                "criterion.label_smoothing must lie between 0 and 1, 1 excluded, "
-                f"but is {self.label_smoothing}."
-            )
+class CrossEntropyConfig(Options, section="criterion"):
+    label_smoothing: Rate = 0.0
+    """Label smoothing: probability mass spread evenly over all classes; not for regression."""
 
 
 @register_criterion("cross_entropy", CrossEntropyConfig())
@@ -74,8 +67,8 @@ class CrossEntropy(Criterion):
     def classes(self, prediction: Classes) -> Float[Tensor, ""]:
         if isinstance(prediction, MaskedClasses) and self.label_smoothing:
             raise ToolkitError(
-                "criterion.label_smoothing must be 0 where some options or places are no answer, "
-                f"which it would wish to be one, but is {self.label_smoothing}. Leave it out."
+                "criterion.label_smoothing must be 0 for predictions with masked classes, but is "
+                f"{self.label_smoothing}."
             )
         logits, targets = prediction
         if logits.device.type == "cpu":

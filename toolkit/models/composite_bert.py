@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import Encoder, EncoderConfig, check_at_least_one
+from toolkit.config.declared import PositiveInt
+from toolkit.models.encoder import Encoder, EncoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
@@ -24,39 +26,31 @@ from toolkit.nn.attention import (
     ScoreTerm,
     SoftmaxMap,
 )
-from toolkit.nn.attention.projections import PROJECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompositeBertConfig(EncoderConfig):
     absolute_positions: bool = False
-    """Add a learned vector for each position to the words; bounds the length of sentences."""
+    """Add a learned position embedding, which limits the length of sentences."""
     fixed: bool = True
-    """Add a number for each head and offset to the scores (Chang et al. 2021, eq. 4)."""
+    """Add a learned bias per head and offset to the scores (Chang et al. 2021, eq. 4)."""
     dynamic: bool = True
-    """Add the query's product with a vector for each offset to the scores (eq. 5)."""
+    """Add the product of the query and a vector per offset to the scores (eq. 5)."""
     key_dynamic: bool = False
-    """Add the key's product with a vector for each offset to the scores."""
+    """Add the product of the key and a vector per offset to the scores."""
     depthwise: bool = False
-    """Add a convolution of the values, one kernel for each channel, to the result (eq. 7)."""
-    convolve: list[str] = field(default_factory=list)
-    """Projections whose first half of the heads is convolved: any of query, key, value."""
-    radius: int = 8
-    """Furthest offset with a tap of its own, in tokens; farther ones share the outermost."""
+    """Add a depthwise convolution of the values to the result (eq. 7)."""
+    convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
+    """Projections whose first half of the heads is convolved."""
+    radius: PositiveInt = 8
+    """Maximum offset with a separate tap, in tokens; larger ones share the outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least_one("radius", self.radius)
-        unknown = sorted(set(self.convolve) - set(PROJECTIONS))
-        if unknown:
-            raise ToolkitError(
-                f"arch.convolve must name any of {', '.join(PROJECTIONS)}, but holds "
-                f"{unknown[0]!r}."
-            )
         if self.convolve and self.heads % 2:
             raise ToolkitError(
-                f"arch.heads must be even where arch.convolve is set, but is {self.heads}: "
-                "half of the heads are convolved."
+                f"arch.heads must be even with arch.convolve, which convolves half of the heads, "
+                f"but is {self.heads}."
             )
 
     @property

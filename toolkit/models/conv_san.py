@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import check_at_least_one, check_rate
+from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
+from toolkit.config.options import ADVANCED
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention import (
     AbsolutePositionBias,
@@ -35,75 +36,54 @@ from toolkit.nn.character_cnn import INIT_BOUND, CharacterCnn
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
 
-CHOICES = {
-    "positions": ("none", "add", "concat"),
-    "convolution": ("none", "1d", "2d"),
-    "word_vectors": ("learned", "frozen", "tuned"),
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConvSanConfig(ArchConfig):
-    layers: int = 4
-    """Layers, each attention and nothing else."""
-    heads: int = 4
-    """Attention heads; they share out the width of words, positions and characters together."""
-    word_width: int = 300
-    """Width of the words' vectors."""
-    word_vectors: str = "learned"
-    """Where the words' vectors come from. learned: from chance; tuned: from those that the data
-    folder holds; frozen: from these too, and they stay as they are."""
-    positions: str = "add"
-    """What is learned for each place. none: nothing; add: a vector that is added to the word's;
-    concat: one that stands beside it."""
-    position_width: int = 64
-    """Width of the places' vectors where positions is concat."""
-    character_width: int = 64
-    """Width of the vectors of characters, and of what is made of them; 0 for no characters."""
-    character_layers: int = 3
-    """Convolutions of a word's characters, one upon the other."""
-    character_kernel: int = 5
-    """Characters that each of them sees at a time; an odd number."""
+    layers: PositiveInt = 4
+    """Number of layers, each self-attention only."""
+    heads: PositiveInt = 4
+    """Number of attention heads; divides the total width of words, positions, characters."""
+    word_width: PositiveInt = 300
+    """Width of the word embeddings."""
+    word_vectors: Literal["learned", "tuned", "frozen"] = "learned"
+    """Word embeddings. learned: random at first; tuned: the data folder's word vectors at first;
+    frozen: these vectors, not updated."""
+    positions: Literal["none", "add", "concat"] = "add"
+    """Learned position embeddings: added to the word embedding (add), concatenated to it (concat),
+    or none."""
+    position_width: PositiveInt = 64
+    """Width of the position embeddings if positions is concat."""
+    character_width: NonNegativeInt = 64
+    """Width of the character embeddings and of their convolutions; 0 disables characters."""
+    character_layers: PositiveInt = 3
+    """Number of convolutions over a word's characters."""
+    character_kernel: PositiveInt = 5
+    """Kernel size of these convolutions; odd."""
     position_table: bool = False
-    """Add a number for every pair of places to the first layer's scores (+P)."""
+    """Add a learned bias per pair of positions to the first layer's scores (+P)."""
     relative_table: bool = False
-    """Add a number for every offset to the first layer's scores (+R)."""
-    relative_spectral: bool = False
-    """Take these numbers for the spectrum of the table, as the authors' code did: it then cannot
-    tell left from right."""
+    """Add a learned bias per offset to the first layer's scores (+R)."""
+    relative_spectral: bool = field(default=False, metadata=ADVANCED)
+    """Interpret these biases as a spectrum, as in the authors' code, which cannot distinguish left
+    from right."""
     temperature: bool = False
-    """Scale the queries, keys and values of each head by a number of its own (+Temp)."""
-    convolution: str = "2d"
-    """What is done to the attention after the softmax. none: nothing; 1d: a convolution along the
-    queries, in which keys are channels; 2d: one 3 x 3 filter for each head."""
-    fixed_length: int = 60
-    """Places of every sentence: shorter ones are filled up, longer ones go in pieces."""
-    dropout: float = 0.1
-    """Share of the hidden units zeroed before each layer, 0 to 1."""
+    """Scale queries, keys and values by a learned number per head (+Temp)."""
+    convolution: Literal["none", "1d", "2d"] = "2d"
+    """Convolution of the attention weights after the softmax. 1d: along the queries, with keys as
+    channels; 2d: one 3 x 3 filter per head."""
+    fixed_length: PositiveInt = 60
+    """Number of tokens of every input: shorter sentences are padded, longer ones split."""
+    dropout: Rate = 0.1
+    """Dropout rate of the hidden units before each layer."""
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "word_width", "position_width", "fixed_length"):
-            check_at_least_one(name, getattr(self, name))
-        check_rate("dropout", self.dropout)
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ToolkitError(
-                    f"arch.{name} must be one of {', '.join(known)}, but is "
-                    f"{getattr(self, name)!r}."
-                )
-        if self.character_width:
-            check_at_least_one("character_width", self.character_width)
-            check_at_least_one("character_layers", self.character_layers)
-            if self.character_kernel < 1 or self.character_kernel % 2 == 0:
-                raise ToolkitError(
-                    f"arch.character_kernel must be odd, but is {self.character_kernel}. "
-                    "Each place is the middle of what it sees."
-                )
-        if self.relative_spectral and not self.relative_table:
+        super().__post_init__()
+        if self.character_kernel % 2 == 0:
             raise ToolkitError(
-                "arch.relative_table must be set where arch.relative_spectral is, but is not. "
-                "Set both, or neither."
+                f"arch.character_kernel must be odd, but is {self.character_kernel}."
             )
+        if self.relative_spectral and not self.relative_table:
+            raise ToolkitError("arch.relative_spectral requires arch.relative_table.")
         if self.width % self.heads:
             raise ToolkitError(
                 f"arch.heads must divide the width of a word, {self.width} = word_width + "

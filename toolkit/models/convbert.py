@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
+from toolkit.config.declared import PositiveInt, Rate
+from toolkit.config.options import ADVANCED
 from toolkit.models.encoder import (
     Encoder,
     EncoderConfig,
-    check_at_least_one,
     check_multiple,
-    check_rate,
 )
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
@@ -27,42 +28,34 @@ from toolkit.nn.attention import (
     TokenKernel,
 )
 
-TYPES = ("span", "dynamic", "conventional", "none")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConvBertConfig(EncoderConfig):
-    max_positions: int = 512
-    """Rows of the position table: the longest sentence in tokens."""
-    head_ratio: int = 2
-    """Divide the heads by this; what is left attend, and as many beside them convolve. Fewer heads
-    than this leave one."""
-    kernel_size: int = 9
-    """Taps of the convolutions, in tokens; odd."""
-    groups: int = 1
-    """Groups of channels that the feed-forward networks keep apart."""
-    conv_type: str = "span"
-    """How the heads beside self-attention convolve. span: kernels from each token's neighborhood;
-    dynamic: from the token alone; conventional: a separable convolution; none: no such heads."""
+    max_positions: PositiveInt = 512
+    """Rows of the position table: maximum number of tokens per sentence."""
+    head_ratio: PositiveInt = 2
+    """heads / head_ratio heads attend, at least one, and as many convolve."""
+    kernel_size: PositiveInt = 9
+    """Kernel size of the convolutions, in tokens; odd."""
+    groups: PositiveInt = 1
+    """Number of channel groups of the feed-forward networks."""
+    conv_type: Literal["span", "dynamic", "conventional", "none"] = "span"
+    """Convolution of the other heads. span: kernels from each token's neighborhood; dynamic: from
+    the token alone; conventional: a separable convolution; none: no such heads."""
     share_value: bool = False
-    """Convolve the values of self-attention, as the paper's eq. 6 reads, and not others (span,
+    """Convolve the values of self-attention, as in the paper's eq. 6, not separate ones (span,
     dynamic)."""
-    convolve_padding: bool = False
-    """Let convolutions see padding, as the authors' code does; weights from it need that (all types
-    but none)."""
-    depthwise_bias: bool = False
-    """Give depthwise convolutions a bias (Chang et al. 2021; span, conventional)."""
-    renormalize_at_boundaries: bool = False
-    """Normalize kernels over the taps in the sentence, not over all (Chang et al. 2021; span,
-    dynamic)."""
-    kernel_dropout: float = 0.0
-    """Share of the kernels' weights zeroed, 0 to 1 (span, dynamic)."""
+    convolve_padding: bool = field(default=False, metadata=ADVANCED)
+    """Let convolutions see padding, as in the authors' code; converted weights require it."""
+    depthwise_bias: bool = field(default=False, metadata=ADVANCED)
+    """Add a bias to depthwise convolutions (Chang et al. 2021; span, conventional)."""
+    renormalize_at_boundaries: bool = field(default=False, metadata=ADVANCED)
+    """Normalize kernels over taps inside the sentence only (Chang et al. 2021; span, dynamic)."""
+    kernel_dropout: Rate = 0.0
+    """Dropout rate of the kernels' weights (span, dynamic)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("head_ratio", "kernel_size", "groups"):
-            check_at_least_one(name, getattr(self, name))
-        check_rate("kernel_dropout", self.kernel_dropout)
         if self.heads > self.head_ratio:
             check_multiple("heads", self.heads, "head_ratio", self.head_ratio)
         check_multiple("width", self.width, "groups", self.groups)
@@ -70,17 +63,13 @@ class ConvBertConfig(EncoderConfig):
             check_multiple("feed_forward_width", self.feed_forward_width, "groups", self.groups)
         if self.kernel_size % 2 == 0:
             raise ToolkitError(
-                f"arch.kernel_size must be odd, as many taps to the left as to the right, but is "
-                f"{self.kernel_size}. Take {self.kernel_size - 1} or {self.kernel_size + 1}."
-            )
-        if self.conv_type not in TYPES:
-            raise ToolkitError(
-                f"arch.conv_type must be one of {', '.join(TYPES)}, but is {self.conv_type!r}."
+                f"arch.kernel_size must be odd, but is {self.kernel_size}. Choose "
+                f"{self.kernel_size - 1} or {self.kernel_size + 1}."
             )
 
     @property
     def attention_heads(self) -> int:
-        """Those that attend; as many convolve."""
+        """Number of heads that attend; as many convolve."""
         return max(1, self.heads // self.head_ratio)
 
     @property

@@ -1,14 +1,16 @@
-"""The Transformer encoder that every encoder architecture shares; only the attention differs."""
+"""The Transformer encoder shared by the encoder architectures; only their attention differs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from jaxtyping import Int
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Above, Below, PositiveInt, Rate
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 from toolkit.nn.embeddings import Embeddings, TiedEmbeddings
@@ -19,43 +21,33 @@ from toolkit.nn.layer_stack import LayerStack
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig(ArchConfig):
-    """The shape shared by every encoder architecture."""
+    """Options shared by the encoder architectures."""
 
-    layers: int = 12
-    """Layers, each attention and a feed-forward network."""
-    width: int = 768
-    """Width of the hidden states; a multiple of heads."""
-    heads: int = 12
-    """Attention heads."""
-    feed_forward_width: int | None = None
-    """Inner width of the feed-forward networks. Without it, 4 x width."""
-    embedding_width: int | None = None
-    """Width of the embedding tables, widened to the model's by a linear map. Without it, width."""
-    max_positions: int = 128
-    """Rows of the absolute position table where there is one: the longest sentence in tokens."""
+    layers: PositiveInt = 12
+    """Number of layers, each attention and a feed-forward network."""
+    width: PositiveInt = 768
+    """Width of the hidden states (hidden size); a multiple of heads."""
+    heads: PositiveInt = 12
+    """Number of attention heads."""
+    feed_forward_width: PositiveInt | None = None
+    """Inner width of the feed-forward networks; by default 4 x width."""
+    embedding_width: PositiveInt | None = None
+    """Width of the embedding tables, projected to the model's width; by default width."""
+    max_positions: PositiveInt = 128
+    """Rows of the absolute position table, if any: maximum number of tokens per sentence."""
     hidden_position_embedding: bool = False
-    """Give the position table a row for hidden positions, which the task mpm needs."""
-    token_types: int = 2
+    """Add a row for hidden positions to the position table, as required by task mpm."""
+    token_types: PositiveInt = 2
     """Rows of the token type table."""
-    norm_epsilon: float = NORM_EPS
-    """What norms add to the variance, above 0. BERT's is 1e-12, RoBERTa's 1e-5."""
-    dropout: float = 0.1
-    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
-    attention_dropout: float = 0.1
-    """Share of the attention weights zeroed, 0 to 1."""
+    norm_epsilon: Annotated[float, Above(0), Below(1)] = NORM_EPS
+    """Epsilon of the layer norms: 1e-12 in BERT, 1e-5 in RoBERTa."""
+    dropout: Rate = 0.1
+    """Dropout rate after the embeddings and after each sublayer."""
+    attention_dropout: Rate = 0.1
+    """Dropout rate of the attention weights."""
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads", "max_positions", "token_types"):
-            check_at_least_one(name, getattr(self, name))
-        for name in ("feed_forward_width", "embedding_width"):
-            if getattr(self, name) is not None:
-                check_at_least_one(name, getattr(self, name))
-        for name in ("dropout", "attention_dropout"):
-            check_rate(name, getattr(self, name))
-        if not 0 < self.norm_epsilon < 1:
-            raise ToolkitError(
-                f"arch.norm_epsilon must lie between 0 and 1, but is {self.norm_epsilon}."
-            )
+        super().__post_init__()
         check_multiple("width", self.width, "heads", self.heads)
 
     @property
@@ -82,16 +74,6 @@ def scale_heads(heads: int, fraction: float) -> int:
 def scale_width(width: int, fraction: float, multiple: int = 1) -> int:
     """The multiple nearest to this fraction of a width, at least one multiple."""
     return multiple * max(1, round(width * fraction / multiple))
-
-
-def check_at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise ToolkitError(f"arch.{name} must be at least 1, but is {value}.")
-
-
-def check_rate(name: str, value: float) -> None:
-    if not 0 <= value < 1:
-        raise ToolkitError(f"arch.{name} must lie between 0 and 1, 1 excluded, but is {value}.")
 
 
 def check_multiple(name: str, value: int, of_name: str, of: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -17,25 +17,19 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Encoded, EncoderModel, Inputs, Sizes
-from toolkit.models.transformer_stack import TransformerStack, TransformerStackConfig, check_choice
+from toolkit.models.transformer_stack import TransformerStack, TransformerStackConfig
 from toolkit.nn.attention import Attention, CrossAttentionSource
 from toolkit.nn.decoder_layer import NORM_EPS, TransformerLayer
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.init import init_transformer_weights
 from toolkit.nn.ops.packed_linear import PackedLinear, pack_linear, pack_linear_layers
 
-SHARED = ("all", "decoder", "none")
-
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(TransformerStackConfig):
-    share_embeddings: str = "decoder"
-    """Tables that are one: all (of the source, of the target and of the scores, for a joined
-    dictionary), decoder (of the target and of the scores), or none."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("share_embeddings", self.share_embeddings, SHARED)
+    share_embeddings: Literal["all", "decoder", "none"] = "decoder"
+    """Share the embedding tables of source, target and output (all, requires a joined dictionary),
+    of target and output (decoder), or none."""
 
 
 class GenerativeModel(EncoderModel):

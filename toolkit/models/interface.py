@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Options
 from toolkit.nn.encoder_layer import NORM_EPS
 
 
@@ -58,7 +59,7 @@ class HeadColumns(NamedTuple):
     positions: slice
 
 
-class ArchConfig:
+class ArchConfig(Options, section="arch"):
     """Base class of architecture configs: what a task may ask before the model is built."""
 
     @property

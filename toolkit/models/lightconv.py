@@ -8,7 +8,7 @@ from functools import partial
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import check_at_least_one, check_rate
+from toolkit.config.declared import PositiveInt, Rate
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
@@ -23,27 +23,24 @@ from toolkit.nn.attention import (
 
 @dataclass(frozen=True, kw_only=True)
 class LightConvConfig(EncoderDecoderConfig):
-    encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
-    """Taps of the convolution of each layer that reads, in tokens, odd; as many layers as taps are
-    named."""
-    decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
-    """The same for the layers that write; their taps end at the place itself."""
+    encoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
+    """Kernel size of each encoder layer's convolution, in tokens, odd; their count is that of the
+    layers."""
+    decoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
+    """Kernel size of each decoder layer's convolution; the kernels end at the current token."""
     gated: bool = True
-    """Let half of the projected channels gate the other half (GLU) before the convolution."""
-    kernel_dropout: float = 0.1
-    """Share of the normalized taps zeroed, 0 to 1."""
+    """Apply a gated linear unit (GLU) before the convolution."""
+    kernel_dropout: Rate = 0.1
+    """Dropout rate of the normalized kernel weights."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_rate("kernel_dropout", self.kernel_dropout)
         for name in ("encoder_kernels", "decoder_kernels"):
-            sizes = getattr(self, name)
-            check_at_least_one(f"{name}' number", len(sizes))
-            wrong = [size for size in sizes if size < 1 or size % 2 == 0]
-            if wrong:
+            kernels: list[int] = getattr(self, name)
+            if not kernels or any(size % 2 == 0 for size in kernels):
                 raise ToolkitError(
-                    f"arch.{name} must be odd numbers of taps, as many to the left as to the "
-                    f"right, but hold {wrong[0]}. Take one less or one more."
+                    f"arch.{name} must be one odd number or more, but is "
+                    f"{','.join(map(str, kernels))}."
                 )
 
 

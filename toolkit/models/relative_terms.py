@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (
     Attention,
@@ -15,7 +17,7 @@ from toolkit.nn.attention import (
     SoftmaxMap,
 )
 
-RELATIVE = ("none", "t5", "shaw", "composite")
+RelativeTerm = Literal["none", "t5", "shaw", "composite"]
 BUCKETS, MAX_DISTANCE = 32, 128
 """T5's: the offset from which on all share one bucket."""
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
+from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
 from toolkit.models.encoder import (
-    check_at_least_one,
     check_multiple,
-    check_rate,
     scale_heads,
     scale_width,
 )
@@ -41,63 +40,41 @@ from toolkit.nn.two_stream_layer import StreamLayer, StreamStates, TwoStreamLaye
 
 @dataclass(frozen=True, kw_only=True)
 class TacoConfig(ArchConfig):
-    layers: int = 12
-    """Layers, each attention and a feed-forward network for both streams."""
-    word_width: int = 648
-    """Width of the words' vectors; a multiple of word_heads."""
-    position_width: int = 120
-    """Width of the positions' vectors; a multiple of position_heads."""
-    word_heads: int = 12
-    """Attention heads of the words."""
-    position_heads: int = 6
-    """Attention heads of the positions."""
-    head_width: int = 64
-    """Width of a head's queries and keys in both streams; its values have width / heads."""
-    relative_width: int = 768
-    """Width of the vectors of offsets that all layers share."""
-    max_positions: int = 512
-    """Rows of the position table: the longest sentence in tokens."""
+    layers: PositiveInt = 12
+    """Number of layers, each attention and a feed-forward network for both streams."""
+    word_width: PositiveInt = 648
+    """Width of the word stream; a multiple of word_heads."""
+    position_width: PositiveInt = 120
+    """Width of the position stream; a multiple of position_heads."""
+    word_heads: PositiveInt = 12
+    """Number of attention heads of the word stream."""
+    position_heads: PositiveInt = 6
+    """Number of attention heads of the position stream."""
+    head_width: PositiveInt = 64
+    """Width of a head's queries and keys in both streams; values have width / heads."""
+    relative_width: PositiveInt = 768
+    """Width of the offset vectors shared by all layers."""
+    max_positions: PositiveInt = 512
+    """Rows of the position table: maximum number of tokens per sentence."""
     attention_convolution: bool = True
-    """Mix all attention maps by a 1x1 convolution and PReLU before the softmax; without it, each
-    stream's own are added up."""
+    """Mix all attention maps by a 1x1 convolution and PReLU before the softmax; if false, sum those
+    of each stream."""
     residual_maps: bool = True
-    """Give the attention maps of each layer to the one above it."""
-    token_types: int = 0
-    """Rows of the token type table; 0 for none."""
-    head_features: str = "separate"
-    """What predictions are made from. separate: tokens from the words' vectors, positions from the
-    positions'. concat: both from both."""
-    dropout: float = 0.1
-    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
-    attention_dropout: float = 0.1
-    """Share of the attention weights zeroed, 0 to 1."""
+    """Pass the attention maps of each layer to the next."""
+    token_types: NonNegativeInt = 0
+    """Rows of the token type table; 0 disables it."""
+    head_features: Literal["separate", "concat"] = "separate"
+    """Features of the prediction heads. separate: tokens from the word stream, positions from the
+    position stream; concat: both from both."""
+    dropout: Rate = 0.1
+    """Dropout rate after the embeddings and after each sublayer."""
+    attention_dropout: Rate = 0.1
+    """Dropout rate of the attention weights."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "layers",
-            "word_width",
-            "position_width",
-            "word_heads",
-            "position_heads",
-            "head_width",
-            "relative_width",
-            "max_positions",
-        ):
-            check_at_least_one(name, getattr(self, name))
-        for stream in ("word", "position"):
-            width, heads = f"{stream}_width", f"{stream}_heads"
-            check_multiple(width, getattr(self, width), heads, getattr(self, heads))
-        if self.token_types < 0:
-            raise ToolkitError(
-                f"arch.token_types must not be negative, but is {self.token_types}. "
-                "Set 0 for no such table."
-            )
-        if self.head_features not in ("separate", "concat"):
-            raise ToolkitError(
-                f"arch.head_features must be separate or concat, but is {self.head_features!r}."
-            )
-        for name in ("dropout", "attention_dropout"):
-            check_rate(name, getattr(self, name))
+        super().__post_init__()
+        check_multiple("word_width", self.word_width, "word_heads", self.word_heads)
+        check_multiple("position_width", self.position_width, "position_heads", self.position_heads)
 
     @property
     def max_length(self) -> int:

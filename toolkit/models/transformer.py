@@ -5,32 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import check_at_least_one
+from toolkit.config.declared import PositiveInt
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RELATIVE, build_self_attention
-from toolkit.models.transformer_stack import check_choice
+from toolkit.models.relative_terms import RelativeTerm, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(EncoderDecoderConfig):
-    encoder_layers: int = 6
-    """Layers that read."""
-    decoder_layers: int = 6
-    """Layers that write."""
-    relative: str = "none"
-    """What self-attention adds to its scores for offsets: none, t5 (a number for each head and
-    bucket), shaw (a product of the query), or composite (a number and a product); the decoder's
-    look to the left alone."""
-    radius: int = 16
-    """Furthest offset with a tap of its own, in tokens (shaw, composite); farther ones share the
+    encoder_layers: PositiveInt = 6
+    """Number of encoder layers."""
+    decoder_layers: PositiveInt = 6
+    """Number of decoder layers."""
+    relative: RelativeTerm = "none"
+    """Relative position term of self-attention: a number per head and bucket (t5), a product with
+    the query (shaw), or a number and a product (composite). Decoders see the left side only."""
+    radius: PositiveInt = 16
+    """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
     outermost."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("encoder_layers", "decoder_layers", "radius"):
-            check_at_least_one(name, getattr(self, name))
-        check_choice("relative", self.relative, RELATIVE)
 
 
 @register_arch(

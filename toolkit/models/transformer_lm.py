@@ -5,31 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.common.registry import register_arch
-from toolkit.models.encoder import check_at_least_one
+from toolkit.config.declared import PositiveInt
 from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RELATIVE, build_self_attention
-from toolkit.models.transformer_stack import TransformerStackConfig, check_choice
+from toolkit.models.relative_terms import RelativeTerm, build_self_attention
+from toolkit.models.transformer_stack import TransformerStackConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerLMConfig(TransformerStackConfig):
-    layers: int = 6
-    """Layers, each attention and a feed-forward network."""
+    layers: PositiveInt = 6
+    """Number of layers, each attention and a feed-forward network."""
     share_embeddings: bool = True
-    """Take the words' table for the scores too."""
-    relative: str = "none"
-    """What attention adds to its scores for offsets: none, t5 (a number for each head and bucket),
-    shaw (a product of the query), or composite (a number and a product)."""
-    radius: int = 16
-    """Furthest offset with a tap of its own, in tokens (shaw, composite); farther ones share the
+    """Share one table between token embedding and output scores."""
+    relative: RelativeTerm = "none"
+    """Relative position term of attention: a number per head and bucket (t5), a product with the
+    query (shaw), or a number and a product (composite)."""
+    radius: PositiveInt = 16
+    """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
     outermost."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("layers", "radius"):
-            check_at_least_one(name, getattr(self, name))
-        check_choice("relative", self.relative, RELATIVE)
 
 
 @register_arch(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from toolkit.common.errors import ToolkitError
-from toolkit.models.encoder import check_at_least_one, check_multiple, check_rate
+from toolkit.config.declared import PositiveInt, Rate
+from toolkit.models.encoder import check_multiple
 from toolkit.models.interface import ArchConfig
 from toolkit.nn.attention import (
     Attention,
@@ -24,50 +25,42 @@ from toolkit.nn.attention import (
 from toolkit.nn.decoder_layer import NORM_EPS, LayerContext, TransformerLayer
 from toolkit.nn.decoding_cache import DecodingCache
 from toolkit.nn.embeddings import check_length
-from toolkit.nn.feed_forward import ACTIVATIONS, FeedForward
+from toolkit.nn.feed_forward import FeedForward
 from toolkit.nn.layer_stack import LayerStack
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.sinusoidal import sinusoidal_encodings
 
-POSITIONS = ("sinusoidal", "learned", "none")
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerStackConfig(ArchConfig):
-    """The shape shared by all models that write sentences."""
+    """Options shared by encoder-decoder models and language models."""
 
-    width: int = 512
-    """Width of the hidden states; a multiple of heads."""
-    heads: int = 8
-    """Attention heads."""
-    feed_forward_width: int = 2048
+    width: PositiveInt = 512
+    """Width of the hidden states (hidden size); a multiple of heads."""
+    heads: PositiveInt = 8
+    """Number of attention heads."""
+    feed_forward_width: PositiveInt = 2048
     """Inner width of the feed-forward networks."""
-    activation: str = "relu"
-    """Function inside the feed-forward networks: relu or gelu."""
+    activation: Literal["relu", "gelu"] = "relu"
+    """Activation function of the feed-forward networks."""
     pre_norm: bool = False
-    """Norm the input of each sublayer, and the last states, instead of the sum behind it. Deep
-    models learn more easily so."""
-    positions: str = "sinusoidal"
-    """How words know their places: sinusoidal (waves added to them), learned (a table added to
-    them), or none."""
-    max_positions: int = 1024
-    """Rows of the table of learned positions: the longest sentence in tokens. Without a table
-    sentences may be of any length."""
+    """Normalize the input of each sublayer, and the last states, instead of the sum after it. Deep
+    models train more easily with it."""
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    """Position encodings added to the token embeddings."""
+    max_positions: PositiveInt = 1024
+    """Rows of the table of learned positions: maximum number of tokens per sentence. The other
+    position encodings have no maximum."""
     scale_embedding: bool = True
-    """Multiply the words' vectors by the square root of width before positions are added."""
-    dropout: float = 0.1
-    """Share of the hidden units zeroed after the embeddings and after each sublayer, 0 to 1."""
-    attention_dropout: float = 0.0
-    """Share of the attention weights zeroed, 0 to 1."""
+    """Multiply token embeddings by the square root of width before adding positions."""
+    dropout: Rate = 0.1
+    """Dropout rate after the embeddings and after each sublayer."""
+    attention_dropout: Rate = 0.0
+    """Dropout rate of the attention weights."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "feed_forward_width", "max_positions"):
-            check_at_least_one(name, getattr(self, name))
-        for name in ("dropout", "attention_dropout"):
-            check_rate(name, getattr(self, name))
+        super().__post_init__()
         check_multiple("width", self.width, "heads", self.heads)
-        check_choice("activation", self.activation, tuple(ACTIVATIONS))
-        check_choice("positions", self.positions, POSITIONS)
 
     @property
     def head_width(self) -> int:
@@ -76,11 +69,6 @@ class TransformerStackConfig(ArchConfig):
     @property
     def max_length(self) -> int | None:
         return self.max_positions if self.positions == "learned" else None
-
-
-def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ToolkitError(f"arch.{name} must be one of {', '.join(known)}, but is {value!r}.")
 
 
 class TokenEmbedding(nn.Module):

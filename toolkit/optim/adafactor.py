@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
+from toolkit.config.declared import PositiveFloat, Rate
+from toolkit.config.options import ADVANCED
 from toolkit.optim.foreach import (
     ForeachOptimizer,
     ParameterBatch,
@@ -25,8 +27,6 @@ from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
     build_parameter_groups,
-    check_fraction,
-    check_positive,
 )
 
 TINY = 1e-30
@@ -36,24 +36,18 @@ TINY = 1e-30
 @dataclass(frozen=True, kw_only=True)
 class AdafactorConfig(OptimizerConfig):
     relative_step: bool = True
-    """Never let the rate exceed 1 / sqrt(update); with lr 0.01 the paper's rate for runs without
-    a schedule. If false, the rate is lr times the schedule's factor."""
+    """Limit the rate to 1 / sqrt(update); with lr 0.01 this is the paper's rate without a schedule.
+    If false, the rate is lr times the schedule's factor."""
     scale_parameter: bool = True
     """Multiply the rate by each parameter's root mean square, so that lr is a relative change."""
-    scale_floor: float = 1e-3
-    """Least root mean square that scale_parameter takes a parameter to have."""
-    clip_threshold: float = 1.0
-    """Largest root mean square of a parameter's step before the rate; longer ones are cut."""
-    decay_power: float = 0.8
-    """The mean square of update t keeps 1 - t^-power of the old one; above 0."""
-    beta1: float = 0.0
-    """Share of the old step kept at each update; 0 remembers none, which saves memory."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("beta1", self.beta1)
-        for name in ("scale_floor", "clip_threshold", "decay_power"):
-            check_positive(name, getattr(self, name))
+    scale_floor: PositiveFloat = field(default=1e-3, metadata=ADVANCED)
+    """Minimum root mean square of a parameter for scale_parameter."""
+    clip_threshold: PositiveFloat = 1.0
+    """Maximum root mean square of a parameter's step before the rate; larger ones are clipped."""
+    decay_power: PositiveFloat = field(default=0.8, metadata=ADVANCED)
+    """The running mean square of update t keeps 1 - t^-power of the old one."""
+    beta1: Rate = 0.0
+    """Momentum: fraction of the previous step kept; 0 saves the memory for it."""
 
 
 class Adafactor(ForeachOptimizer):

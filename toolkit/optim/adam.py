@@ -14,12 +14,11 @@ import torch
 from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
+from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
     build_parameter_groups,
-    check_fraction,
-    check_positive,
 )
 
 INFINITE_STEP = 2.0**40
@@ -28,21 +27,15 @@ INFINITE_STEP = 2.0**40
 
 @dataclass(frozen=True, kw_only=True)
 class AdamConfig(OptimizerConfig):
-    beta1: float = 0.9
-    """Share of the old mean kept at each update, 0 to 1."""
-    beta2: float = 0.999
-    """Share of the old mean square kept at each update, 0 to 1."""
-    eps: float = 1e-6
-    """Added to the root of the mean square."""
+    beta1: Rate = 0.9
+    """Decay rate of the running mean of gradients."""
+    beta2: Rate = 0.999
+    """Decay rate of the running mean of squared gradients."""
+    eps: PositiveFloat = 1e-6
+    """Added to the denominator for numerical stability."""
     bias_correction: bool = True
-    """Divide the means by 1 - beta^t, which makes up for their beginning at zero. BERT's own
-    training did not. A run keeps what it began with."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("eps", self.eps)
-        check_fraction("beta1", self.beta1)
-        check_fraction("beta2", self.beta2)
+    """Divide the means by 1 - beta^t, which corrects for their start at zero. The original BERT
+    does not. A resumed run keeps its setting."""
 
 
 @register_optimizer("adamw", AdamConfig())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,14 +13,14 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
+from toolkit.config.declared import NonNegativeFloat, PositiveInt, Rate
+from toolkit.config.options import ADVANCED
 from toolkit.distributed.fsdp import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, state_tensors
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     build_parameter_groups,
-    check_fraction,
-    check_positive,
     is_hidden_matrix,
 )
 
@@ -53,24 +53,17 @@ TINY = 1e-7
 
 @dataclass(frozen=True, kw_only=True)
 class MuonConfig(AdamConfig):
-    momentum: float = 0.95
-    """Share of the old mean gradient kept at each update of a matrix, 0 to 1."""
+    momentum: Rate = 0.95
+    """Decay rate of the running mean of a matrix's gradients."""
     nesterov: bool = True
-    """Look one step of the momentum ahead."""
-    newton_schulz_steps: int = 5
-    """Steps of the iteration that makes the directions of a matrix equally long."""
+    """Use Nesterov's momentum."""
+    newton_schulz_steps: PositiveInt = field(default=5, metadata=ADVANCED)
+    """Newton-Schulz iterations that orthogonalize the momentum."""
     match_adamw_rms: bool = True
-    """Make a matrix's step about as long as Adam's, so that its rates fit. If false, the step is
-    that of the first publication, whose rates are near 0.02."""
-    adamw_lr: float | None = None
-    """Peak learning rate of all that is no matrix of a layer. Without it, lr."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("momentum", self.momentum)
-        check_positive("newton_schulz_steps", self.newton_schulz_steps)
-        if self.adamw_lr is not None and self.adamw_lr < 0:
-            raise ToolkitError(f"optimizer.adamw_lr must not be negative, but is {self.adamw_lr}.")
+    """Scale a matrix's step to the length of AdamW's, so that AdamW's learning rates fit. If false,
+    the step is as first published, with rates near 0.02."""
+    adamw_lr: NonNegativeFloat | None = None
+    """Peak learning rate of all parameters that AdamW updates; by default lr."""
 
 
 class MatrixMuon(ForeachOptimizer):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch.nn import Parameter
 
 from toolkit.common.errors import ToolkitError
+from toolkit.config.declared import Above, AtMost, NonNegativeFloat, Options
 
 NamedParameter = tuple[str, Parameter]
 LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
@@ -17,38 +18,16 @@ LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
-    """What every optimizer here can be told."""
+class OptimizerConfig(Options, section="optimizer"):
+    """Options of every optimizer."""
 
-    lr: float = 3e-4
+    lr: NonNegativeFloat = 3e-4
     """Peak learning rate."""
-    weight_decay: float = 0.01
-    """Decay of weights, per update and unit of learning rate; biases and norms are spared."""
-    layerwise_lr_decay: float = 1.0
-    """Factor on the learning rate from each layer to the one below it, above 0 up to 1: heads
-    learn at the full rate, the top layer at this share of it, the embeddings slowest."""
-
-    def __post_init__(self) -> None:
-        for name in ("lr", "weight_decay"):
-            value = getattr(self, name)
-            if value < 0:
-                raise ToolkitError(f"optimizer.{name} must not be negative, but is {value}.")
-        if not 0 < self.layerwise_lr_decay <= 1:
-            raise ToolkitError(
-                f"optimizer.layerwise_lr_decay must be above 0 and at most 1, but is "
-                f"{self.layerwise_lr_decay}. 1 gives all layers the same rate."
-            )
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Refuse what is no share of an old mean to keep."""
-    if not 0 <= value < 1:
-        raise ToolkitError(f"optimizer.{name} must be at least 0 and below 1, but is {value}.")
-
-
-def check_positive(name: str, value: float | int) -> None:
-    if value <= 0:
-        raise ToolkitError(f"optimizer.{name} must be above 0, but is {value}.")
+    weight_decay: NonNegativeFloat = 0.01
+    """Weight decay per update and unit of learning rate; biases and norms are exempt."""
+    layerwise_lr_decay: Annotated[float, Above(0), AtMost(1)] = 1.0
+    """Factor on the learning rate from each layer to the one below: heads learn at the full rate,
+    the top layer at this fraction of it, the embeddings slowest."""
 
 
 def is_exempt_from_decay(name: str) -> bool:

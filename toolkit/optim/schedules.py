@@ -1,6 +1,6 @@
-"""The learning rate as a function of the update: nothing to save, the same after any resume.
+"""Learning-rate schedules: functions of the update, without state.
 
-`plateau` alone hears of validations too, and remembers them.
+Only `plateau` also depends on validation metrics, and has a state.
 
 A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the
 factor of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
@@ -11,17 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_lr_scheduler
+from toolkit.config.declared import (
+    Above,
+    AtMost,
+    Fraction,
+    NonNegativeInt,
+    Options,
+    PositiveFloat,
+    PositiveInt,
+)
 
 Schedule = Callable[[int], float]
 
 
 @runtime_checkable
 class MetricSchedule(Protocol):
-    """A schedule that hears of validations: lower values are better ones."""
+    """A schedule that also follows validation metrics; lower values are better."""
 
     def __call__(self, update: int) -> float: ...
     def on_validation(self, value: float, update: int) -> None: ...
@@ -30,66 +39,42 @@ class MetricSchedule(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarmupConfig:
-    warmup_updates: int = 0
-    """Updates over which the learning rate rises linearly to its peak."""
-    warmup_fraction: float = 0.0
-    """The same as a share of the run's updates, 0 to 1, in place of warmup_updates."""
+class WarmupConfig(Options, section="lr_scheduler"):
+    warmup_updates: NonNegativeInt = 0
+    """Number of updates over which the learning rate rises linearly to its peak."""
+    warmup_fraction: Fraction = 0.0
+    """Warm-up as a fraction of the run's updates, instead of warmup_updates."""
 
     def __post_init__(self) -> None:
-        if self.warmup_updates < 0:
-            raise ToolkitError(
-                f"lr_scheduler.warmup_updates must not be negative, but is {self.warmup_updates}."
-            )
-        check_fraction("warmup_fraction", self.warmup_fraction)
+        super().__post_init__()
         if self.warmup_fraction and self.warmup_updates != type(self).warmup_updates:
             raise ToolkitError(
-                "lr_scheduler.warmup_updates must be left out where warmup_fraction is given, but "
-                "is "
-                f"{self.warmup_updates} beside {self.warmup_fraction}. Give one."
+                f"lr_scheduler.warmup_updates cannot be combined with warmup_fraction, but are "
+                f"{self.warmup_updates} and {self.warmup_fraction}."
             )
 
     def warmup(self, total_updates: int) -> int:
-        """The updates over which the rate rises."""
+        """Number of warm-up updates."""
         share = round(self.warmup_fraction * total_updates)
         return share if self.warmup_fraction else self.warmup_updates
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecayConfig(WarmupConfig):
-    end_rate: float = 0.0
-    """Share of the peak that the decay ends at, 0 to 1."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("end_rate", self.end_rate)
-
-
-def check_fraction(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ToolkitError(f"lr_scheduler.{name} must lie between 0 and 1, but is {value}.")
+    end_rate: Fraction = 0.0
+    """Fraction of the peak at which the decay ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolynomialConfig(DecayConfig):
-    power: float = 1.0
-    """Exponent of the decay; 1 is a straight line."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.power <= 0:
-            raise ToolkitError(f"lr_scheduler.power must be above 0, but is {self.power}.")
+    power: PositiveFloat = 1.0
+    """Exponent of the decay; 1 is linear."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CosineConfig(DecayConfig):
-    cycles: int = 1
-    """Times that the rate falls from its peak, equally long (warm restarts)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.cycles < 1:
-            raise ToolkitError(f"lr_scheduler.cycles must be at least 1, but is {self.cycles}.")
+    cycles: PositiveInt = 1
+    """Number of cosine cycles of equal length (warm restarts)."""
 
 
 @register_lr_scheduler("linear", WarmupConfig())
@@ -117,8 +102,8 @@ def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class InverseSqrtConfig(WarmupConfig):
-    warmup_updates: int = 4000
-    """Updates over which the learning rate rises linearly to its peak."""
+    warmup_updates: NonNegativeInt = 4000
+    """Number of updates over which the learning rate rises linearly to its peak."""
 
 
 @register_lr_scheduler("inverse_sqrt", InverseSqrtConfig())
@@ -153,23 +138,12 @@ def fixed(c: WarmupConfig, total_updates: int) -> Schedule:
     return lambda n: min(1.0, n / w)
 
 
-SHAPES = ("linear", "sqrt")
-
-
 @dataclass(frozen=True, kw_only=True)
 class WsdConfig(DecayConfig):
-    decay_fraction: float = 0.1
-    """Last share of the run, in which the rate falls, 0 to 1."""
-    shape: str = "sqrt"
-    """How it falls: linear, a straight line; sqrt, as 1 - sqrt of the share that is over."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("decay_fraction", self.decay_fraction)
-        if self.shape not in SHAPES:
-            raise ToolkitError(
-                f"lr_scheduler.shape must be {' or '.join(SHAPES)}, but is {self.shape!r}."
-            )
+    decay_fraction: Fraction = 0.1
+    """Fraction of the run's updates at its end over which the rate decays."""
+    shape: Literal["linear", "sqrt"] = "sqrt"
+    """Shape of the decay; x being the fraction of it that is over, 1 - x or 1 - sqrt(x)."""
 
 
 @register_lr_scheduler("wsd", WsdConfig())
@@ -177,8 +151,8 @@ def wsd(c: WsdConfig, total_updates: int) -> Schedule:
     """n / w up to update w, 1, then end + (1 - end) (1 - x) or (1 - sqrt(x)) over the last d
     updates, x = (n - 1 - (total - d)) / d (Hu et al. 2024, section 4; Hagele et al. 2024, eq. 1).
 
-    The peak does not depend on the length of the run: one that is to go on longer goes on from a
-    checkpoint before the decay.
+    Before the decay the rate does not depend on the length of the run: to train longer, resume from
+    a checkpoint before the decay.
     """
     w, total = c.warmup(total_updates), total_updates
     d = round(c.decay_fraction * total)
@@ -194,28 +168,20 @@ def wsd(c: WsdConfig, total_updates: int) -> Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriStageConfig:
-    phase_ratio: list[float] = field(default_factory=lambda: [0.1, 0.4, 0.5])
-    """Shares of the run for warm-up, hold and decay; three numbers, together 1."""
-    start_rate: float = 0.01
-    """Share of the peak that the warm-up begins at, 0 to 1."""
-    end_rate: float = 0.01
-    """Share of the peak that the decay ends at, above 0 up to 1."""
+class TriStageConfig(Options, section="lr_scheduler"):
+    phase_ratio: list[Fraction] = field(default_factory=lambda: [0.1, 0.4, 0.5])
+    """Fractions of the run for warm-up, hold and decay; three numbers that sum to 1."""
+    start_rate: Fraction = 0.01
+    """Fraction of the peak at which the warm-up starts."""
+    end_rate: Annotated[float, Above(0), AtMost(1)] = 0.01
+    """Fraction of the peak at which the decay ends."""
 
     def __post_init__(self) -> None:
-        if (
-            len(self.phase_ratio) != 3
-            or min(self.phase_ratio) < 0
-            or not math.isclose(sum(self.phase_ratio), 1, abs_tol=1e-6)
-        ):
+        super().__post_init__()
+        if len(self.phase_ratio) != 3 or not math.isclose(sum(self.phase_ratio), 1, abs_tol=1e-6):
             raise ToolkitError(
-                f"lr_scheduler.phase_ratio must be three shares that add up to 1, but is "
+                f"lr_scheduler.phase_ratio must be three fractions that sum to 1, but is "
                 f"{','.join(f'{ratio:g}' for ratio in self.phase_ratio)}."
-            )
-        check_fraction("start_rate", self.start_rate)
-        if not 0 < self.end_rate <= 1:
-            raise ToolkitError(
-                f"lr_scheduler.end_rate must be above 0 and at most 1, but is {self.end_rate}."
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -11,29 +11,28 @@ from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
+from toolkit.config.declared import PositiveFloat, Rate
+from toolkit.config.options import ADVANCED
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
     build_parameter_groups,
-    check_fraction,
-    check_positive,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SgdConfig(OptimizerConfig):
-    momentum: float = 0.0
-    """Share of the old step kept at each update, 0 to 1."""
+    momentum: Rate = 0.0
+    """Momentum: fraction of the previous step kept at each update."""
     nesterov: bool = False
-    """Look one step of the momentum ahead."""
+    """Use Nesterov's momentum."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fraction("momentum", self.momentum)
         if self.nesterov and not self.momentum:
             raise ToolkitError(
-                "optimizer.momentum must be above 0 where optimizer.nesterov is set, but is 0. "
-                "Pass --momentum 0.9, or leave --nesterov out."
+                "optimizer.nesterov requires optimizer.momentum above 0. Pass --momentum 0.9, or "
+                "omit --nesterov."
             )
 
 
@@ -61,20 +60,14 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
 
 @dataclass(frozen=True, kw_only=True)
 class RmspropConfig(OptimizerConfig):
-    alpha: float = 0.99
-    """Share of the old mean square kept at each update, 0 to 1."""
-    eps: float = 1e-8
-    """Added to the root of the mean square."""
-    momentum: float = 0.0
-    """Share of the old step kept at each update, 0 to 1."""
-    centered: bool = False
-    """Divide by the deviation in place of the root mean square."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("eps", self.eps)
-        check_fraction("alpha", self.alpha)
-        check_fraction("momentum", self.momentum)
+    alpha: Rate = 0.99
+    """Decay rate of the running mean of squared gradients."""
+    eps: PositiveFloat = 1e-8
+    """Added to the denominator for numerical stability."""
+    momentum: Rate = 0.0
+    """Momentum: fraction of the previous step kept at each update."""
+    centered: bool = field(default=False, metadata=ADVANCED)
+    """Divide by the standard deviation instead of the root mean square."""
 
 
 @register_optimizer("rmsprop", RmspropConfig(lr=1e-3, weight_decay=0.0))
