@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.config.serialize import flatten
 from toolkit.reporting.event_log import Record, read_records
 
 METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"
@@ -72,18 +73,9 @@ def relevant_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Option path -> value, for all options that change the result of a run."""
     return {
         path: value
-        for path, value in flatten(config)
+        for path, value in flatten(config).items()
         if path == "checkpoint.finetune_from" or not path.startswith(IRRELEVANT_OPTIONS)
     }
-
-
-def flatten(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
-    """{a: {b: 1}} -> a.b, 1."""
-    if not isinstance(value, Mapping):
-        yield path, value
-        return
-    for key, part in value.items():
-        yield from flatten(part, f"{path}.{key}" if path else str(key))
 
 
 def group_runs(runs: Sequence[LoggedRun]) -> dict[str, list[LoggedRun]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.common.digest import sha256
 from toolkit.common.json_files import read_json
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
@@ -39,7 +39,7 @@ class Labels:
     @property
     def fingerprint(self) -> str:
         """Changes when ids mean other answers: not with the figures, nor with the task's name."""
-        return hashlib.sha256(json.dumps(self.classes).encode()).hexdigest()
+        return sha256(json.dumps(self.classes))
 
     @classmethod
     def load(cls, folder: Path) -> Labels:

@@ -6,13 +6,13 @@ evaluated on the same unknown and ambiguous words.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+from toolkit.common.digest import sha256
 from toolkit.common.json_files import read_json
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG, TAG_COLUMNS
 
@@ -45,7 +45,7 @@ class LabelTables:
 
     @cached_property
     def fingerprint(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        return sha256(json.dumps(asdict(self), sort_keys=True))
 
     @property
     def unknown_tags(self) -> set[str]:
