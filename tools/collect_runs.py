@@ -46,7 +46,8 @@ def main() -> None:
         parser.error(f"{given.folder} has no finished runs.")
     results = json.loads(given.results.read_text("utf-8")) if given.results else {}
     for run in added:
-        add_test_metrics(run, results)
+        path = given.folder / run.name.removeprefix(f"{given.name}/")
+        add_test_metrics(run, path.as_posix(), results)
         run.record.update(machine=given.machine, commit=given.commit)
     kept = {run.name: run for run in load_runs(given.into)} if given.into.exists() else {}
     write_runs((kept | {run.name: run for run in added}).values(), given.into)
@@ -68,10 +69,10 @@ def current_commit() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def add_test_metrics(run: Run, results: dict[str, Any]) -> None:
-    """Results are keyed by the last parts of the run's path."""
+def add_test_metrics(run: Run, path: str, results: dict[str, Any]) -> None:
+    """Results are keyed by the path of the run, or by its last parts."""
     for name, metrics in results.items():
-        if run.name.endswith(name):
+        if path == name or path.endswith(f"/{name}"):
             run.record["results"] = metrics
 
 

@@ -22,7 +22,8 @@ METRICS = {
 
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
-    models = group(runs, lambda run: run.name.partition("/")[0])
+    tested = [run for run in runs if "results" in run.record]
+    models = group(tested, lambda run: run.name.partition("/")[0])
     rows = [["tagger", "parameters", "seeds", *METRICS.values()]]
     for name, found in models.items():
         values = [[run.record["results"]["test"][key] for run in found] for key in METRICS]
