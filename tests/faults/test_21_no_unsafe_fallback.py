@@ -29,7 +29,7 @@ CALLS = re.compile(
 )
 TORCH_FILES = ROOT / "toolkit" / "conversion" / "torch_file.py"
 """Reads what other programs saved with torch: its one call must name the weights-only loader."""
-WEIGHTS_ONLY = re.compile(r"torch\.load\(path, map_location='cpu', weights_only=True\)")
+WEIGHTS_ONLY = re.compile(r"torch\.load\(file, map_location='cpu', weights_only=True\)")
 LOADERS = {"PlainLoader", "yaml.SafeLoader", "yaml.CSafeLoader"}
 
 

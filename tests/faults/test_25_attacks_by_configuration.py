@@ -114,9 +114,9 @@ def test_nesting_without_end_is_refused(yaml):
 @pytest.mark.parametrize("name", ["os.system", "toolkit.models.bert:bert", "../bert", "__main__"])
 def test_a_path_of_import_is_no_name_of_a_component(yaml, saved, name):
     for section in ("arch", "task", "criterion", "optimizer", "lr_scheduler"):
-        assert f"is called '{name}'" in yaml(f"{section}: '{name}'\n")
+        assert f"'{name}'. " in yaml(f"{section}: '{name}'\n")
         change = {section: {"name": name}}
-        assert f"is called '{name}'" in saved(lambda found, c=change: found["run"].update(c))
+        assert f"'{name}'. " in saved(lambda found, c=change: found["run"].update(c))
 
 
 def test_a_plugin_that_a_checkpoint_names_is_never_fetched_from_there(saved, tmp_path):
@@ -125,7 +125,7 @@ def test_a_plugin_that_a_checkpoint_names_is_never_fetched_from_there(saved, tmp
     for name in (str(tmp_path / "evil"), "../evil", "os", "pytest"):
         plugin = {"name": name, "sha256": "0" * 64, "path": str(tmp_path / "evil"), "module": "os"}
         told = saved(lambda found, plugin=plugin: found.update(plugins=[plugin]))
-        assert f"with the plugin {name!r} it was made with, but that is not loaded" in told
+        assert f"requires the plugin {name!r}, which is not loaded" in told
     assert not (tmp_path / "marker").exists()
 
 
@@ -177,7 +177,9 @@ def test_a_tokenizer_of_an_unknown_kind_is_refused(trained, kind):
         "tokenizer_config.json": sha256_file(folder / "tokenizer_config.json"),
     }
     (folder / manifest.NAME).write_text(manifest.to_text({**facts, "files": files}))
-    with pytest.raises(ToolkitError, match=r"kind in .*tokenizer\.json must be one of") as caught:
+    with pytest.raises(
+        ToolkitError, match=r"kind in .*tokenizer_config\.json must be one of"
+    ) as caught:
         load_checkpoint(folder)
     assert "hunter2" not in str(caught.value)
 
