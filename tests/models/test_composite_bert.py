@@ -62,7 +62,7 @@ def test_positions_can_be_given_where_only_kernels_and_tables_read_them(changes,
     ("changes", "complaint"),
     [
         ({"radius": 0}, "arch.radius must be at least 1, but is 0"),
-        ({"convolve": ["query", "keys"]}, "must name any of query, key, value, but holds 'keys'"),
+        ({"convolve": ["query", "keys"]}, "must be one of query, key, value, but is 'keys'"),
         ({"convolve": ["key"], "heads": 1}, "arch.heads must be even with arch.convolve"),
     ],
 )

@@ -194,7 +194,7 @@ def test_the_states_of_chosen_places_are_those_of_all_places():
 def test_only_without_convolutions_are_positions_known_by_their_ids_alone():
     assert build_model("convbert_tiny", vocabulary_size=9, conv_type="none").takes_positions
     for kind in ("span", "dynamic", "conventional"):
-        with pytest.raises(ToolkitError, match="sees which words are neighbors"):
+        with pytest.raises(ToolkitError, match="sees positions only through position ids"):
             build_model(
                 "convbert_tiny",
                 vocabulary_size=9,

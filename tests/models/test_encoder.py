@@ -187,7 +187,7 @@ def test_every_norm_adds_what_is_asked_for_and_borrowed_tables_are_widened_by_a_
         ({"dropout": 1.0}, r"arch.dropout must be at least 0 and below 1, but is 1.0"),
         ({"embedding_width": -1}, r"arch.embedding_width must be at least 1, but is -1"),
         ({"radius": 0}, r"arch.radius must be at least 1, but is 0"),
-        ({"convolve": ["values"]}, r"any of query, key, value, but holds 'values'"),
+        ({"convolve": ["values"]}, r"one of query, key, value, but is 'values'"),
         ({"convolve": ["key"], "heads": 1}, r"arch.heads must be even .* but is 1"),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_sentence_longer_than_the_table_is_refused():
     [
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
         ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
-        ({"token_types": -1}, r"token_types must not be negative, but is -1\. Set 0 for no such"),
+        ({"token_types": -1}, r"token_types must be at least 0, but is -1"),
         (
             {"head_features": "both"},
             "arch.head_features must be one of separate, concat, but is 'bo",

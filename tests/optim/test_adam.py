@@ -47,7 +47,7 @@ def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
 @pytest.mark.parametrize(
     ("field", "value", "rule"),
     [
-        ("lr", -1.0, "must not be negative, but is -1.0"),
+        ("lr", -1.0, "must be at least 0, but is -1.0"),
         ("weight_decay", -0.5, "must be at least 0, but is -0.5"),
         ("eps", 0.0, "must be above 0, but is 0.0"),
         ("beta1", 1.0, "must be at least 0 and below 1, but is 1.0"),
