@@ -43,7 +43,7 @@ def test_longer_texts_are_read_where_the_architecture_takes_them():
     [
         ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
         ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but"),
-        ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be at least 5, or 0 for the usu"),
+        ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be 0 or at least 5, but is 4"),
     ],
 )
 def test_options_out_of_range_are_refused(wrong, message):

@@ -61,10 +61,10 @@ def test_a_run_learns_to_choose_and_writes_what_it_chose(questions, tmp_path):
     ("wrong", "message"),
     [
         ({"head": "x"}, r"task.head must be one of pooled, plain, but is 'x'"),
-        ({"head_dropout": 1.0}, r"task.head_dropout must lie between 0 and 1, 1 excluded, but is"),
+        ({"head_dropout": 1.0}, r"task.head_dropout must be at least 0 and below 1, but is 1"),
         (
             {"tokens_per_sample": 3},
-            r"task.tokens_per_sample must be at least 8, or 0 for the usual",
+            r"task.tokens_per_sample must be 0 or at least 8, but is 3",
         ),
     ],
 )

@@ -173,13 +173,13 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
         ({"pair_mode": "bert"}, "task.pair_mode must be one of chang, electra, but is 'bert'"),
         (
             {"pair_mode": "electra", "sample_mode": "blocks"},
-            "must come with task.sample_mode pairs, but that",
+            "task.pair_mode electra requires task.sample_mode pairs, but that is blocks",
         ),
-        ({"mask_rate": 1.5}, "task.mask_rate must lie between 0 and 1, but is 1.5"),
+        ({"mask_rate": 1.5}, "task.mask_rate must be above 0 and below 1, but is 1.5"),
         ({"mask_token_rate": 0.95, "random_token_rate": 0.1}, "sum to at most 1"),
         ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),
         ({"span_max": 0}, "task.span_max must be at least 1, but is 0"),
-        ({"span_p": 1.0}, "task.span_p must lie between 0 and 1, but is 1.0"),
+        ({"span_p": 1.0}, "task.span_p must be above 0 and below 1, but is 1.0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

@@ -128,12 +128,15 @@ def test_workers_hide_the_same_positions(folder, workers):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"objectives": "mlm,order"}, "objectives must name mlm, mpm or both, but is 'mlm,order'"),
-        ({"objectives": " "}, "objectives must name mlm, mpm or both, but is ' '"),
-        ({"position_rate": 0.0}, "task.position_rate must lie between 0 and 1, but is 0.0"),
+        (
+            {"objectives": "mlm,order"},
+            "task.objectives must be mlm, mpm or mlm,mpm, but is 'mlm,order'",
+        ),
+        ({"objectives": " "}, "task.objectives must be mlm, mpm or mlm,mpm, but is ' '"),
+        ({"position_rate": 0.0}, "task.position_rate must be above 0 and below 1, but is 0.0"),
         ({"position_span_max": 0}, "task.position_span_max must be at least 1, but is 0"),
         ({"shuffled_position_rate": 0.3}, "sum to at most 1, but are 0.8 and 0.3"),
-        ({"position_range": "page"}, "must be one of sentence, table, but is 'page'"),
+        ({"position_range": "page"}, "must be one of sentence, full_table, but is 'page'"),
     ],
 )
 def test_a_value_out_of_range_is_refused(options, complaint):

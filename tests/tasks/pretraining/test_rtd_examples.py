@@ -139,11 +139,17 @@ def test_a_vocabulary_without_a_mask_is_refused():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"generator_size": 0.0}, r"generator_size must lie above 0 .* but is 0\.0"),
-        ({"generator_size": 1.5}, r"generator_size must lie above 0 .* but is 1\.5"),
+        (
+            {"generator_size": 0.0},
+            r"task.generator_size must be above 0 and at most 1, but is 0\.0",
+        ),
+        (
+            {"generator_size": 1.5},
+            r"task.generator_size must be above 0 and at most 1, but is 1\.5",
+        ),
         (
             {"discriminator_weight": 0.0},
-            r"must be positive, .* use --task mlm",
+            r"task.discriminator_weight must be above 0, but is 0\.0",
         ),
     ],
 )

@@ -26,7 +26,7 @@ def read_back(found, batch, row):
     window = int(batch.window_ids[row])
     skipped = int(found.windows.starts[window] - batch.passage_starts[row])
     first, last = (int(it[row]) + skipped for it in (batch.starts, batch.ends))
-    read = found.split.read(int(found.windows.questions[window]))
+    read = found.split.read_passage(int(found.windows.questions[window]))
     return read.text[slice(*character_span(read.begins, read.ends, first, last))]
 
 

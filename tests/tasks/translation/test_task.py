@@ -86,8 +86,8 @@ def test_sentences_may_be_as_long_as_the_architecture_reads():
     ("options", "message"),
     [
         ({"overlength": "split"}, r"task.overlength must be one of error, skip, truncate, but"),
-        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be at least 2, or 0"),
-        ({"validation_beam": -1}, r"task.validation_beam must not be negative, but is -1"),
+        ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2, but is 1"),
+        ({"validation_beam": -1}, r"task.validation_beam must be at least 0, but is -1"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
