@@ -4,7 +4,11 @@ import pytest
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.tasks.task import Learner, Task
+
+WORDS = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
 
 
 class Silent(Task):
@@ -58,7 +62,7 @@ def test_filling_masks_leaves_a_learner_in_training_as_it_was():
 
 def test_a_task_that_does_not_learn_to_fill_masks_says_so():
     with pytest.raises(ToolkitError, match=r"a task such as mlm; this one was trained"):
-        learner(Silent()).fill_mask("[MASK]")
+        learner(Silent(), WordLevelTokenizer(WORDS)).fill_mask("[MASK]")
 
 
 def test_a_learner_without_vocabulary_says_how_to_get_one():
