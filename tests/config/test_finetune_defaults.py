@@ -51,8 +51,8 @@ def test_where_the_architecture_comes_from_is_told(checkpoint):
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(ToolkitError, match=r"must name a checkpoint with a config.json that tells"):
+    with pytest.raises(ToolkitError, match=r"is not a checkpoint with a readable config.json"):
         load([*WORDS, str(tmp_path)], TRAIN)
     (tmp_path / "config.json").write_text('{"run": {"arch": "bert"}}')
-    with pytest.raises(ToolkitError, match=r"must tell the architecture of its checkpoint"):
+    with pytest.raises(ToolkitError, match=r"does not name the checkpoint's arch"):
         load([*WORDS, str(tmp_path)], TRAIN)

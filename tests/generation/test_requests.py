@@ -27,7 +27,7 @@ def test_a_line_is_read_with_its_tokens_or_a_note():
 
 def grouped(lengths, **options):
     items = [GenerationRequest(n, "", [0] * length) for n, length in enumerate(lengths)]
-    settings = {"max_tokens": 100, "batch_size": 100, "alike": False, **options}
+    settings = {"max_tokens": 100, "batch_size": 100, "same_source_length": False, **options}
     found = list(batch_requests(items, **settings))
     assert sorted(item.number for batch in found for item in batch) == list(range(len(items)))
     return [[len(item.source) for item in batch] for batch in found]
@@ -39,7 +39,7 @@ def grouped(lengths, **options):
         ({}, [[7, 5, 5, 2, 0]]),
         ({"batch_size": 2}, [[7, 5], [5, 2], [0]]),
         ({"max_tokens": 16}, [[7, 5], [5, 2], [0]]),
-        ({"alike": True}, [[7], [5, 5], [2], [0]]),
+        ({"same_source_length": True}, [[7], [5, 5], [2], [0]]),
     ],
 )
 def test_batches_hold_neighbors_in_length_within_the_bounds(options, wanted):

@@ -9,6 +9,7 @@ import torch
 
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.models.interface import Sizes
+from toolkit.tasks.encoder_factory import EncoderFactory
 
 NONE = {"fixed": False, "dynamic": False}
 COMPOSITE: dict[str, object] = {}
@@ -41,7 +42,7 @@ def parameters(name: str, changes: dict[str, object]) -> int:
     entry, task, sizes = ARCHITECTURES[name], TASKS["mlm"], Sizes(tokens=30_004)
     with torch.device("meta"):
         encoder = entry.factory(dataclasses.replace(entry.config, **changes), sizes)
-        head = task.factory(task.config, encoder, sizes, lambda: None)
+        head = task.factory(task.config, encoder, sizes, EncoderFactory(None, sizes))
     return sum(p.numel() for part in (encoder, head) for p in part.parameters())
 
 

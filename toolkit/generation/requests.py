@@ -66,7 +66,7 @@ def batch_requests(
 ) -> Iterator[list[GenerationRequest]]:
     """Requests of similar length together, longest first, within both limits, padding included.
 
-    `alike`, only sources of equal length share a batch, as prompts must.
+    With `same_source_length`, only sources of equal length share a batch, as prompts must.
     """
     batch: list[GenerationRequest] = []
     width = 0
