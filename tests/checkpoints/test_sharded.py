@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from toolkit import load_checkpoint
-from toolkit.checkpoints import manifest, optimizer_state, sharded
+from toolkit.checkpoints import manifest, optimizer_state, save_folder, sharded
 from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World

@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 def trained(config, world, folder, **options):
     """The figures and weights of a run, as plain data."""
-    options = {"data__folders": [folder], "valid_subset": "valid,test", "max_epoch": 1, **options}
+    options = {"data__dirs": [folder], "valid_subset": "valid,test", "max_epoch": 1, **options}
     run = TrainingRun(config(no_save=True, **options), world)
     result = run.fit()
     weights = np.concatenate([p.detach().flatten().numpy() for p in run.trainer.parameters])

@@ -209,4 +209,4 @@ def test_subsets_are_separated_by_commas():
 
 def test_sizes_are_those_of_the_vocabulary(data):
     folder = DataFolder.open(data)
-    assert to_sizes(folder).tokens == len(folder.vocabulary)
+    assert to_sizes(folder)["tokens"] == len(folder.vocabulary)
