@@ -67,9 +67,7 @@ def test_average_works_like_any_checkpoint(trained, tmp_path, config, data):
 
 def test_average_cannot_be_resumed(trained, tmp_path, config):
     folder = averaged(tmp_path / "mean", trained, last=2)
-    with pytest.raises(
-        ToolkitError, match=r"is an average of 2 and has no optimizer state"
-    ):
+    with pytest.raises(ToolkitError, match=r"is an average of 2 and has no optimizer state"):
         TrainingRun(config(restore_file=str(folder), save_dir=str(tmp_path / "more")), World())
 
 

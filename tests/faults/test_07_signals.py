@@ -89,5 +89,5 @@ def test_a_second_signal_ends_the_process_at_once_and_older_checkpoints_stay(
 
 
 def test_a_second_ctrl_c_ends_the_command_as_shells_expect(config, interrupt):
-    interrupt(Trainer, "update", 1, signal.SIGINT, signal.SIGINT)
+    interrupt(Trainer, "apply_update", 1, signal.SIGINT, signal.SIGINT)
     assert main(words_of(config())) == 130
