@@ -153,6 +153,6 @@ def test_commands_train_validate_generate_and_inspect_without_conversion(tmp_pat
     assert result["valid"]["valid"]["examples"] == sum(bool(a and b) for a, b in pairs[:9])
     assert validate.main([folder, "--path", run, "--num-workers", "0"]) == 0
     assert inspect.main([folder, "--verify", "--examples", "1"]) == 0
-    assert "every id known" in capsys.readouterr().out
+    assert "all offsets and ids are valid" in capsys.readouterr().out
     words = ["--path", run, "--dirs", folder, "--gen-subset", "test"]
     assert generate.main([*words, "--beam", "1", "--max-len-b", "3"]) == 0
