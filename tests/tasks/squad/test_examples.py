@@ -26,7 +26,7 @@ def read_back(found, batch, row):
     window = int(batch.window_ids[row])
     skipped = int(found.windows.starts[window] - batch.passage_starts[row])
     first, last = (int(it[row]) + skipped for it in (batch.starts, batch.ends))
-    read = found.split.read_passage(int(found.windows.questions[window]))
+    read = found.split.read_passage(int(found.windows.question_ids[window]))
     return read.text[slice(*character_span(read.begins, read.ends, first, last))]
 
 
@@ -53,7 +53,7 @@ def test_an_answer_is_where_a_window_has_all_of_it(questions):
         inside = batch.starts[row] > 0
         assert not inside or read_back(found, batch, row) == answers[question]
     told = batch.starts > 0
-    assert [told[found.windows.questions == q].any() for q in range(3)] == [True] * 3
+    assert [told[found.windows.question_ids == q].any() for q in range(3)] == [True] * 3
     assert (batch.ends[~told] == 0).all() and not told.all()
     assert batch.weights == {"begin": len(told), "end": len(told)}
 
@@ -119,7 +119,7 @@ def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_tok
     for ids in np.array_split(np.arange(len(found.lengths)), 150):
         batch = found.collate(ids, None)
         for row in (batch.starts > 0).nonzero()[:, 0].tolist():
-            question = int(found.windows.questions[ids[row]])
+            question = int(found.windows.question_ids[ids[row]])
             texts.setdefault(question, set()).add(read_back(found, batch, row))
     wanted = [record["answers"][0].strip() for record in found.split.records]
     read = [texts[question] for question in range(len(wanted))]
