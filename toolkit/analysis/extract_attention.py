@@ -24,7 +24,7 @@ def attention_maps(
 
     [B, H, S, T], or what `of` makes of each, so that not all need to be kept. Any architecture's
     whose layers are `Attention`s, or have `TwoStreamMaps` of several streams. They are computed
-    beside the encoder's own pass, which takes a faster path that shows no maps.
+    in addition to the encoder's own pass, which takes a faster path that shows no maps.
     """
     maps: list[Tensor] = []
 

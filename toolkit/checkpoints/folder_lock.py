@@ -2,7 +2,7 @@
 
 The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
 if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of the
-file is the lock; one that a dead process of this host left behind is taken over.
+file is the lock; one that a dead process of this host left is taken over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds a folder, as it says in the file beside the lock."""
+    """The process that holds a folder, as it says in the file next to the lock."""
 
     host: str
     pid: int

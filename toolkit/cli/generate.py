@@ -43,7 +43,7 @@ MODES = (
     ),
     Command(
         name="toolkit-generate fill-mask",
-        summary="Predict the tokens behind each [MASK].",
+        summary="Predict the masked tokens.",
         example="toolkit-generate fill-mask --path run --input masked.txt --top 3",
         config=FillMaskConfig,
         common=("path", "input", "top", "results_path"),

@@ -43,12 +43,12 @@ class Resolved(NamedTuple):
 
 
 class LoadedConfig(NamedTuple):
-    """What a command acts on: its config, and the sections beside it."""
+    """What a command acts on: its config and its other sections."""
 
     config: Any
     """RunConfig, or the config of a command without sections."""
     extra: dict[str, Any]
-    """Section beside those of a run -> its config."""
+    """Section other than those of a run -> its config."""
 
 
 def load(argv: Sequence[str], command: Command) -> LoadedConfig:

@@ -35,7 +35,7 @@ def flatten_sections(nested: Mapping[str, Any], command: Command, origin: str) -
 
 
 class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """SafeLoader (no Python objects) that guesses no types and refuses aliases and double keys."""
+    """SafeLoader (no Python objects) that guesses no types and rejects aliases and double keys."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]

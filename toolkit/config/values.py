@@ -31,7 +31,7 @@ OptionValues = dict[str, OptionValue]
 def build_config(
     defaults: Any, options: Sequence[Option], values: OptionValues, **components: Any
 ) -> Any:
-    """The config class or instance with the values given for its options in place of its own."""
+    """The config class or instance with the given values of its options."""
     given = {o.name: parse_value(o, *values[o.path]) for o in options if o.path in values}
     for option in options:  # before the tests' type checker sees a wrong Literal
         if option.name in given:

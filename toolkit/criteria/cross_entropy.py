@@ -86,9 +86,9 @@ class CrossEntropy(Criterion):
 class _CrossEntropy(torch.autograd.Function):
     """The same a few rows at a time, so that what is in fp32 stays in the processor's cache.
 
-    d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, computed anew from the logits:
+    d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, recomputed from the logits:
     nothing of the size of the logits is kept. It is rounded once, at the end: where the target is
-    near certain, the difference is less than half precision resolves beside 1.
+    near certain, the difference is less than half precision resolves next to 1.
     """
 
     @staticmethod

@@ -29,7 +29,7 @@ def select_device(name: str, local_rank: int = 0) -> torch.device:
         return torch.device("cpu")
     if local_rank >= torch.cuda.device_count():
         raise ToolkitError(
-            f"each process must have a CUDA device of its own, but LOCAL_RANK is {local_rank} and "
+            f"each process must have its own CUDA device, but LOCAL_RANK is {local_rank} and "
             f"there are {torch.cuda.device_count()}. Start fewer with torchrun --nproc-per-node."
         )
     return torch.device("cuda", local_rank)

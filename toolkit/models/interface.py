@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
     segments: Int[Tensor, "B S"] | None = None
     """Token types; None means all 0."""
     padding: Bool[Tensor, "B S"] | None = None
-    """True where there is no token; None means no padding."""
+    """True at padding; None means no padding."""
     char_ids: Int[Tensor, "U C"] | None = None
     """Characters of the batch's distinct words, for word-level encoders."""
     word_index: Int[Tensor, "B S"] | None = None

@@ -98,7 +98,7 @@ class TokenEmbedding(nn.Module):
 
 
 class TransformerStack(nn.Module):
-    """Embeddings, then layers; behind layers with the norm first, one more norm."""
+    """Embeddings, then layers; pre-norm layers are followed by a final norm."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class TransformerStack(nn.Module):
         self.norm = nn.LayerNorm(c.width, eps=NORM_EPS) if c.pre_norm else nn.Identity()
 
     def cache(self, rows: int) -> DecodingCache:
-        """An empty cache for so many rows."""
+        """An empty cache for this many rows."""
         layers = [
             layer.init_cache() for layer in self.layers if isinstance(layer, TransformerLayer)
         ]
@@ -151,8 +151,8 @@ class TransformerStack(nn.Module):
         source: CrossAttentionSource | None = None,
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """The same for new tokens alone, behind those that the cache has seen."""
-        assert len(tokens) == cache.rows, "a cache goes on with the rows that it has"
+        """Embed and encode new tokens only, after those in the cache."""
+        assert len(tokens) == cache.rows, "the number of rows equals that of the cache"
         first, end = cache.length, cache.length + tokens.shape[1]
         offsets = Offsets(None, end, tokens.device, query_start=first)
         seen = LayerContext(SequenceContext(offsets, causal=tokens.shape[1] > 1), source)

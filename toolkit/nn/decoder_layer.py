@@ -48,7 +48,7 @@ class Residual(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Places of the same sentence, then those of the source where there is one, then each alone."""
+    """Self-attention, cross-attention if there is a source, then the feed-forward network."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class TransformerLayer(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """With `chosen`, flat indices into B x S, only their states go on after the attention."""
+        """With `selected`, flat indices into B x S, only their states are computed after the attention."""
         x = self.apply_self_attention(x, context, cache)
         if self.cross_attention is not None:
             query = self.cross_attention_residual.pre_norm_input(x)

@@ -1,6 +1,6 @@
-"""What a decoder keeps of the places behind it, so that a step costs one place and not all.
+"""Caches of previous positions, so that a decoding step computes one position only.
 
-B rows   N sources, B = N x beam   T places behind and new   S new places   H heads   K head width
+B rows   N sources, B = N x beam   T previous and new positions   S new positions   H heads   K head width
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RowReordering(NamedTuple):
         source_count: int = 0,
         new_rows_per_source: int = 1,
     ) -> RowReordering:
-        """Of so many sources with `was` rows each, those that go on have `beam`; 0, no sources."""
+        """Number of sources; each had `was` rows and has `beam` rows next; 0 without sources."""
         places = torch.arange(len(rows), device=rows.device)
         to = (rows != places).nonzero().flatten()
         going = rows[::new_rows_per_source] // rows_per_source
@@ -60,11 +60,11 @@ class AttentionCache(ABC):
     def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
     ) -> tuple[Float[Tensor, "B H _ K"], Float[Tensor, "B H T K"]]:
-        """Keys and values of the new places behind those that are kept, which they join."""
+        """Append keys and values of new positions to the cached ones."""
 
     @abstractmethod
     def reorder(self, reordering: RowReordering) -> None:
-        """Row m goes on from what was row rows[m]."""
+        """Row m continues row rows[m]."""
 
 
 class KeyValueCache(AttentionCache):
@@ -145,7 +145,7 @@ class EncoderKV(NamedTuple):
 
 
 class EncoderKVCache:
-    """Keys and values of the source, once for all rows that go on from it."""
+    """Keys and values of the source, shared by all rows of the source."""
 
     def __init__(self) -> None:
         self._kv: EncoderKV | None = None
@@ -179,7 +179,7 @@ class LayerCache(NamedTuple):
 
 
 class DecodingCache:
-    """What all layers of a decoder keep, for so many rows."""
+    """The caches of all layers of a decoder."""
 
     def __init__(self, rows: int, layers: list[LayerCache]) -> None:
         self.rows, self.layers = rows, layers
@@ -187,7 +187,7 @@ class DecodingCache:
         """Places that have been decoded."""
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int | None = None) -> None:
-        """Row m goes on from what was row rows[m], in place.
+        """Row m continues row rows[m], in place.
 
         Rows of one source must lie side by side, as many of each; fewer sources may go on. `beam`
         is how many rows each of them has from now on, where that changes.

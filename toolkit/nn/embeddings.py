@@ -16,7 +16,7 @@ class Embeddings(nn.Module):
     """W dropout(LN(word + type [+ position])) (Devlin et al. 2019, figure 2).
 
     The tables are `inner` wide; a linear map widens the result where the model is wider, after the
-    norm and the dropout and without a norm of its own (Clark et al. 2020, section 3.2).
+    norm and the dropout and without a separate norm (Clark et al. 2020, section 3.2).
     """
 
     def __init__(
@@ -122,7 +122,7 @@ def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
 def check_length(length: int, limit: int) -> None:
     if length > limit:
         raise ToolkitError(
-            f"sentences must have at most arch.max_positions = {limit} tokens where there is a "
+            f"sentences must have at most arch.max_positions = {limit} tokens with a "
             f"table of positions, but one has {length}. Shorten tokens_per_sample, or train with "
             f"a larger arch.max_positions."
         )

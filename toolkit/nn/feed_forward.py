@@ -39,7 +39,7 @@ def build_linear(width: int, out: int, groups: int) -> nn.Module:
 
 
 class GroupedLinear(nn.Module):
-    """concat_g(x_g W_g) + b: contiguous groups of channels, each with a matrix of its own."""
+    """concat_g(x_g W_g) + b: contiguous groups of channels, each with a separate matrix."""
 
     def __init__(self, width: int, out: int, groups: int) -> None:
         super().__init__()

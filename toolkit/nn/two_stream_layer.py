@@ -21,7 +21,7 @@ class StreamStates(NamedTuple):
 
 
 class StreamLayer(nn.Module):
-    """What a stream has of its own: x <- LN(x + W_O (map V)); x <- LN(x + feed_forward(x))."""
+    """The sublayers of one stream: x <- LN(x + W_O (map V)); x <- LN(x + feed_forward(x))."""
 
     def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ def adam(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer
 def build_adam(
     kind: type[torch.optim.Adam], c: AdamConfig, parts: list[dict[str, Any]]
 ) -> torch.optim.Adam:
-    """Torch's optimizer; without bias correction, as if endlessly many updates lay behind it."""
+    """Torch's optimizer; without bias correction, as if after infinitely many updates."""
     optimizer = kind(parts, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
     for p in [p for group in optimizer.param_groups for p in group["params"]]:
         if not c.bias_correction:

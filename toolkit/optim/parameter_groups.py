@@ -54,7 +54,7 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
 
     The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
     the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Below are embeddings and what else
-    of the encoder comes before its layers; what is behind, as a last norm, and the scores of a
+    of the encoder comes before its layers; what follows, as a last norm, and the scores of a
     model that writes learn like the heads.
     """
     if decay == 1:

@@ -39,7 +39,7 @@ def clip_and_step(
     """Step with g / max(1, |g| / clip_norm), or not at all where |g| is not finite.
 
     The gradients hold g times `loss_scale`. The clipping of Pascanu et al. (2013, algorithm 1).
-    `refuse` is given |g|; where it answers 1 there is no step either.
+    `should_skip` is given |g|; if it returns 1 there is no step either.
     """
     scale = 1.0 if loss_scale is None else loss_scale
     norm = total_norm(collect_gradients(parameters)).to(parameters[0].device) / scale

@@ -88,7 +88,7 @@ def comparison_table(
     """Mean, deviation (n - 1), standard error, median, n, minimum and maximum of each row.
 
     The best row by `rank_by` is marked if there are several. `failed` counts the runs without
-    result of each configuration, in a column of their own.
+    result of each configuration, in separate columns.
     """
     rows: list[list[Cell]] = []
     found = summarize_configurations(outcomes, subset, metric, validation)

@@ -57,7 +57,7 @@ class Examples(ABC, Generic[B]):
         """One micro-batch; epoch None is evaluation, the same every time.
 
         Ids from len(self) on are further copies of example id % len(self): the same data, with
-        randomness of their own.
+        separate randomness.
         """
 
     def collate(self, ids: IntArray, epoch: int | None) -> B:

@@ -72,7 +72,7 @@ def check_embedding_sharing(encoder: EncoderModel, tokenizer: Tokenizer) -> None
     if shared and len({v.fingerprint for v in tokenizer.vocabularies().values()}) > 1:
         raise ToolkitError(
             "arch.share_embeddings must be decoder or none where source and target have "
-            "dictionaries of their own, but is all. Choose --arch.share-embeddings decoder, or "
+            "separate dictionaries, but is all. Choose --arch.share-embeddings decoder, or "
             "preprocess with --joined-dictionary."
         )
 

@@ -57,7 +57,7 @@ def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path):
 
 def test_folder_without_a_dictionary_is_rejected(folder):
     (folder / "dict.txt").unlink()
-    assert "must hold fairseq's dict.txt beside its .idx files" in refusal(folder)
+    assert "must hold fairseq's dict.txt next to its .idx files" in refusal(folder)
 
 
 def test_folders_with_different_dictionaries_are_rejected(folder, tmp_path):

@@ -104,7 +104,7 @@ def test_one_side_alone_is_rejected(folder):
 
 def test_a_missing_dictionary_is_named(folder):
     (folder / "dict.en.txt").unlink()
-    assert "must hold fairseq's dict.en.txt beside its .idx files" in error(folder)
+    assert "must hold fairseq's dict.en.txt next to its .idx files" in error(folder)
 
 
 def test_sides_of_unequal_length_are_rejected(folder):

@@ -91,6 +91,7 @@ def test_a_tagger_learns_a_little_treebank_by_heart_and_tags_with_it(tagged, tmp
     train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
     folder = tagged(train="|".join([train] * 10), valid=train)
     given = {"optimizer": "rmsprop", "lr_scheduler": "fixed", "batch_size": 3, "max_update": 50}
+    given["training.seed"] = 3
     result = run(compose(options(folder, tmp_path, **given)))
     assert result.valid["valid"]["accuracy"] == 1.0
     assert "oov_accuracy" not in result.valid["valid"]  # there are none

@@ -113,7 +113,7 @@ class FairseqFolder(FolderSource):
         name = f"dict.{language}.txt" if language else "dict.txt"
         if not (self.path / name).exists():
             raise ToolkitError(
-                f"{self.path} must hold fairseq's {name} beside its .idx files, but does not. "
+                f"{self.path} must hold fairseq's {name} next to its .idx files, but does not. "
                 f"Copy it there."
             )
         return WordLevelTokenizer.from_file(self.path / name)

@@ -39,7 +39,7 @@ def starts_whole_word(symbol: str) -> bool:
 
 
 def uses_mark(symbols: Sequence[str], mark: str) -> bool:
-    """Whether the mark is a symbol of its own or starts a tenth of the symbols.
+    """Whether the mark is a separate symbol or starts a tenth of the symbols.
 
     Otherwise it is an ordinary letter of a few symbols.
     """

@@ -52,7 +52,7 @@ class CrossAttention(nn.Module):
         source: CrossAttentionSource | None,
         cache: EncoderKVCache | None = None,
     ) -> AttentionInputs:
-        """Queries of all rows of one source stand behind each other, as if of one sentence."""
+        """Concatenate the queries of all rows of a source, as if they were one sequence."""
 
         def read() -> EncoderKV:
             assert source is not None, "a source is there until it has been read"

@@ -19,7 +19,7 @@ class SequenceContext(NamedTuple):
 
     offsets: Offsets
     padding: Bool[Tensor, "B T"] | None = None
-    """True where there is no token; None means that there is one everywhere."""
+    """True at padding; None means that there is no padding."""
     offset_vectors: Float[Tensor, "R E"] | None = None
     """A vector for each offset in use, shared by the layers, where the encoder has them."""
     causal: bool = False

@@ -1,4 +1,4 @@
-"""Heads that look at their neighbors alone, beside those of self-attention."""
+"""Convolution heads that accompany self-attention heads."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class GeneratedKernel(Kernel):
     """softmax(W_f s_i + b_f) over the taps of each head, s the vector that a token shows for it.
 
     W_f is dense: every head's taps come from the vectors of all heads, as in ConvBERT's code; the
-    paper's eq. 3 and 4 give each head a matrix of its own. With `within`, only taps that lie in
+    paper's eq. 3 and 4 give each head a separate matrix. With `within`, only taps that lie in
     the sentence share the weight (Chang et al. 2021); without it, what falls outside is lost.
     """
 

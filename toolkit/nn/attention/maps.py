@@ -27,7 +27,7 @@ class AttentionMap(nn.Module, ABC):
         """sum_j w_ij v_j, without showing the weights where that is faster."""
 
     def init_cache(self) -> AttentionCache:
-        """What a decoder keeps of the places behind it, new for every use."""
+        """A new, empty cache of previous positions for a decoder."""
         raise ToolkitError(
             f"attention of a decoder must look to the left alone and say what it keeps, but "
             f"{type(self).__name__} does not. Take SoftmaxMap or KernelMap, or define keeps."

@@ -104,7 +104,7 @@ class Offsets:
     @cached_property
     def ids(self) -> Int[Tensor, "B S"]:
         """Position ids counted from 0."""
-        assert self.positions is not None, "plain positions have windows of their own"
+        assert self.positions is not None, "plain positions have separate windows"
         return self.positions - self.bounds[0]
 
     @cached_property

@@ -60,7 +60,7 @@ class GatedProjection(nn.Module):
 
 
 class StreamProjections(nn.Module):
-    """q, k, v of one of two streams: heads of q and k have a width of their own.
+    """q, k, v of one of two streams: heads of q and k have a separate width.
 
     The values keep the stream's width, so that a head of them has width / heads (TACO, eq. 2).
     """

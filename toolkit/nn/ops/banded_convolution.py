@@ -1,4 +1,4 @@
-"""A convolution with a kernel of its own at every place, as products with narrow bands.
+"""Dynamic convolution (one kernel per position) as products with narrow bands.
 
 B batch   S places   H heads   K head width   R taps, 2 * radius + 1   C places of a block
 

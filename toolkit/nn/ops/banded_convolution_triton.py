@@ -1,10 +1,10 @@
-"""The convolution with a kernel of its own at every place, as Triton kernels for a GPU.
+"""Dynamic convolution (one kernel per position) as Triton kernels for GPUs.
 
 B batch   S places   H heads   K head width   R taps, 2 * radius + 1   N = B H
 
 Each program computes a few rows of one head, its sums in fp32; nothing is unfolded, and values
 are read from the cache R times. `toolkit/nn/ops/banded_convolution.py` says what is computed; a
-test compares the two where there is a GPU.
+test compares the two on a GPU.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def relu_convolution(
 ) -> Float[Tensor, "G N L E"]:
     """relu(b + sum_m W_m x_{i+m}), |m| <= R // 2, zeros beyond the ends.
 
-    Groups G have filters of their own; N sequences of L places, C channels in and E out. The
+    Each of G groups has separate filters; N sequences of L places, C channels in and E out. The
     filters are taken in the number format of x.
     """
     y: Tensor = _ReluConvolution.apply(x, filters.to(x.dtype), bias.to(x.dtype))

@@ -9,14 +9,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 MAX_UNSAFE_BF16_CHANNELS = 16
-"""Channels up to which torch's kernel for bf16 on CPUs (oneDNN's) may never return, where there are
+"""Channels up to which torch's kernel for bf16 on CPUs (oneDNN's) may never return, given
 15 taps or more."""
 
 
 def mask_padding(
     x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None
 ) -> Float[Tensor, "B S D"]:
-    """Zero where there is no token, so that a neighbor's convolution sees the end of the text."""
+    """Zero at padding, so that a neighbor's convolution sees the end of the text."""
     return x if padding is None else x.masked_fill(padding.unsqueeze(-1), 0.0)
 
 

@@ -35,7 +35,7 @@ SAME_SIZE = {
 
 
 class Dropout(nn.Module):
-    """y = x * keep / (1 - rate), keep ~ Bernoulli(1 - rate) for every number of its own."""
+    """y = x * keep / (1 - rate), keep ~ Bernoulli(1 - rate) independently for every element."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()

@@ -122,7 +122,7 @@ def reindex_rows(
     ids: Int[Tensor, "b S"],
     places: Int[Tensor, "b N"],
 ) -> None:
-    """Lay the rows of moved places anew, each for the position at which it stands."""
+    """Rearrange the rows of moved tokens, each for its position."""
     around, positions = taps.shape[-1] // 2, by_position.shape[-1]
     index = places[:, None, :, None].expand(-1, taps.shape[1], -1, positions)
     among_zeros = torch.nn.functional.pad(by_position.gather(2, index), (around, around))

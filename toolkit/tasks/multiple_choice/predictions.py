@@ -52,7 +52,7 @@ class MultipleChoiceCollector(PredictionCollector[MultipleChoiceBatch]):
         return {"accuracy": self.accuracy(np.arange(len(self.split))), **groups}
 
     def write(self, path: Path) -> None:
-        """RACE in the format of its own files, SWAG as row numbers and labels."""
+        """RACE in the format of its files, SWAG as row numbers and labels."""
         ids = [record["id"] for record in self.split.records]
         race = any(" " in name for name in ids)
         check_unique_ids(ids, "passage and number" if race else "row")
