@@ -85,7 +85,8 @@ class TransformerLayer(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """With `selected`, flat indices into B x S, only their states are computed after the attention."""
+        """With `selected`, flat indices into B x S, only their states are computed after the
+        attention."""
         x = self.apply_self_attention(x, context, cache)
         if self.cross_attention is not None:
             query = self.cross_attention_residual.pre_norm_input(x)

@@ -1,6 +1,7 @@
 """Caches of previous positions, so that a decoding step computes one position only.
 
-B rows   N sources, B = N x beam   T previous and new positions   S new positions   H heads   K head width
+B rows   N sources, B = N x beam   T previous and new positions   S new positions   H heads   K
+head width
 """
 
 from __future__ import annotations

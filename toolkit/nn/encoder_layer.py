@@ -44,7 +44,8 @@ class EncoderLayer(nn.Module):
         sequence: SequenceContext,
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """With `selected`, flat indices into B x S, only their states are computed after the attention."""
+        """With `selected`, flat indices into B x S, only their states are computed after the
+        attention."""
         x = self.after_attention(x, self.attention(x, sequence))
         if selected is not None:
             x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)

@@ -13,8 +13,8 @@ class LayerStack(nn.ModuleList):
     """Layers, each of which reads what the one below made.
 
     Where `recomputed` is set, only a layer's inputs are kept for the backward pass, which computes
-    the rest is recomputed (Chen et al. 2016, section 4). Dropout draws from torch's default generators,
-    which are put back for it: the gradients are the same.
+    the rest is recomputed (Chen et al. 2016, section 4). Dropout draws from torch's default
+    generators, which are put back for it: the gradients are the same.
     """
 
     checkpoint_activations = False
