@@ -11,6 +11,7 @@ from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.tasks.pretraining.masking_config import MaskingConfig
 from toolkit.training.resume import find_newest_intact
@@ -54,10 +55,8 @@ def test_a_run_says_from_which_checkpoint_it_goes_on_instead(config, trained, ca
 def use_every_item(path):
     """Open the folder and read all of its sentences as a validation would."""
     for split in ("train", "valid"):
-        examples = MaskedExamples(
-            *(MaskingConfig(), DataFolder.open(path), split),
-            **{"seed": 1, "training": False, "fixed_shapes": False},
-        )
+        source = SplitSource(DataFolder.open(path), split, seed=1)
+        examples = MaskedExamples(MaskingConfig(), source)
         assert list(BatchLoader(examples, max_tokens=4096, batch_size=None, seed=1).evaluation())
 
 

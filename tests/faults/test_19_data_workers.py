@@ -56,5 +56,5 @@ def test_a_worker_that_hangs_is_given_up_after_the_timeout(config, data, do_at_b
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=1, data__timeout_seconds=4))
     said = str(caught.value)
-    assert "after 4 seconds a data worker is still at examples " in said
-    assert f" of train of {data}. See what holds it up" in said
+    assert "has not answered within data.timeout_seconds (4); it is collating examples" in said
+    assert f" of train of {data}. Find out what holds it up" in said

@@ -66,7 +66,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.models.interface import Inputs
 from toolkit.tasks.batch import MaskedBatch
-from toolkit.training.parallelize import spread
+from toolkit.training.parallelize import parallelize
 
 arch, device, recomputed = sys.argv[1], torch.device(sys.argv[2]), sys.argv[3] == "recomputed"
 
@@ -74,7 +74,7 @@ def losses(compiled):
     torch.manual_seed(1)
     learner = build_model(arch, vocabulary_size=50, task="mlm", layers=1).to(device)
     config = TrainingConfig(compile=compiled, checkpoint_activations=compiled and recomputed)
-    spread(learner, World(device=device), config, "fp32")
+    parallelize(learner, World(device=device), config, "fp32")
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
     for update in range(4):
         tokens = torch.arange(5, 5 + 3 * (8 + update), device=device).view(3, -1)
