@@ -107,7 +107,7 @@ def test_an_id_outside_the_table_is_refused(ids):
 
 
 def test_a_sentence_longer_than_the_table_is_refused():
-    with pytest.raises(ToolkitError, match=r"at most arch\.max_positions = 4 tokens where"):
+    with pytest.raises(ToolkitError, match=r"at most arch\.max_positions = 4 tokens with"):
         tiny(max_positions=4)(Inputs(torch.zeros(1, 5, dtype=torch.long)))
 
 
