@@ -26,6 +26,7 @@ from harness import Record, Update, machine, parser, publish, race, table
 
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.load import compose
+from toolkit.data.formats.classification.split import ClassificationSplit
 from toolkit.data.preprocess import preprocess_files
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder

@@ -56,8 +56,8 @@ def number_of(folder):
 @pytest.mark.parametrize("update", [NEW, OLD], ids=["another update", "in place of the old one"])
 def test_no_cut_between_two_steps_mixes_updates(config, in_process, update):
     training = TrainingRun(config(valid_subset=""), World())
-    found, cuts = [], 0
-    while not found or code:
+    found, cuts, code = [], 0, None
+    while code != 0:
         become(training, OLD)
         training.checkpointer.saved_at = -1
         training.checkpointer.save(OLD, 1, ["interval"])

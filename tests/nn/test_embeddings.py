@@ -55,6 +55,7 @@ def test_ids_outside_the_table_are_refused(ids, hidden, complaint):
 
 
 def test_a_sentence_longer_than_the_table_is_refused():
-    with pytest.raises(ToolkitError, match=r"at most arch.max_positions = 6 tokens with a table of positions"):
+    message = r"at most arch.max_positions = 6 tokens with a table of positions"
+    with pytest.raises(ToolkitError, match=message):
         embeddings(hidden_position_embedding=True)(torch.zeros(1, 7, dtype=torch.long))
     check_length(6, 6)
