@@ -14,7 +14,7 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.commands.validate import ValidateConfig
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run

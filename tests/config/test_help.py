@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.early_exit import handle_info_flags
 
 
@@ -65,3 +66,11 @@ def test_lists_load_nothing_slow():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "numpy", "omegaconf"} & set(ran.stderr.split())
+
+
+def test_bare_help_shows_common_options_of_the_default_component():
+    text = handle_info_flags(["--help"], PREPROCESS)
+    assert "  --format.segment-by {lines,paragraphs,sentences}" in text
+    assert "  --format.valid-fraction X" in text
+    named = handle_info_flags(["--help", "--format", "parallel"], PREPROCESS)
+    assert "segment-by" not in named and "--format.joined-dictionary" in named

@@ -58,5 +58,5 @@ def test_an_encoder_that_cannot_share_its_embeddings_says_so():
 
 
 def test_an_architecture_without_smaller_sizes_says_so():
-    with pytest.raises(ToolkitError, match="ArchConfig does not define scaled"):
-        ArchConfig().scaled(0.5)
+    with pytest.raises(ToolkitError, match="ArchConfig does not define scaled_options"):
+        ArchConfig().scaled_options(0.5)

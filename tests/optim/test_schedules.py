@@ -10,7 +10,7 @@ from toolkit.optim.schedules import (
     PolynomialConfig,
     WarmupConfig,
     cosine,
-    fixed,
+    fixed_rate,
     inverse_sqrt,
     linear,
     polynomial,
@@ -78,8 +78,9 @@ def test_cosine_begins_again_in_every_cycle():
 
 
 def test_fixed_rises_to_its_peak_and_stays_there():
-    assert [fixed(WarmupConfig(warmup_updates=4), 9)(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
-    assert fixed(WarmupConfig(), 9)(1) == 1
+    schedule = fixed_rate(WarmupConfig(warmup_updates=4), 9)
+    assert [schedule(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
+    assert fixed_rate(WarmupConfig(), 9)(1) == 1
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
 
 def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
     arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
-    half = EncoderFactory(arch, Sizes(tokens=11)).scaled(0.5)
+    half = EncoderFactory(arch, Sizes(tokens=11)).scale(0.5)
     assert half.token_embedding.embedding_dim == 54 and half.position_embedding.embedding_dim == 10
     assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
 
@@ -52,10 +52,10 @@ def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
 def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
     maker = EncoderFactory(ComponentConfig("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
     with pytest.raises(ToolkitError, match=r"SimpleNamespace is not derived from"):
-        maker.scaled(0.5)
+        maker.scale(0.5)
 
 
 def test_a_share_that_leaves_heads_which_do_not_divide_is_told_with_what_would():
     arch = ComponentConfig("convbert", ARCHITECTURES["convbert"].config)
     with pytest.raises(ToolkitError, match=r"'convbert' cannot be scaled by 0\.25: .* or 0\.3333"):
-        EncoderFactory(arch, Sizes(tokens=11)).scaled(0.25)
+        EncoderFactory(arch, Sizes(tokens=11)).scale(0.25)

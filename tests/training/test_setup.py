@@ -3,8 +3,8 @@ import pytest
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
 from toolkit.config.load import compose
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun

@@ -28,7 +28,7 @@ def attention_maps(
     """
     maps: list[Tensor] = []
 
-    def shown(attention: Attention) -> Any:
+    def make_hook(attention: Attention) -> Any:
         def hook(project: nn.Module, given: Any, projected: AttentionInputs) -> None:
             maps.append(transform(attention.map(projected).float()))
 
@@ -38,7 +38,9 @@ def attention_maps(
         maps.append(transform(module.weights(scores, given[0].sequence.padding).float()))
 
     modules = list(encoder.modules())
-    hooks = [a.project.register_forward_hook(shown(a)) for a in modules if isinstance(a, Attention)]
+    hooks = [
+        a.project.register_forward_hook(make_hook(a)) for a in modules if isinstance(a, Attention)
+    ]
     hooks += [m.register_forward_hook(joint) for m in modules if isinstance(m, TwoStreamMaps)]
     training = encoder.training
     try:

@@ -18,8 +18,8 @@ from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.storage.columns import Column
 from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.storage.meta import TARGET
 from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.parallel import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.tables import Table
 
@@ -44,10 +44,10 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
     """Describe a folder, or shards a:b:c; with `verify` every byte is checked."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
-    facts = {**_facts(corpora, sources), **({"verified": _verified(sources)} if verify else {})}
+    facts = {**_facts(corpora, sources), **({"verified": _verify(sources)} if verify else {})}
     figures = [f for source in sources for f in _figures(source, several=len(sources) > 1)]
     items = {
-        f"{_named(source, split, len(sources) > 1)} {number}": text
+        f"{_split_name(source, split, len(sources) > 1)} {number}": text
         for source in sources
         for split in source.splits
         for number, text in example_items(source, split, examples)
@@ -74,7 +74,7 @@ def _facts(corpora: Corpora, sources: list[FolderSource]) -> dict[str, str]:
         **shards,
         **sources[0].facts,
         "size": f"{format_bytes(sum(map(_bytes, files)))} in {len(files)} files",
-        "tokenizer": ", ".join([_kind(settings), *_told(names)]),
+        "tokenizer": ", ".join([_kind(settings), *_describe_settings(names)]),
         "vocabulary": "; ".join([own, *_other(corpora.tokenizer)]),
         "fingerprint": corpora.fingerprint,
     }
@@ -94,7 +94,7 @@ def _other(tokenizer: Tokenizer) -> list[str]:
     return [f"target {len(words):,} symbols, fingerprint {words.fingerprint[:16]}"]
 
 
-def _told(settings: Mapping[str, Any]) -> list[str]:
+def _describe_settings(settings: Mapping[str, Any]) -> list[str]:
     """Enabled settings as text."""
     names = {name: value for name, value in settings.items() if value not in (False, None, 0, "")}
     return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
@@ -104,7 +104,7 @@ def _figures(source: FolderSource, several: bool) -> Iterator[dict[str, Any]]:
     folder = DataFolder([source])
     for split in source.splits:
         for column in folder.split(split).columns.values():
-            name = _named(source, split, several)
+            name = _split_name(source, split, several)
             name = name if column.name == TEXT else f"{name}.{column.name}"
             counts = source.counts(split) if column.name == TEXT else {}
             place = {"name": name, "path": str(source.path), "split": split}
@@ -237,7 +237,7 @@ def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[i
             yield number, " ".join(words)
 
 
-def _verified(sources: list[FolderSource]) -> str:
+def _verify(sources: list[FolderSource]) -> str:
     total, checked = 0, True
     for source in sources:
         for split in source.splits:
@@ -249,7 +249,7 @@ def _verified(sources: list[FolderSource]) -> str:
     return f"{total:,} bytes read, {done}"
 
 
-def _named(source: FolderSource, split: str, several: bool) -> str:
+def _split_name(source: FolderSource, split: str, several: bool) -> str:
     return f"{source.path}/{split}" if several else split
 
 

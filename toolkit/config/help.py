@@ -5,6 +5,7 @@ Without component names it reads only torch-free tables; with them it imports th
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
@@ -39,7 +40,8 @@ def help_text(
         named += [(section, e.name) for e in entries if (section, e.name) not in named]
     options = {option.path: option for option in command.fixed_options()}
     positional = options.pop(command.positional, None)
-    common = [common_option(command, options.pop(path, None), path) for path in command.common]
+    paths = [path for path in command.common if path.partition(".")[0] not in components]
+    common = [common_option(command, options.pop(path, None), path) for path in paths]
     parts = [
         f"usage: {usage(command, positional)}",
         wrap_paragraph(command.summary),
@@ -154,6 +156,8 @@ def metavar(option: Option) -> str:
 
 def metavar_of(annotation: str) -> str:
     """The same for an annotation that is known as text only."""
+    if choices := re.findall(r"['\"](\w+)['\"]", annotation):
+        return "{" + ",".join(choices) + "}"
     words = {"int": "N", "float": "X", "fraction": "X", "rate": "X"}
     return next((short for word, short in words.items() if word in annotation.lower()), "TEXT")
 

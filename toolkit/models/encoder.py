@@ -58,7 +58,7 @@ class EncoderConfig(ArchConfig):
     def max_length(self) -> int | None:
         return self.max_positions
 
-    def scaled(self, fraction: float) -> dict[str, int]:
+    def scaled_options(self, fraction: float) -> dict[str, int]:
         heads = scale_heads(self.heads, fraction)
         options = {"heads": heads, "width": scale_width(self.width, fraction, heads)}
         if self.feed_forward_width is not None:

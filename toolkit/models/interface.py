@@ -72,11 +72,11 @@ class ArchConfig(Options, section="arch"):
         """The only number of tokens that a sentence may have, padding included; None if any."""
         return None
 
-    def scaled(self, fraction: float) -> dict[str, int]:
+    def scaled_options(self, fraction: float) -> dict[str, int]:
         """Options of the same architecture with this fraction of its widths and heads."""
         raise ToolkitError(
-            f"{type(self).__name__} does not define scaled, which smaller encoders of the same "
-            f"architecture require. Derive it from toolkit.models.encoder.EncoderConfig."
+            f"{type(self).__name__} does not define scaled_options, which smaller encoders of the "
+            f"same architecture require. Derive it from toolkit.models.encoder.EncoderConfig."
         )
 
 

@@ -80,7 +80,7 @@ class TacoConfig(ArchConfig):
     def max_length(self) -> int:
         return self.max_positions
 
-    def scaled(self, fraction: float) -> dict[str, int]:
+    def scaled_options(self, fraction: float) -> dict[str, int]:
         word_heads = scale_heads(self.word_heads, fraction)
         position_heads = scale_heads(self.position_heads, fraction)
         return {

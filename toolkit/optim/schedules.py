@@ -132,7 +132,7 @@ def cosine(c: CosineConfig, total_updates: int) -> Schedule:
 
 
 @register_lr_scheduler("fixed", WarmupConfig())
-def fixed(c: WarmupConfig, total_updates: int) -> Schedule:
+def fixed_rate(c: WarmupConfig, total_updates: int) -> Schedule:
     """min(1, n / w): warm-up, then the peak for good."""
     w = max(1, c.warmup(total_updates))
     return lambda n: min(1.0, n / w)

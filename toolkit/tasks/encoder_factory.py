@@ -24,7 +24,7 @@ class EncoderFactory(NamedTuple):
         encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
         return encoder
 
-    def scaled(self, fraction: float) -> EncoderModel:
+    def scale(self, fraction: float) -> EncoderModel:
         """An encoder with this fraction of the widths and heads."""
         config = self.arch.config
         if not isinstance(config, ArchConfig):
@@ -33,7 +33,7 @@ class EncoderFactory(NamedTuple):
                 f"derived from toolkit.models.interface.ArchConfig."
             )
         try:
-            return self(**config.scaled(fraction))
+            return self(**config.scaled_options(fraction))
         except ToolkitError as error:
             raise ToolkitError(
                 f"Architecture {self.arch.name!r} cannot be scaled by {fraction}: {error} Choose a "

@@ -52,7 +52,7 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
 
     The parameters are the classes of its config, examples and batches. Built as
     `Task(config, encoder, sizes, make_encoder)`: `make_encoder(**overrides)` builds a second
-    encoder of the same architecture, `make_encoder.scaled(fraction)` a smaller one.
+    encoder of the same architecture, `make_encoder.scale(fraction)` a smaller one.
     """
 
     criterion: ClassVar[str] = "cross_entropy"
@@ -97,21 +97,21 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
         """The `top` most probable tokens for each [MASK] of each sentence."""
-        raise self._unsupported("Filling masks", "mlm")
+        raise self._unsupported_error("Filling masks", "mlm")
 
     def tag(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]
     ) -> list[list[str]]:
         """The tag of each word of each sentence."""
-        raise self._unsupported("Tagging words", "pos_tagging")
+        raise self._unsupported_error("Tagging words", "pos_tagging")
 
     def order_words(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentence: str, top: int
     ) -> tuple[str, list[MaskPrediction]]:
         """The sentence in its most probable order, and the `top` positions of each moved token."""
-        raise self._unsupported("Ordering words", "mpm")
+        raise self._unsupported_error("Ordering words", "mpm")
 
-    def _unsupported(self, what: str, task: str) -> ToolkitError:
+    def _unsupported_error(self, what: str, task: str) -> ToolkitError:
         return ToolkitError(
             f"{what} requires a model trained with a task such as {task}; this one was trained "
             f"with {type(self).__name__}."

@@ -10,9 +10,9 @@ from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli import generate, inspect, train, validate
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel.split import ParallelSplit
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation.task import Translation, TranslationConfig
 

@@ -143,13 +143,13 @@ def test_a_generator_of_the_full_size_needs_no_map_where_the_model_has_none():
     ],
 )
 def test_the_generator_is_a_share_of_the_model_with_one_head_at_least(name, share, expected):
-    scaled = ARCHITECTURES[name].config.scaled(share)
+    scaled = ARCHITECTURES[name].config.scaled_options(share)
     assert (scaled["width"], scaled["heads"]) == expected
 
 
 def test_an_inner_width_of_ones_own_is_scaled_too():
     config = dataclasses.replace(ARCHITECTURES["bert_small"].config, feed_forward_width=600)
-    assert config.scaled(0.25)["feed_forward_width"] == 150
+    assert config.scaled_options(0.25)["feed_forward_width"] == 150
 
 
 BARE = {"conv_type": "none"}

@@ -145,7 +145,10 @@ PREPROCESS = Command(
     example="toolkit-preprocess --trainpref a.txt,b.txt.gz --validpref held-out.txt "
     "--destdir data --vocab-size 8000",
     config=PreprocessConfig,
-    common=("trainpref", "validpref", "testpref", "destdir", "vocab_size", "workers"),
+    common=(
+        *("trainpref", "validpref", "testpref", "destdir", "vocab_size"),
+        *("format.segment_by", "format.valid_fraction", "workers"),
+    ),
     components={"format": FORMATS},
     defaults={"format": "text"},
     implied={"format.source_lang": "parallel", "format.target_lang": "parallel"},

@@ -69,7 +69,7 @@ def extract_generator(run: RunConfig, tensors: Mapping[str, Tensor]) -> ModelCom
     """The generator, with the embedding tables that it shares with the discriminator."""
     arch, task = run.arch.config, run.task.config
     inner = arch.embedding_width or arch.width
-    arch = replace(arch, **{**arch.scaled(task.generator_size), "embedding_width": inner})
+    arch = replace(arch, **{**arch.scaled_options(task.generator_size), "embedding_width": inner})
     own = {name: tensor for name, tensor in tensors.items() if name.startswith(SHARED)}
     for name, tensor in tensors.items():
         if name.startswith(f"{GENERATOR}encoder."):

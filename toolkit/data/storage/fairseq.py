@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
 from toolkit.data.storage.meta import META_FILE
 from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 

@@ -15,11 +15,10 @@ from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import NO_FINGERPRINT
 from toolkit.data.storage.source import FolderSource
+from toolkit.data.tokenizers.parallel import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 META_FILE = "meta.json"
-TARGET = "target"
-"""The subfolder with the tokenizer of the target language."""
 FORMAT, VERSION = "toolkit data folder", 1
 
 

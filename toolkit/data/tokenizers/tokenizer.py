@@ -26,7 +26,7 @@ KINDS = {
     "wordpiece": ("toolkit.data.tokenizers.wordpiece", "WordPieceTokenizer"),
     "huggingface": ("toolkit.data.tokenizers.huggingface", "HuggingFaceTokenizer"),
     "classification": ("toolkit.data.formats.classification.tokenizer", "ClassificationTokenizer"),
-    "parallel": ("toolkit.data.formats.parallel.tokenizer", "ParallelTokenizer"),
+    "parallel": ("toolkit.data.tokenizers.parallel", "ParallelTokenizer"),
     "tagging": ("toolkit.data.formats.tagging.tokenizer", "TaggingTokenizer"),
 }
 

@@ -91,12 +91,12 @@ class PairConvolution(Smoothing):
         length = weights.shape[3]
         if weights.device.type == "cpu" and length <= BANDED_UP_TO:
             return convolve_by_head(
-                weights, self.banded(length), self.bias[:, None].expand(-1, length)
+                weights, self.banded_filters(length), self.bias[:, None].expand(-1, length)
             )
         filters, bias = self.filters.to(weights.dtype), self.bias.to(weights.dtype)
         return F.conv2d(weights, filters, bias, padding=1, groups=len(bias)).relu()
 
-    def banded(self, length: int) -> Float[Tensor, "H R T T"]:
+    def banded_filters(self, length: int) -> Float[Tensor, "H R T T"]:
         """The same as a convolution along the queries: W[m, k, f] = w[m, k - f]."""
         keys = torch.arange(length, device=self.filters.device)
         offsets = keys[:, None] - keys  # (k, f)

@@ -96,11 +96,11 @@ def fill_random_blocks(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " b
     for first in range(0, len(words), BLOCK):
         z = words[first : first + BLOCK]
         shifted = scratch[: len(z)]
-        torch.add(counter_block()[: len(z)], seed + _signed(GOLDEN * first), out=z)
+        torch.add(counter_block()[: len(z)], seed + _to_signed(GOLDEN * first), out=z)
         torch.bitwise_right_shift(z, 30, out=shifted)
-        z.bitwise_xor_(shifted).mul_(_signed(0xBF58476D1CE4E5B9))
+        z.bitwise_xor_(shifted).mul_(_to_signed(0xBF58476D1CE4E5B9))
         torch.bitwise_right_shift(z, 27, out=shifted)
-        z.bitwise_xor_(shifted).mul_(_signed(0x94D049BB133111EB))
+        z.bitwise_xor_(shifted).mul_(_to_signed(0x94D049BB133111EB))
         torch.bitwise_right_shift(z, 31, out=shifted)
         yield z.bitwise_xor_(shifted)
 
@@ -109,10 +109,10 @@ def fill_random_blocks(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " b
 def counter_block() -> Int[Tensor, " words"]:
     """golden, 2 golden, 3 golden, ... modulo 2^64, for one block."""
     with torch.inference_mode(False):
-        return torch.arange(1, BLOCK + 1).mul_(_signed(GOLDEN))
+        return torch.arange(1, BLOCK + 1).mul_(_to_signed(GOLDEN))
 
 
-def _signed(word: int) -> int:
+def _to_signed(word: int) -> int:
     """The same 64 bits as a number that torch takes."""
     return (word + 2**63) % 2**64 - 2**63
 

@@ -60,7 +60,7 @@ class ReplacedTokens(Task[ReplacedTokenConfig, ReplacedTokenExamples, ReplacedTo
     ) -> None:
         super().__init__()
         self.coefficients = {"mlm": 1.0, "rtd": c.discriminator_weight}
-        self.generator = Generator(make_encoder.scaled(c.generator_size), encoder)
+        self.generator = Generator(make_encoder.scale(c.generator_size), encoder)
         self.head = DetectionHead(encoder.width)
 
     def predict(self, encoder: EncoderModel, batch: ReplacedTokensBatch) -> dict[str, Prediction]:

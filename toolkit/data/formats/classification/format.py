@@ -174,7 +174,7 @@ class ClassificationFormat(Format[list[LabeledTable]]):
 
 
 @register_format("glue", GlueFormatConfig())
-class Glue(ClassificationFormat):
+class GlueFormat(ClassificationFormat):
     """The tables of GLUE."""
 
     def check(self) -> None:
@@ -188,7 +188,7 @@ class Glue(ClassificationFormat):
 
 
 @register_format("tsv", TsvConfig())
-class Tsv(ClassificationFormat):
+class TsvFormat(ClassificationFormat):
     """Your own tables: tab-separated, with names in the first line."""
 
     def check(self) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.data.formats.parallel.files import LineBlock
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.text_files import raise_at_line
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 
 
 class EncodedPairs(NamedTuple):

@@ -19,12 +19,12 @@ from toolkit.data.formats.parallel.config import ParallelFormatConfig
 from toolkit.data.formats.parallel.encode_pairs import PairLimits, encode_block, limit_pairs
 from toolkit.data.formats.parallel.files import FilePair, list_file_pairs, read_blocks
 from toolkit.data.formats.parallel.split import KIND, REFERENCE, SOURCE, TARGET_TOKENS
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer, load_given_tokenizer
 from toolkit.data.preprocessing.split_files import plan_parts
 from toolkit.data.preprocessing.train_tokenizer import TrainingText
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer

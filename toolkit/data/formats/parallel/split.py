@@ -6,9 +6,9 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 
 KIND = "parallel"
 SOURCE, TARGET_TOKENS, REFERENCE = "tokens", "target", "reference"

@@ -178,7 +178,7 @@ class QaFormat(Format[list[QuestionSource]]):
 
 
 @register_format("squad", QaFormatConfig())
-class Squad(QaFormat):
+class SquadFormat(QaFormat):
     """SQuAD's JSON, 1.1 or 2.0."""
 
     kind = SQUAD
@@ -208,7 +208,7 @@ class MultipleChoiceFormat(QaFormat):
 
 
 @register_format("race", QaFormatConfig())
-class Race(MultipleChoiceFormat):
+class RaceFormat(MultipleChoiceFormat):
     """RACE's folders, with a file for each passage."""
 
     def list_files(self) -> SplitFiles:
@@ -219,7 +219,7 @@ class Race(MultipleChoiceFormat):
 
 
 @register_format("swag", QaFormatConfig())
-class Swag(MultipleChoiceFormat):
+class SwagFormat(MultipleChoiceFormat):
     """SWAG's csv and CODAH's tsv."""
 
     def list_files(self) -> SplitFiles:

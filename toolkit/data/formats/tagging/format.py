@@ -234,7 +234,7 @@ class TaggingFormat(Format[list[TaggedFile]]):
 
 
 @register_format("conllu", ConlluConfig())
-class Conllu(TaggingFormat):
+class ConlluFormat(TaggingFormat):
     """CoNLL-U, as in Universal Dependencies."""
 
     suffixes = (".conllu",)
@@ -253,7 +253,7 @@ class Conllu(TaggingFormat):
 
 
 @register_format("ptb", PennTreebankConfig())
-class PennTreebank(TaggingFormat):
+class PennTreebankFormat(TaggingFormat):
     """Penn Treebank: bracketed .mrg and tagged .pos files. Every word has a tag."""
 
     suffixes = (".mrg", ".pos")
@@ -268,7 +268,7 @@ class PennTreebank(TaggingFormat):
 
 
 @register_format("columns", ConllColumnsConfig())
-class ConllColumns(TaggingFormat):
+class ConllColumnsFormat(TaggingFormat):
     """A word and its tag per line, a blank line after each sentence."""
 
     suffixes = (".txt", ".tsv", ".tagged")

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.storage.meta import TARGET
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
+
+TARGET = "target"
+"""The subfolder with the tokenizer of the target language."""
 
 
 class ParallelTokenizer(WrappedTokenizer):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.parallel.tokenizer import ParallelTokenizer
+from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
