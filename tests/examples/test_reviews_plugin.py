@@ -1,4 +1,4 @@
-"""A plugin's data format works through the real commands."""
+"""A plugin's data format, and a task that reads it, work through the real commands."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,11 @@ import pytest
 
 from toolkit.cli.inspect import main as inspect
 from toolkit.cli.preprocess import main as preprocess
+from toolkit.cli.train import main as train
+from toolkit.cli.validate import main as validate
 from toolkit.data.storage.data_folder import DataFolder
 
-PLUGIN = Path(__file__).resolve().parents[2] / "fixtures" / "reviews_plugin"
+PLUGIN = Path(__file__).resolve().parents[2] / "examples" / "reviews_plugin"
 REVIEWS = [{"text": "a lovely film", "stars": 4}, {"text": "a dull film", "stars": 1}]
 
 
@@ -27,8 +29,8 @@ def run(tmp_path):
     return call
 
 
-def test_the_plugin_has_fewer_than_60_lines():
-    assert sum(len(file.read_text().splitlines()) for file in PLUGIN.glob("*.py")) < 60
+def test_the_format_has_fewer_than_60_lines():
+    assert len((PLUGIN / "reviews.py").read_text().splitlines()) < 60
 
 
 def test_a_plugin_format_writes_its_own_columns(run, tmp_path, capsys):
@@ -55,3 +57,19 @@ def test_the_help_shows_a_plugin_format(capsys):
     assert preprocess(["--user-dir", str(PLUGIN), "--format", "reviews", "--help"]) == 0
     shown = capsys.readouterr().out
     assert "Texts with a number of stars, as JSON lines." in shown and "--format.max-stars" in shown
+
+
+def test_the_task_of_the_plugin_learns_the_stars_that_its_format_wrote(run, tmp_path):
+    assert run("--validpref", str(tmp_path)) == 0
+    data, user = str(tmp_path / "data"), ["--user-dir", str(PLUGIN)]
+    shape = ["--arch", "bert_tiny", "--width", "32", "--layers", "1", "--dropout", "0"]
+    loading = ["--data.weights", "60", "--num-workers", "0"]
+    limits = ["--max-epoch", "1", "--batch-size", "2", "--lr", "1e-2", "--warmup-updates", "0"]
+    folder = ["--save-dir", str(tmp_path / "run")]
+    assert train([data, *user, "--task", "rating", *shape, *limits, *loading, *folder]) == 0
+    result = tmp_path / "valid.json"
+    path = ["--path", str(tmp_path / "run" / "checkpoint_last")]
+    assert validate([data, *user, *path, "--results-path", str(result)]) == 0
+    (splits,) = json.loads(result.read_text()).values()
+    metrics = splits["valid"]
+    assert metrics["accuracy"] == 1.0 and metrics["stars_loss"] < 0.1
