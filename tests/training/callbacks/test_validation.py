@@ -134,6 +134,16 @@ def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer
     assert schedule(4) == 0.5 and schedule.best == 1.5
 
 
+def test_schedule_forgets_bad_validations_of_another_metric(make_trainer):
+    first = validation(make_trainer(schedule=plateau(PlateauConfig(patience=3), 9)), [2.0, 2.5])
+    for update in (1, 2):
+        first.validate(update, 1)
+    for metric, count in (("loss", 1), ("accuracy", 0)):
+        trainer = make_trainer(schedule=plateau(PlateauConfig(patience=3), 9))
+        validation(trainer, [], metric=metric).restore(first.state())
+        assert trainer.schedule.bad_validations == count
+
+
 def test_a_schedule_that_judges_needs_a_validation(make_trainer):
     trainer = make_trainer(schedule=plateau(PlateauConfig(), 9))
     with pytest.raises(ToolkitError, match=r"plateau requires validation, but .*empty"):

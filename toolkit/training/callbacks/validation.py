@@ -128,7 +128,7 @@ class Validation:
             self.validated_at, self.latest = state["validated_at"], state["latest"]
             self.stop_if_stale()
         if self.schedule and state.get("schedule"):
-            fresh = {k: v for k, v in self.schedule.state().items() if k in ("best", "stale")}
+            fresh = {k: v for k, v in self.schedule.state().items() if k in ("best", "bad_validations")}
             self.schedule.restore({**state["schedule"], **({} if same else fresh)})
 
 
