@@ -128,8 +128,9 @@ class Validation:
             self.validated_at, self.latest = state["validated_at"], state["latest"]
             self.stop_if_stale()
         if self.schedule and state.get("schedule"):
-            fresh = {k: v for k, v in self.schedule.state().items() if k in ("best", "bad_validations")}
-            self.schedule.restore({**state["schedule"], **({} if same else fresh)})
+            reset = () if same else ("best", "bad_validations")
+            initial = {k: v for k, v in self.schedule.state().items() if k in reset}
+            self.schedule.restore({**state["schedule"], **initial})
 
 
 def is_improvement(metric: str, value: float, best: float | None) -> bool:
