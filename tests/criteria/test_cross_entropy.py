@@ -11,7 +11,7 @@ from toolkit.criteria import IGNORED, Binary, Classes, MaskedClasses, cross_entr
 from toolkit.criteria.cross_entropy import CrossEntropy, CrossEntropyConfig
 
 ROWS, CLASSES = 32, 11
-PLACES = 2 * ROWS + 3
+COUNT = 2 * ROWS + 3
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,9 @@ def small_blocks(monkeypatch):
 
 def prediction(dtype: torch.dtype = torch.float64) -> Classes:
     torch.manual_seed(0)
-    targets = torch.randint(CLASSES, (PLACES,))
+    targets = torch.randint(CLASSES, (COUNT,))
     targets[[1, -1]] = IGNORED
-    return Classes((3 * torch.randn(PLACES, CLASSES)).to(dtype).requires_grad_(), targets)
+    return Classes((3 * torch.randn(COUNT, CLASSES)).to(dtype).requires_grad_(), targets)
 
 
 def total(p: Classes, smoothing: float = 0.0) -> torch.Tensor:
@@ -31,31 +31,31 @@ def total(p: Classes, smoothing: float = 0.0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_and_its_gradient_equal_torchs(smoothing):
+def test_cross_entropy_and_its_gradient_equal_torchs(smoothing):
     p = prediction()
-    want = F.cross_entropy(
+    expected = F.cross_entropy(
         p.logits, p.targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
     )
-    got = total(p, smoothing)
-    torch.testing.assert_close(got, want)
-    gradients = [torch.autograd.grad(2.5 * loss, p.logits)[0] for loss in (got, want)]
+    loss = total(p, smoothing)
+    torch.testing.assert_close(loss, expected)
+    gradients = [torch.autograd.grad(2.5 * it, p.logits)[0] for it in (loss, expected)]
     torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_bf16_logits_are_summed_in_fp32(smoothing):
+def test_cross_entropy_of_bf16_logits_is_summed_in_fp32(smoothing):
     p = prediction(torch.bfloat16)
     exact = p.logits.detach().double().requires_grad_()
-    got, want = total(p, smoothing), total(Classes(exact, p.targets), smoothing)
-    assert got.dtype == torch.float32
-    torch.testing.assert_close(got.double(), want, rtol=1e-6, atol=0)
-    gradients = [torch.autograd.grad(*pair)[0] for pair in ((got, p.logits), (want, exact))]
+    loss, expected = total(p, smoothing), total(Classes(exact, p.targets), smoothing)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    gradients = [torch.autograd.grad(*pair)[0] for pair in ((loss, p.logits), (expected, exact))]
     torch.testing.assert_close(gradients[0].double(), gradients[1], atol=0.005, rtol=0.01)
 
 
 @pytest.mark.parametrize("classes", [17, 3000])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_gradient_of_what_is_near_certain_is_rounded_only_once_in_bf16(classes, smoothing):
+def test_gradient_of_a_nearly_certain_class_is_rounded_once_in_bf16(classes, smoothing):
     torch.manual_seed(0)
     targets = torch.randint(classes, (200,))
     logits = torch.randn(200, classes)
@@ -69,51 +69,51 @@ def test_the_gradient_of_what_is_near_certain_is_rounded_only_once_in_bf16(class
     assert difference < 0.003
 
 
-def test_places_without_a_target_count_for_nothing():
+def test_ignored_targets_add_no_loss_and_no_gradient():
     p = prediction()
-    real = p.targets != IGNORED
-    torch.testing.assert_close(total(p), total(Classes(p.logits[real], p.targets[real])))
+    valid = p.targets != IGNORED
+    torch.testing.assert_close(total(p), total(Classes(p.logits[valid], p.targets[valid])))
     total(p).backward()
-    assert not p.logits.grad[~real].any()
+    assert not p.logits.grad[~valid].any()
 
 
-def test_no_places_at_all_cost_nothing():
+def test_cross_entropy_of_no_predictions_is_0():
     logits = torch.zeros(0, CLASSES, requires_grad=True)
     loss = total(Classes(logits, torch.zeros(0, dtype=torch.long)))
     loss.backward()
     assert loss == 0
 
 
-def test_equal_scores_cost_the_logarithm_of_the_number_of_classes():
+def test_cross_entropy_of_equal_scores_is_the_logarithm_of_the_number_of_classes():
     loss = total(Classes(torch.zeros(1, CLASSES), torch.tensor([4])))
     assert loss.item() == pytest.approx(torch.tensor(CLASSES).log().item())
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_yes_or_no_are_two_classes(smoothing):
+def test_binary_cross_entropy_equals_that_of_two_classes(smoothing):
     logits, answers = torch.tensor([2.0, -0.5, 30.0, 7.0], dtype=torch.float64), [1, 0, 0, IGNORED]
     loss = total(Binary(logits, torch.tensor(answers)), smoothing)
     by_hand = 0.0
     for score, answer in zip(logits.tolist()[:3], answers[:3], strict=True):
         log_yes, log_no = -math.log1p(math.exp(-score)), -score - math.log1p(math.exp(-score))
-        share = (1 - smoothing) * answer + smoothing / 2
-        by_hand -= share * log_yes + (1 - share) * log_no
+        p_yes = (1 - smoothing) * answer + smoothing / 2
+        by_hand -= p_yes * log_yes + (1 - p_yes) * log_no
     assert loss.item() == pytest.approx(by_hand, abs=1e-9)
 
 
-def test_answers_that_are_not_asked_for_have_no_gradient():
+def test_ignored_binary_targets_have_no_gradient():
     logits = torch.tensor([0.3, 0.4], requires_grad=True)
     total(Binary(logits, torch.tensor([IGNORED, 0]))).backward()
     assert logits.grad[0] == 0 and logits.grad[1] > 0
 
 
-def test_a_share_of_smoothing_beyond_one_is_refused():
+def test_label_smoothing_above_1_is_rejected():
     with pytest.raises(ToolkitError, match=r"label_smoothing must be at least 0 .* is 1\.5"):
         CrossEntropyConfig(label_smoothing=1.5)
 
 
-def test_smoothing_towards_what_is_no_answer_is_refused():
-    given = MaskedClasses(*prediction())
-    assert total(given) == total(prediction())
+def test_label_smoothing_is_rejected_for_masked_classes():
+    masked = MaskedClasses(*prediction())
+    assert total(masked) == total(prediction())
     with pytest.raises(ToolkitError, match=r"label_smoothing must be 0 .* but is 0\.1"):
-        total(given, 0.1)
+        total(masked, 0.1)

@@ -1,4 +1,4 @@
-"""Five updates of a matrix and a vector, by an optimizer and by its paper's loop in float64."""
+"""Five updates by an optimizer compared with its paper's loop in float64."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SHAPES = {
 
 @pytest.fixture
 def largest_difference():
-    """Of all parameters after five updates, between an optimizer and `loop(p, gradients, name)`."""
+    """Largest difference between an optimizer and `loop(p, gradients, name)` after 5 updates."""
 
     def find(name, loop, **options):
         torch.manual_seed(0)
-        begun = {n: torch.randn(shape) for n, shape in SHAPES.items()}
+        initial = {n: torch.randn(shape) for n, shape in SHAPES.items()}
         gradients = {n: torch.randn(5, *shape) for n, shape in SHAPES.items()}
-        parameters = {n: torch.nn.Parameter(p.clone()) for n, p in begun.items()}
+        parameters = {n: torch.nn.Parameter(p.clone()) for n, p in initial.items()}
         config = type(OPTIMIZERS[name].config)(**options)
         optimizer = OPTIMIZERS[name].factory(config, list(parameters.items()))
         for update in range(5):
             for n, p in parameters.items():
                 p.grad = gradients[n][update].clone()
             optimizer.step()
-        wanted = {n: loop(begun[n].double(), gradients[n].double(), n) for n in SHAPES}
-        return max(float((parameters[n].detach() - wanted[n]).abs().max()) for n in SHAPES)
+        expected = {n: loop(initial[n].double(), gradients[n].double(), n) for n in SHAPES}
+        return max(float((parameters[n].detach() - expected[n]).abs().max()) for n in SHAPES)
 
     return find

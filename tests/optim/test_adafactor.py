@@ -15,7 +15,7 @@ def rms(x):
 @pytest.mark.parametrize("beta1", [0.0, 0.9])
 @pytest.mark.parametrize("scales", [True, False])
 @pytest.mark.parametrize(("relative", "lr"), [(True, 0.5), (False, 0.01)])
-def test_adafactor_equals_its_paper_written_out(largest_difference, relative, lr, scales, beta1):
+def test_adafactor_equals_the_loop_of_its_paper(largest_difference, relative, lr, scales, beta1):
     def loop(p, gradients, name):
         row, column, v, mean = 0.0, 0.0, 0.0, 0.0
         for t, g in enumerate(gradients, 1):
@@ -35,26 +35,25 @@ def test_adafactor_equals_its_paper_written_out(largest_difference, relative, lr
         return p
 
     options = {"relative_step": relative, "scale_parameter": scales, "beta1": beta1}
-    found = largest_difference("adafactor", loop, lr=lr, weight_decay=DECAY, **options)
-    assert found < 1e-6
+    assert largest_difference("adafactor", loop, lr=lr, weight_decay=DECAY, **options) < 1e-6
 
 
-def test_adafactor_equals_that_of_torch():
+def test_adafactor_equals_torchs():
     torch.manual_seed(0)
-    ours, theirs = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
+    p, torch_p = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
     c = AdafactorConfig(lr=0.01, weight_decay=0.1)
     optimizers = [
-        OPTIMIZERS["adafactor"].factory(c, [("weight", ours)]),
-        torch.optim.Adafactor([theirs], lr=0.01, weight_decay=0.1),
+        OPTIMIZERS["adafactor"].factory(c, [("weight", p)]),
+        torch.optim.Adafactor([torch_p], lr=0.01, weight_decay=0.1),
     ]
     for gradient in torch.randn(5, 4, 3):
-        for p, optimizer in zip((ours, theirs), optimizers, strict=True):
-            p.grad = gradient.clone()
+        for parameter, optimizer in zip((p, torch_p), optimizers, strict=True):
+            parameter.grad = gradient.clone()
             optimizer.step()
-    torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
+    torch.testing.assert_close(p, torch_p, atol=1e-6, rtol=0)
 
 
-def test_a_matrix_costs_a_row_and_a_column_of_memory():
+def test_adafactor_stores_a_row_and_a_column_per_matrix():
     p = torch.nn.Parameter(torch.ones(100, 50))
     optimizer = OPTIMIZERS["adafactor"].factory(AdafactorConfig(), [("weight", p)])
     p.grad = torch.ones(100, 50)
@@ -62,6 +61,6 @@ def test_a_matrix_costs_a_row_and_a_column_of_memory():
     assert sum(t.numel() for t in optimizer.state[p].values()) == 100 + 50 + 1
 
 
-def test_impossible_settings_are_refused():
+def test_adafactor_rejects_impossible_settings():
     with pytest.raises(ToolkitError, match=r"optimizer.clip_threshold must be above 0, but is 0"):
         AdafactorConfig(clip_threshold=0.0)

@@ -2,15 +2,17 @@ import pytest
 import torch
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import OPTIMIZERS
 from toolkit.optim.adam import AdamConfig
+from toolkit.optim.update import clip_and_step
 
 LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 
 
 def loop(*, decoupled=0.0, added=0.0, corrects=True):
-    """The two papers' loops."""
+    """Loops of the two papers."""
 
-    def moved(p, gradients, name):
+    def run(p, gradients, name):
         m, v, decays = 0.0, 0.0, not name.endswith("bias")
         for t, g in enumerate(gradients, 1):
             g = g + added * decays * p
@@ -20,7 +22,7 @@ def loop(*, decoupled=0.0, added=0.0, corrects=True):
             p = p - LR * (step + decoupled * decays * p)
         return p
 
-    return moved
+    return run
 
 
 @pytest.mark.parametrize("corrects", [True, False])
@@ -29,14 +31,11 @@ def test_adam_equals_its_formula_with_and_without_bias_correction(
     largest_difference, name, decay, corrects
 ):
     options = {"lr": LR, "weight_decay": DECAY, "bias_correction": corrects}
-    found = largest_difference(name, loop(**{decay: DECAY}, corrects=corrects), **options)
-    assert found < 1e-6
+    difference = largest_difference(name, loop(**{decay: DECAY}, corrects=corrects), **options)
+    assert difference < 1e-6
 
 
-def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
-    from toolkit.common.registry import OPTIMIZERS
-    from toolkit.optim.update import clip_and_step
-
+def test_adam_without_bias_correction_is_unchanged_by_a_skipped_first_update():
     p = torch.nn.Parameter(torch.ones(3))
     adam = OPTIMIZERS["adamw"].factory(AdamConfig(bias_correction=False), [("a", p)])
     p.grad = torch.full((3,), float("nan"))
@@ -54,6 +53,6 @@ def test_a_skipped_first_update_leaves_adam_without_bias_correction_as_it_was():
         ("layerwise_lr_decay", 0.0, "must be above 0 and at most 1, but is 0.0"),
     ],
 )
-def test_impossible_settings_are_refused(field, value, rule):
+def test_adam_rejects_impossible_settings(field, value, rule):
     with pytest.raises(ToolkitError, match=f"optimizer.{field} {rule}"):
         AdamConfig(**{field: value})

@@ -13,11 +13,11 @@ from toolkit.tasks.build import build_model
 
 
 class Recorder(ForeachOptimizer):
-    """Takes down what moves together."""
+    """Records which parameters are updated together."""
 
     def __init__(self, groups):
         super().__init__(groups, lr=1.0)
-        self.moved = []
+        self.batches = []
 
     def batch_key(self, p):
         return p.dim()
@@ -28,7 +28,7 @@ class Recorder(ForeachOptimizer):
     def update_batch(self, group, batch):
         torch._foreach_add_(state_tensors(batch.states, "sum"), batch.g)
         shapes = [tuple(p.shape) for p in batch.p]
-        self.moved.append((group["name"], shapes, update_counts(batch.states)))
+        self.batches.append((group["name"], shapes, update_counts(batch.states)))
 
 
 def parameter(*shape):
@@ -37,7 +37,7 @@ def parameter(*shape):
     return p
 
 
-def test_parameters_of_one_group_and_kind_move_together():
+def test_foreach_optimizer_updates_parameters_of_one_group_and_kind_together():
     optimizer = Recorder(
         [
             {"params": [parameter(2), parameter(2, 3), parameter(4)], "name": "a"},
@@ -45,12 +45,12 @@ def test_parameters_of_one_group_and_kind_move_together():
         ]
     )
     optimizer.step()
-    assert optimizer.moved == [
+    assert optimizer.batches == [
         ("a", [(2,), (4,)], [1, 1]), ("a", [(2, 3)], [1]), ("b", [(5,)], [1])
     ]  # fmt: skip
 
 
-def test_a_parameter_without_gradient_waits_and_counts_its_own_updates():
+def test_foreach_optimizer_counts_updates_per_parameter_and_skips_missing_gradients():
     early, late = parameter(2), parameter(2)
     late.grad = None
     optimizer = Recorder([{"params": [early, late], "name": "a"}])
@@ -58,12 +58,12 @@ def test_a_parameter_without_gradient_waits_and_counts_its_own_updates():
     assert optimizer.state[late] == {}
     late.grad = torch.ones(2)
     optimizer.step()
-    assert optimizer.moved[-1] == ("a", [(2,), (2,)], [2, 1])
+    assert optimizer.batches[-1] == ("a", [(2,), (2,)], [2, 1])
     assert float(optimizer.state[early]["sum"][0]) == 2
 
 
 def after_three_updates(name, options, world=None):
-    """The weights of a learner, sharded where there is a world, that was given gradients."""
+    """Weights of a learner after three updates, sharded if `world` is given."""
     torch.manual_seed(0)
     size = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
     learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **size)
@@ -82,18 +82,20 @@ def after_three_updates(name, options, world=None):
 
 
 @pytest.mark.slow
-def test_sharded_parameters_move_as_whole_ones_do(ranks):
+def test_sharded_update_equals_the_unsharded_one(ranks):
     variants = [("sgd", {"momentum": 0.9}), ("adamw", {"bias_correction": False})]
     variants += [(name, {}) for name in ("adam", "lamb", "muon", "rmsprop")]
 
-    def moved(world):
-        with pytest.raises(ToolkitError, match=r"adafactor must have whole parameters"):
+    def train(world):
+        with pytest.raises(
+            ToolkitError, match=r"adafactor cannot be combined with training.sharding full"
+        ):
             after_three_updates("adafactor", {}, world)
         return [after_three_updates(*variant, world) for variant in variants]
 
-    for sharded in ranks(moved):
-        for (name, options), found in zip(variants, sharded, strict=True):
-            for one, other in zip(found, after_three_updates(name, options), strict=True):
+    for sharded in ranks(train):
+        for (name, options), weights in zip(variants, sharded, strict=True):
+            for one, other in zip(weights, after_three_updates(name, options), strict=True):
                 torch.testing.assert_close(
                     torch.tensor(one), torch.tensor(other), atol=1e-6, rtol=0, msg=name
                 )

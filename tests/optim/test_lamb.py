@@ -8,21 +8,21 @@ LR, B1, B2, EPS, DECAY = 0.01, 0.9, 0.999, 1e-6, 0.1
 
 @pytest.mark.parametrize("decay", [DECAY, 0.0])
 @pytest.mark.parametrize("corrects", [True, False])
-def test_lamb_equals_its_paper_written_out(largest_difference, corrects, decay):
+def test_lamb_equals_the_loop_of_its_paper(largest_difference, corrects, decay):
     def loop(p, gradients, name):
-        m, v, spared = 0.0, 0.0, name.endswith("bias")
+        m, v, no_decay = 0.0, 0.0, name.endswith("bias")
         for t, g in enumerate(gradients, 1):
             m, v = B1 * m + (1 - B1) * g, B2 * v + (1 - B2) * g * g
             hats = (1 - B1**t, 1 - B2**t) if corrects else (1, 1)
             r = (m / hats[0]) / ((v / hats[1]).sqrt() + EPS)
-            r = r if spared else r + decay * p
-            p = p - LR * (1 if spared else p.norm() / r.norm()) * r
+            r = r if no_decay else r + decay * p
+            p = p - LR * (1 if no_decay else p.norm() / r.norm()) * r
         return p
 
     options = {"lr": LR, "weight_decay": decay, "bias_correction": corrects}
     assert largest_difference("lamb", loop, **options) < 1e-6
 
 
-def test_a_parameter_or_a_step_of_zeros_takes_the_rate_as_it_is():
-    found = trust_ratios(torch.tensor([0.0, 2.0, 6.0]), torch.tensor([2.0, 0.0, 2.0]))
-    assert [float(ratio) for ratio in found] == [1, 1, 3]
+def test_trust_ratio_of_a_zero_parameter_or_step_is_one():
+    ratios = trust_ratios(torch.tensor([0.0, 2.0, 6.0]), torch.tensor([2.0, 0.0, 2.0]))
+    assert [float(ratio) for ratio in ratios] == [1, 1, 3]

@@ -3,16 +3,16 @@ import torch
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
-from toolkit.optim.muon import MuonConfig, orthogonalize
+from toolkit.optim.muon import ChainedOptimizer, MuonConfig, orthogonalize
 
 LR, REST, MU, DECAY = 0.01, 0.005, 0.95, 0.1
 MATRICES = ("encoder.layers.0.output.weight", "encoder.layers.0.wide.weight")
 
 
-def iterated(x):
-    """The quintic iteration of one matrix, entry by entry of its definition."""
+def iterate_quintic(x):
+    """The quintic iteration of one matrix, straight from its definition."""
     if x.shape[0] > x.shape[1]:
-        return iterated(x.T).T
+        return iterate_quintic(x.T).T
     x = x / x.norm()
     for _ in range(5):
         a = x @ x.T
@@ -27,11 +27,11 @@ def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
 ):
     def matrix(p, gradients):
         m, (rows, columns) = 0.0, p.shape
-        size = 0.2 * max(rows, columns) ** 0.5 if matches else max(1, rows / columns) ** 0.5
+        scale = 0.2 * max(rows, columns) ** 0.5 if matches else max(1, rows / columns) ** 0.5
         for g in gradients:
             m = MU * m + (1 - MU) * g
-            ahead = (1 - MU) * g + MU * m if nesterov else m
-            p = p - LR * (size * iterated(ahead) + DECAY * p)
+            momentum = (1 - MU) * g + MU * m if nesterov else m
+            p = p - LR * (scale * iterate_quintic(momentum) + DECAY * p)
         return p
 
     def loop(p, gradients, name):
@@ -45,29 +45,56 @@ def test_muon_equals_its_definition_on_matrices_and_adamw_on_the_rest(
         return p
 
     options = {"match_adamw_rms": matches, "nesterov": nesterov, "adamw_lr": REST}
-    found = largest_difference("muon", loop, lr=LR, weight_decay=DECAY, momentum=MU, **options)
-    assert found < 1e-6
+    options |= {"lr": LR, "weight_decay": DECAY, "momentum": MU}
+    assert largest_difference("muon", loop, **options) < 1e-6
 
 
-def test_the_directions_of_a_matrix_become_about_equally_long():
+def test_orthogonalize_makes_singular_values_about_equal():
     torch.manual_seed(0)
-    found = orthogonalize(torch.randn(2, 8, 32), 5)
-    for matrix in found:
+    for matrix in orthogonalize(torch.randn(2, 8, 32), 5):
         assert all(0.6 < float(s) < 1.3 for s in torch.linalg.svdvals(matrix))
 
 
-def test_a_gradient_of_zeros_moves_nothing():
+def test_orthogonalize_maps_zeros_to_zeros():
     assert not orthogonalize(torch.zeros(1, 3, 4), 5).any()
 
 
-def test_an_architecture_without_matrices_in_layers_is_refused():
+def test_muon_rejects_an_architecture_without_matrices_in_layers():
     p = torch.nn.Parameter(torch.ones(2, 2))
-    with pytest.raises(ToolkitError, match=r"muon must find matrices of layers, .* Choose"):
+    with pytest.raises(
+        ToolkitError, match=r"muon requires an architecture with matrices .* Choose"
+    ):
         OPTIMIZERS["muon"].factory(MuonConfig(), [("encoder.token_embedding.weight", p)])
 
 
-def test_impossible_settings_are_refused():
+def test_muon_rejects_impossible_settings():
     with pytest.raises(ToolkitError, match=r"optimizer.adamw_lr must be at least 0, but is -1.0"):
         MuonConfig(adamw_lr=-1.0)
     with pytest.raises(ToolkitError, match=r"optimizer.newton_schulz_steps must be at least 1"):
         MuonConfig(newton_schulz_steps=0)
+
+
+def test_chained_optimizer_steps_its_parts_with_separate_rates():
+    p, q = (torch.nn.Parameter(torch.ones(1)) for _ in range(2))
+    chained = ChainedOptimizer(
+        [torch.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.2, momentum=0.9)]
+    )
+    assert [group["lr"] for group in chained.param_groups] == [0.1, 0.2]
+    for group in chained.param_groups:
+        group["lr"] *= 2
+    p.grad = q.grad = torch.ones(1)
+    chained.step()
+    assert torch.allclose(torch.cat([p, q]), torch.tensor([0.8, 0.6]))
+    chained.zero_grad()
+    assert p.grad is None and q.grad is None
+
+
+def test_chained_optimizer_shares_state_with_its_parts():
+    p = torch.nn.Parameter(torch.ones(1))
+    chained = ChainedOptimizer([torch.optim.SGD([p], lr=1.0, momentum=0.5)])
+    chained.state[p] = {"momentum_buffer": torch.tensor([4.0])}
+    p.grad = torch.ones(1)
+    chained.step()
+    assert (
+        float(p.detach()) == 1 - (0.5 * 4 + 1) and float(chained.state[p]["momentum_buffer"]) == 3
+    )

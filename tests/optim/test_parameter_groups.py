@@ -17,7 +17,7 @@ def tiny(**overrides):
     return build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", **overrides)
 
 
-def test_norms_and_biases_keep_their_size_and_all_else_decays():
+def test_weight_decay_exempts_norms_and_biases_only():
     learner = tiny(layers=1, convolve=["query"])
     norms = {
         f"{owner}.{name}"
@@ -32,13 +32,13 @@ def test_norms_and_biases_keep_their_size_and_all_else_decays():
         )
 
 
-def test_tables_of_taps_decay_whatever_their_number_of_axes():
+def test_weight_decay_applies_to_tables_of_taps_with_any_number_of_axes():
     assert not is_exempt_from_decay("encoder.layers.0.attention.map.terms.1.kernels.0.taps")
     assert is_exempt_from_decay("encoder.embeddings.spelling.biases.0")
     assert not is_exempt_from_decay("encoder.normalized_words.table.weight")
 
 
-def test_a_group_without_parameters_is_left_out():
+def test_parameter_groups_omit_frozen_parameters_and_empty_groups():
     weight, frozen = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     frozen.requires_grad_(False)
     (group,) = build_parameter_groups(
@@ -48,20 +48,20 @@ def test_a_group_without_parameters_is_left_out():
     assert group["weight_decay"] == 0.01 and group["lr"] == 0.5
 
 
-def test_every_parameter_is_in_one_group_and_only_the_spared_do_not_decay():
+def test_parameter_groups_hold_every_parameter_once_and_decay_all_but_the_exempt():
     named = list(tiny().named_parameters())
-    found = build_parameter_groups(
+    groups = build_parameter_groups(
         named, OptimizerConfig(layerwise_lr_decay=0.5), matrix=is_hidden_matrix
     )
-    names = [name for group in found for name, _ in group["params"]]
+    names = [name for group in groups for name, _ in group["params"]]
     assert sorted(names) == sorted(name for name, _ in named)
-    for group in found:
+    for group in groups:
         assert {is_exempt_from_decay(name) for name, _ in group["params"]} == {
             group["weight_decay"] == 0.0
         }
 
 
-def test_the_hidden_matrices_are_the_linear_maps_of_the_layers():
+def test_hidden_matrices_are_the_linear_maps_of_the_layers():
     learner = tiny(convolve=["query"], depthwise=True, absolute_positions=True)
     linear = {
         f"{owner}.weight"
@@ -72,7 +72,7 @@ def test_the_hidden_matrices_are_the_linear_maps_of_the_layers():
     assert len(linear) == 2 * 7
 
 
-def test_layers_learn_the_slower_the_lower_they_are():
+def test_layerwise_lr_factors_fall_from_the_top_layer_to_the_embeddings():
     names = [
         "encoder.embeddings.words.weight", "encoder.layers.0.output.weight",
         "encoder.layers.1.output.weight", "encoder.norm.weight", "task.head.layers.0.weight",
@@ -81,10 +81,10 @@ def test_layers_learn_the_slower_the_lower_they_are():
     assert layerwise_lr_factors(names, 1.0) == [1] * 5
 
 
-def test_layer_wise_rates_reach_the_optimizer_of_a_real_architecture():
+def test_parameter_groups_of_an_architecture_have_layerwise_rates():
     c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
-    found = build_parameter_groups(tiny(layers=2).named_parameters(), c)
-    rates = {name: group["lr"] for group in found for name, _ in group["params"]}
+    groups = build_parameter_groups(tiny(layers=2).named_parameters(), c)
+    rates = {name: group["lr"] for group in groups for name, _ in group["params"]}
     assert rates["encoder.embeddings.words.weight"] == 0.125
     assert rates["encoder.embeddings.norm.bias"] == 0.125
     assert rates["encoder.layers.0.feed_forward.wide.weight"] == 0.25
@@ -92,7 +92,7 @@ def test_layer_wise_rates_reach_the_optimizer_of_a_real_architecture():
     assert rates["task.head.transform.weight"] == rates["task.head.bias"] == 1.0
 
 
-def test_scores_of_a_model_that_writes_learn_as_heads_and_its_positions_as_embeddings():
+def test_layerwise_lr_factors_treat_output_embeddings_as_heads_and_positions_as_embeddings():
     options = {"share_embeddings": "none", "positions": "learned", "max_positions": 8}
     learner = build_model("transformer_tiny", vocabulary_size=9, task="translation", **options)
     names = [name for name, _ in learner.named_parameters()]
@@ -103,8 +103,8 @@ def test_scores_of_a_model_that_writes_learn_as_heads_and_its_positions_as_embed
     assert embedded == {min(rates.values())} and len(set(rates.values())) > 3
 
 
-def test_layer_wise_rates_without_layers_are_refused():
+def test_layerwise_lr_factors_reject_an_encoder_without_layers():
     with pytest.raises(
-        ToolkitError, match=r"layerwise_lr_decay must find layers, but no parameter"
+        ToolkitError, match=r"layerwise_lr_decay requires an encoder with parameters named layers.0"
     ):
         layerwise_lr_factors(["encoder.token_embedding.weight", "task.layers.0.weight"], 0.9)

@@ -8,41 +8,41 @@ from toolkit.optim.schedules import MetricSchedule
 
 
 def factors(values, **options):
-    """The factor of a late update behind each validation."""
+    """The factor of a late update after each validation."""
     schedule = plateau(PlateauConfig(**options), 100)
-    found = []
+    result = []
     for update, value in enumerate(values, 1):
         schedule.on_validation(value, update)
-        found.append(schedule(99))
-    return found
+        result.append(schedule(99))
+    return result
 
 
-def test_every_validation_without_improvement_lowers_the_rate():
+def test_plateau_lowers_the_rate_at_every_validation_without_improvement():
     assert factors([3.0, 2.0, 2.0, 2.5, 1.0], factor=0.5) == [1, 1, 0.5, 0.25, 0.25]
 
 
-def test_a_patient_schedule_waits_and_counts_afresh_after_each_reduction():
+def test_plateau_with_patience_restarts_its_count_after_each_reduction():
     values = [1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5]
     assert factors(values, factor=0.5, patience=1) == [1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125]
 
 
-def test_an_improvement_too_small_to_count_is_none():
+def test_plateau_ignores_improvements_below_the_threshold():
     assert factors([1.0, 0.99], threshold=0.05) == [1, 0.1]
     assert factors([-1.0, -1.01], threshold=0.05) == [1, 0.1]
     assert factors([1.0, 0.9], threshold=0.05) == [1, 1]
 
 
-def test_a_figure_that_is_no_number_is_no_improvement():
+def test_plateau_treats_nan_as_no_improvement():
     assert factors([math.nan, 2.0, math.nan], factor=0.5) == [0.5, 0.5, 0.25]
     assert factors([math.inf, math.inf], factor=0.5) == [0.5, 0.25]
 
 
-def test_warmup_rises_to_the_peak():
+def test_plateau_warms_up_to_the_peak():
     schedule = plateau(PlateauConfig(warmup_updates=4), 100)
     assert [schedule(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
 
 
-def test_what_is_remembered_is_restored():
+def test_plateau_state_is_restored():
     one, other = (plateau(PlateauConfig(patience=2), 9) for _ in range(2))
     for value in (2.0, 3.0, 3.0, 3.0, 3.0):
         one.on_validation(value, 1)
@@ -60,6 +60,6 @@ def test_what_is_remembered_is_restored():
         ({"patience": -1}, r"patience must be at least 0, but is -1"),
     ],
 )
-def test_impossible_settings_are_refused(options, message):
+def test_plateau_rejects_impossible_settings(options, message):
     with pytest.raises(ToolkitError, match=message):
         PlateauConfig(**options)

@@ -14,13 +14,13 @@ from toolkit.optim.precision import (
 CPU = torch.device("cpu")
 
 
-def test_auto_is_bf16_where_the_hardware_multiplies_it(monkeypatch):
-    for fast, wanted in ((True, "bf16"), (False, "fp32")):
+def test_auto_precision_is_bf16_on_hardware_that_multiplies_it(monkeypatch):
+    for fast, expected in ((True, "bf16"), (False, "fp32")):
         monkeypatch.setattr("toolkit.optim.precision.bf16_is_fast", lambda device, f=fast: f)
-        assert resolve_precision("auto", CPU) == wanted
+        assert resolve_precision("auto", CPU) == expected
 
 
-def test_the_cpus_own_instructions_decide(monkeypatch):
+def test_bf16_is_fast_with_either_instruction_set(monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
     assert bf16_is_fast(CPU)
@@ -28,34 +28,34 @@ def test_the_cpus_own_instructions_decide(monkeypatch):
     assert not bf16_is_fast(CPU)
 
 
-def test_fp16_is_refused_on_a_cpu():
+def test_fp16_is_rejected_on_a_cpu():
     with pytest.raises(ToolkitError, match="must be auto, bf16 or fp32 on a CPU, but is fp16"):
         resolve_precision("fp16", CPU)
 
 
-def test_the_short_flags_say_the_same_as_the_long_one():
+def test_short_precision_flags_equal_the_option():
     assert requested_precision(TrainingConfig(bf16=True)) == "bf16"
     assert requested_precision(TrainingConfig(fp16=True)) == "fp16"
     assert requested_precision(TrainingConfig(precision="fp32")) == "fp32"
 
 
-def test_matrix_products_are_computed_in_the_format():
+def test_autocast_computes_products_in_the_requested_format():
     layer, x = torch.nn.Linear(3, 3), torch.ones(1, 3)
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         with Precision(name, CPU).autocast():
             assert layer(x).dtype == dtype
 
 
-def test_the_loss_scale_halves_on_a_skip_and_doubles_after_an_interval():
+def test_loss_scale_halves_on_a_skip_and_doubles_after_an_interval():
     scale = LossScale(CPU, start=8.0, interval=3)
-    seen = []
+    states = []
     for skipped in (0, 0, 1, 0, 0, 0, 0):
         scale.update(torch.tensor(float(skipped)))
-        seen.append((float(scale.scale), float(scale.good)))
-    assert seen == [(8, 1), (8, 2), (4, 0), (4, 1), (4, 2), (8, 0), (8, 1)]
+        states.append((float(scale.scale), float(scale.good)))
+    assert states == [(8, 1), (8, 2), (4, 0), (4, 1), (4, 2), (8, 0), (8, 1)]
 
 
-def test_the_loss_scale_goes_on_from_its_state():
+def test_loss_scale_state_is_restored():
     scale, again = LossScale(CPU, interval=3), LossScale(CPU, interval=3)
     scale.update(torch.tensor(1.0))
     scale.update(torch.tensor(0.0))

@@ -8,12 +8,16 @@ from toolkit.common.registry import LR_SCHEDULERS
 from toolkit.optim.schedules import (
     CosineConfig,
     PolynomialConfig,
+    TriStageConfig,
     WarmupConfig,
+    WsdConfig,
     cosine,
     fixed_rate,
     inverse_sqrt,
     linear,
     polynomial,
+    tri_stage,
+    wsd,
 )
 
 
@@ -23,19 +27,19 @@ def test_linear_rises_to_its_peak_and_falls_in_equal_steps():
     assert [factor(n) for n in range(1, 13)] == pytest.approx(rising + falling)
 
 
-def test_linear_without_warmup_begins_at_its_peak():
+def test_linear_without_warmup_starts_at_its_peak():
     assert [linear(WarmupConfig(), 4)(n) for n in (1, 2, 3, 4)] == [1, 0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"])
-def test_a_share_of_the_run_may_be_its_warmup(name):
-    built = LR_SCHEDULERS[name]
-    share = built.factory(replace(built.config, warmup_fraction=0.1), 30)
-    updates = built.factory(replace(built.config, warmup_updates=3), 30)
-    assert [share(n) for n in range(1, 31)] == [updates(n) for n in range(1, 31)]
+def test_warmup_fraction_equals_the_same_number_of_updates(name):
+    entry = LR_SCHEDULERS[name]
+    fraction = entry.factory(replace(entry.config, warmup_fraction=0.1), 30)
+    updates = entry.factory(replace(entry.config, warmup_updates=3), 30)
+    assert [fraction(n) for n in range(1, 31)] == [updates(n) for n in range(1, 31)]
 
 
-def test_updates_and_a_share_of_warmup_exclude_each_other():
+def test_warmup_updates_cannot_be_combined_with_warmup_fraction():
     with pytest.raises(ToolkitError, match=r"warmup_updates cannot be combined with"):
         WarmupConfig(warmup_updates=5, warmup_fraction=0.1)
     with pytest.raises(
@@ -57,7 +61,7 @@ def test_inverse_sqrt_follows_its_formula():
     assert factor(50) == pytest.approx(math.sqrt(9 / 50))
 
 
-def test_inverse_sqrt_without_warmup_begins_at_its_peak():
+def test_inverse_sqrt_without_warmup_starts_at_its_peak():
     factor = inverse_sqrt(WarmupConfig(warmup_updates=0), 100)
     assert [factor(1), factor(4)] == [1, 0.5]
 
@@ -72,12 +76,12 @@ def test_cosine_follows_its_formula():
     assert factor(11) == factor(99) == pytest.approx(0.1)
 
 
-def test_cosine_begins_again_in_every_cycle():
+def test_cosine_restarts_in_every_cycle():
     once, twice = cosine(CosineConfig(), 4), cosine(CosineConfig(cycles=2), 8)
     assert [twice(n) for n in range(1, 9)] == pytest.approx([once(n) for n in (1, 2, 3, 4)] * 2)
 
 
-def test_fixed_rises_to_its_peak_and_stays_there():
+def test_fixed_rises_to_its_peak_and_stays():
     schedule = fixed_rate(WarmupConfig(warmup_updates=4), 9)
     assert [schedule(n) for n in (1, 2, 4, 9)] == [0.25, 0.5, 1, 1]
     assert fixed_rate(WarmupConfig(), 9)(1) == 1
@@ -86,22 +90,72 @@ def test_fixed_rises_to_its_peak_and_stays_there():
 @pytest.mark.parametrize(
     "name", ["linear", "polynomial", "cosine", "inverse_sqrt", "fixed", "wsd", "plateau"]
 )
-def test_every_schedule_is_finite_when_warmup_outlasts_training(name):
+def test_schedules_are_finite_if_warmup_outlasts_training(name):
     entry = LR_SCHEDULERS[name]
     factor = entry.factory(type(entry.config)(warmup_updates=10), 5)
     assert [factor(n) for n in (1, 5)] == [0.1, 0.5]
     assert all(0 <= factor(n) <= 1 for n in range(1, 20))
 
 
-def test_a_negative_warmup_is_refused():
+def test_negative_warmup_is_rejected():
     with pytest.raises(ToolkitError, match="warmup_updates must be at least 0, but is -1"):
         WarmupConfig(warmup_updates=-1)
 
 
-def test_wrong_decays_are_refused():
+def test_invalid_decays_are_rejected():
     with pytest.raises(ToolkitError, match=r"power must be above 0, but is 0\.0"):
         PolynomialConfig(power=0.0)
     with pytest.raises(ToolkitError, match=r"end_rate must be at least 0 .* is 1\.5"):
         PolynomialConfig(end_rate=1.5)
     with pytest.raises(ToolkitError, match=r"cycles must be at least 1, but is 0"):
         CosineConfig(cycles=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "left"), [("linear", lambda x: 1 - x), ("sqrt", lambda x: 1 - math.sqrt(x))]
+)
+def test_wsd_stays_at_its_peak_and_decays_at_the_end(shape, left):
+    c = WsdConfig(warmup_updates=4, decay_fraction=0.25, shape=shape, end_rate=0.2)
+    factor = wsd(c, 16)
+    assert [factor(n) for n in (1, 2, 4, 5, 12, 13)] == [0.25, 0.5, 1, 1, 1, 1]
+    for n in (13, 14, 15, 16):
+        assert factor(n) == pytest.approx(0.2 + 0.8 * left((n - 13) / 4))
+    assert factor(17) == factor(40) == pytest.approx(0.2)
+
+
+def test_wsd_without_decay_stays_at_its_peak():
+    assert [wsd(WsdConfig(decay_fraction=0.0), 5)(n) for n in (1, 5, 9)] == [1, 1, 1]
+
+
+def test_tri_stage_warms_up_holds_and_decays_exponentially():
+    c = TriStageConfig(phase_ratio=[0.2, 0.3, 0.5], start_rate=0.1, end_rate=0.01)
+    factor = tri_stage(c, 20)
+    rising = [0.1 + 0.9 * n / 4 for n in (1, 2, 3, 4)]
+    falling = [math.exp(math.log(0.01) * (n - 10) / 10) for n in range(11, 21)]
+    expected = rising + [1.0] * 6 + falling
+    assert [factor(n) for n in range(1, 21)] == pytest.approx(expected, rel=1e-12)
+    assert factor(20) == factor(30) == pytest.approx(0.01)
+
+
+def test_tri_stage_may_omit_stages():
+    factor = tri_stage(TriStageConfig(phase_ratio=[0.0, 1.0, 0.0]), 5)
+    assert [factor(n) for n in (1, 5, 9)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "message"),
+    [
+        (WsdConfig, {"shape": "round"}, "shape must be one of linear, sqrt, but is 'round'"),
+        (
+            WsdConfig,
+            {"decay_fraction": 2.0},
+            "decay_fraction must be at least 0 and at most 1",
+        ),
+        (TriStageConfig, {"phase_ratio": [0.5, 0.6]}, "three fractions that sum to 1, but is 0.5,"),
+        (TriStageConfig, {"phase_ratio": [0.5, 0.6, 0.1]}, "sum to 1, but is 0.5,0.6,0.1"),
+        (TriStageConfig, {"end_rate": 0.0}, "end_rate must be above 0 and at most 1, but is 0.0"),
+    ],
+)
+def test_stage_schedules_reject_impossible_settings(config, options, message):
+    with pytest.raises(ToolkitError, match=message):
+        config(**options)

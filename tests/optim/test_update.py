@@ -11,7 +11,7 @@ def case(fused, gradient):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_a_short_gradient_is_taken_as_it_is(fused):
+def test_short_gradient_is_not_clipped(fused):
     p, sgd = case(fused, [0.3, 0.4])
     outcome = clip_and_step(sgd, [p], clip_norm=1.0)
     assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 0])
@@ -19,7 +19,7 @@ def test_a_short_gradient_is_taken_as_it_is(fused):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_a_long_gradient_is_cut_to_the_bound(fused):
+def test_long_gradient_is_clipped(fused):
     p, sgd = case(fused, [3.0, 4.0])
     outcome = clip_and_step(sgd, [p], clip_norm=0.5)
     assert [float(x) for x in outcome] == pytest.approx([5, 1, 0])
@@ -27,21 +27,21 @@ def test_a_long_gradient_is_cut_to_the_bound(fused):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_loss_scale_leaves_norm_and_step_alone(fused):
+def test_loss_scale_changes_neither_norm_nor_step(fused):
     p, sgd = case(fused, [0.3 * 64, 0.4 * 64])
     outcome = clip_and_step(sgd, [p], clip_norm=1.0, loss_scale=torch.tensor(64.0))
     assert float(outcome.norm) == pytest.approx(0.5)
     torch.testing.assert_close(p.detach(), torch.tensor([0.7, 1.6]))
 
 
-def test_without_a_bound_nothing_is_cut():
+def test_clip_norm_0_disables_clipping():
     p, sgd = case(True, [3.0, 4.0])
     assert not clip_and_step(sgd, [p], clip_norm=0.0).clipped
     torch.testing.assert_close(p.detach(), torch.tensor([-2.0, -2.0]))
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_a_non_finite_gradient_changes_neither_parameters_nor_state(fused):
+def test_non_finite_gradient_changes_neither_parameters_nor_state(fused):
     p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     adam = torch.optim.Adam([p], fused=fused)
     p.grad = torch.tensor([1.0, 1.0])
@@ -49,34 +49,34 @@ def test_a_non_finite_gradient_changes_neither_parameters_nor_state(fused):
     before = [p.detach().clone(), *(t.clone() for t in adam.state[p].values())]
     p.grad = torch.tensor([float("inf"), 1.0])
     assert clip_and_step(adam, [p], clip_norm=1.0).skipped
-    for was, now in zip(before, [p.detach(), *adam.state[p].values()], strict=True):
-        assert torch.equal(was, now)
+    for old, new in zip(before, [p.detach(), *adam.state[p].values()], strict=True):
+        assert torch.equal(old, new)
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_a_refused_update_changes_nothing_but_its_norm_is_told(fused):
+def test_skipped_update_changes_nothing_and_reports_its_norm(fused):
     p, sgd = case(fused, [0.3, 0.4])
-    seen = []
+    norms = []
 
-    def refuse(norm):
-        seen.append(float(norm))
+    def skip(norm):
+        norms.append(float(norm))
         return torch.tensor(1.0)
 
-    outcome = clip_and_step(sgd, [p], clip_norm=1.0, should_skip=refuse)
+    outcome = clip_and_step(sgd, [p], clip_norm=1.0, should_skip=skip)
     assert [float(x) for x in outcome] == pytest.approx([0.5, 0, 1])
-    assert seen == pytest.approx([0.5]) and p.tolist() == [1.0, 2.0]
+    assert norms == pytest.approx([0.5]) and p.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_without_any_gradient_nothing_moves(fused):
+def test_update_without_gradients_changes_nothing(fused):
     p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     sgd = torch.optim.SGD([p], lr=1.0, fused=fused)
     assert [float(x) for x in clip_and_step(sgd, [p], clip_norm=1.0)] == [0, 0, 0]
     assert p.tolist() == [1.0, 2.0]
 
 
-class Fused(torch.optim.Optimizer):
-    """Moves nothing, on any device."""
+class FusedNoOp(torch.optim.Optimizer):
+    """Does nothing, on any device."""
 
     def __init__(self, parameters):
         super().__init__(parameters, {"fused": True})
@@ -85,7 +85,7 @@ class Fused(torch.optim.Optimizer):
         pass
 
 
-def test_the_norm_of_no_gradients_is_where_the_parameters_are():
+def test_norm_of_no_gradients_is_on_the_device_of_the_parameters():
     p = torch.nn.Parameter(torch.empty(2, device="meta"))
-    outcome = clip_and_step(Fused([p]), [p], clip_norm=1.0)
-    assert {figure.device.type for figure in outcome} == {"meta"}
+    outcome = clip_and_step(FusedNoOp([p]), [p], clip_norm=1.0)
+    assert {value.device.type for value in outcome} == {"meta"}

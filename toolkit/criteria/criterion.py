@@ -1,4 +1,4 @@
-"""What a criterion is: predictions in, one summed loss per objective out."""
+"""Base class of criteria, and the predictions that they score."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from torch import Tensor, nn
 
 
 class Classes(NamedTuple):
-    """Scores of N places over C classes, and what they should have been."""
+    """N predictions over C classes."""
 
     logits: Float[Tensor, "N C"]
     targets: Int[Tensor, " N"]
-    """Class of each place; IGNORED where the place only fills the batch to a stable shape."""
+    """The correct classes; IGNORED for padding that keeps shapes stable."""
 
 
 class MaskedClasses(Classes):
-    """Classes of which some places lack some, whose scores are so low that softmax gives them 0."""
+    """Predictions with some classes masked: their scores are so low that softmax gives 0."""
 
 
 class Binary(NamedTuple):
-    """Scores of N places for yes against no, and the answers."""
+    """N predictions of yes or no."""
 
     logits: Float[Tensor, " N"]
     """log p / (1 - p), p the probability of yes."""
     targets: Int[Tensor, " N"]
-    """1 for yes, 0 for no; IGNORED where nothing is asked."""
+    """1 for yes, 0 for no; IGNORED for padding."""
 
 
 class Values(NamedTuple):
-    """N numbers, and what they should have been."""
+    """N predicted numbers."""
 
     values: Float[Tensor, " N"]
     targets: Float[Tensor, " N"]
-    """NaN where nothing is asked."""
+    """The correct numbers; NaN for padding."""
 
 
 IGNORED = -100
@@ -45,7 +45,7 @@ Prediction = Classes | Binary | Values
 
 
 class Criterion(nn.Module, ABC):
-    """Sums, never means: the trainer divides each objective by its weight over all ranks."""
+    """One summed loss per objective: the trainer divides each by its weight over all ranks."""
 
     @abstractmethod
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]: ...

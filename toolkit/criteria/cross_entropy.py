@@ -26,7 +26,7 @@ from toolkit.criteria.criterion import (
 from toolkit.criteria.regression import squared_error
 
 BLOCK = 1 << 18
-"""Logits that are worked on together on a CPU: in fp32 a megabyte."""
+"""Logits per block on a CPU: 1 MiB in fp32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +37,10 @@ class CrossEntropyConfig(Options, section="criterion"):
 
 @register_criterion("cross_entropy", CrossEntropyConfig())
 class CrossEntropy(Criterion):
-    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)), summed over the places.
+    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)).
 
-    Yes or no are two classes. Of a number it is -log N(target; value, 1/2), which is its squared
-    error but for a constant.
+    Yes and no are two classes. For a number it is -log N(target; value, 1/2), the squared error up
+    to a constant.
     """
 
     def __init__(self, c: CrossEntropyConfig) -> None:
@@ -61,8 +61,8 @@ class CrossEntropy(Criterion):
         logits, targets = prediction
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         yes = (1 - self.label_smoothing) * targets.to(logits) + self.label_smoothing / 2
-        real = (targets != IGNORED).to(logits)
-        return F.binary_cross_entropy_with_logits(logits, yes, weight=real, reduction="sum")
+        weight = (targets != IGNORED).to(logits)
+        return F.binary_cross_entropy_with_logits(logits, yes, weight=weight, reduction="sum")
 
     def classes(self, prediction: Classes) -> Float[Tensor, ""]:
         if isinstance(prediction, MaskedClasses) and self.label_smoothing:
@@ -84,11 +84,11 @@ class CrossEntropy(Criterion):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """The same a few rows at a time, so that what is in fp32 stays in the processor's cache.
+    """Cross-entropy by blocks of rows, so that their fp32 copies stay in the CPU's cache.
 
     d/dlogits = softmax(logits) - (1 - s) onehot(target) - s / C, recomputed from the logits:
-    nothing of the size of the logits is kept. It is rounded once, at the end: where the target is
-    near certain, the difference is less than half precision resolves next to 1.
+    nothing of the size of the logits is saved. It is rounded once, at the end: if the target is
+    nearly certain, the difference is below the resolution of half precision near 1.
     """
 
     @staticmethod
@@ -98,30 +98,30 @@ class _CrossEntropy(torch.autograd.Function):
         total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
         for rows, target in split_rows(logits, targets):
             log_p = rows.to(total.dtype).log_softmax(-1)
-            real = target != IGNORED
-            chosen = log_p.gather(-1, (target * real)[:, None])[:, 0]
+            valid = target != IGNORED
+            target_log_p = log_p.gather(-1, (target * valid)[:, None])[:, 0]
             if smoothing:
-                chosen = (1 - smoothing) * chosen + smoothing * log_p.mean(-1)
-            total -= (chosen * real).sum()
+                target_log_p = (1 - smoothing) * target_log_p + smoothing * log_p.mean(-1)
+            total -= (target_log_p * valid).sum()
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         logits, targets = ctx.saved_tensors
-        of_logits = torch.empty_like(logits)
-        for rows, target, out in split_rows(logits, targets, of_logits):
-            real = target != IGNORED
+        logits_gradient = torch.empty_like(logits)
+        for rows, target, out in split_rows(logits, targets, logits_gradient):
+            valid = target != IGNORED
             p = rows.to(torch.promote_types(rows.dtype, torch.float32)).softmax(-1)
             if ctx.smoothing:
                 p -= ctx.smoothing / logits.shape[-1]
-            less = p.new_full((len(target), 1), ctx.smoothing - 1)
-            p.scatter_add_(-1, (target * real)[:, None], less)
-            out.copy_(p.mul_((real * gradient)[:, None]))
-        return of_logits, None, None
+            minus_target = p.new_full((len(target), 1), ctx.smoothing - 1)
+            p.scatter_add_(-1, (target * valid)[:, None], minus_target)
+            out.copy_(p.mul_((valid * gradient)[:, None]))
+        return logits_gradient, None, None
 
 
 def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Some rows of each."""
+    """Corresponding blocks of rows of all tensors."""
     rows = max(1, BLOCK // max(1, logits.shape[-1]))
     return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

@@ -1,4 +1,4 @@
-"""Squared error: what a number that is predicted costs (Devlin et al. 2019, code, for STS-B)."""
+"""Squared error of predicted numbers (Devlin et al. 2019, code, for STS-B)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from toolkit.criteria.criterion import Criterion, Prediction, Values
 
 
 def squared_error(prediction: Values) -> Float[Tensor, ""]:
-    """sum_n (value_n - target_n)^2 over the places whose target is a number."""
+    """sum_n (value_n - target_n)^2 over the targets that are not NaN."""
     values, targets = prediction
     values = values.to(torch.promote_types(values.dtype, torch.float32))
-    asked = ~targets.isnan()
-    difference = values - torch.where(asked, targets.to(values), values.detach())
-    return (difference * asked).square().sum()
+    valid = ~targets.isnan()
+    difference = values - torch.where(valid, targets.to(values), values.detach())
+    return (difference * valid).square().sum()
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanSquaredErrorConfig:
-    """Nothing to choose."""
+    """No options."""
 
 
 @register_criterion("mean_squared_error", MeanSquaredErrorConfig())
 class MeanSquaredError(Criterion):
-    """(value - target)^2, summed over the places; the trainer makes the mean of it."""
+    """sum_n (value_n - target_n)^2; the trainer divides it by N."""
 
     def __init__(self, c: MeanSquaredErrorConfig) -> None:
         super().__init__()
 
     def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
-        found = {}
+        losses = {}
         for name, prediction in predictions.items():
             if not isinstance(prediction, Values):
                 raise ToolkitError(
-                    f"criterion mean_squared_error must be given numbers, but objective {name} is "
-                    f"{type(prediction).__name__.lower()}. Choose --criterion cross_entropy."
+                    f"criterion mean_squared_error requires objectives that predict numbers, but "
+                    f"{name} predicts {type(prediction).__name__.lower()}. Choose --criterion "
+                    f"cross_entropy."
                 )
-            found[name] = squared_error(prediction)
-        return found
+            losses[name] = squared_error(prediction)
+        return losses

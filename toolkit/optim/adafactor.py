@@ -1,10 +1,9 @@
-"""Adafactor: Adam's second moment from the sums of rows and columns, next to no memory."""
+"""Adafactor: Adam with a second moment factored into rows and columns, at little memory."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,11 +25,12 @@ from toolkit.optim.foreach import (
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
+    ParameterGroup,
     build_parameter_groups,
 )
 
 TINY = 1e-30
-"""Added to the squared gradients, so that their means are above zero (the paper's eps_1)."""
+"""Added to the squared gradients so that their means are positive (the paper's eps_1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +51,20 @@ class AdafactorConfig(OptimizerConfig):
 
 
 class Adafactor(ForeachOptimizer):
-    def __init__(self, parameters: Iterable[dict[str, Any]], c: AdafactorConfig) -> None:
-        super().__init__(parameters, c.lr)
+    def __init__(self, groups: Iterable[ParameterGroup], c: AdafactorConfig) -> None:
+        super().__init__(groups, c.lr)
         self.c = c
         if any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"]):
             raise ToolkitError(
-                "optimizer adafactor must have whole parameters to take means of rows and columns, "
-                "but training.sharding is full. Choose --sharding none or another optimizer."
+                "optimizer adafactor cannot be combined with training.sharding full: it needs the "
+                "means of whole rows and columns. Choose --sharding none or another optimizer."
             )
 
     def batch_key(self, p: Tensor) -> Hashable:
         return p.dim() > 1
 
     def init_state(self, p: Tensor) -> State:
-        """The means over the last axis and over the one before it; all squares of a vector."""
+        """Means over the last axis and the one before it; of a vector, all squares."""
         state = {"mean": torch.zeros_like(p)} if self.c.beta1 else {}
         if p.dim() < 2:
             return {**state, "square": torch.zeros_like(p)}
@@ -74,7 +74,7 @@ class Adafactor(ForeachOptimizer):
             "column": torch.zeros_like(p[..., 0, :]),
         }
 
-    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
+    def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
         p, g, states = batch.p, batch.g, batch.states
         rates = self.learning_rates(group["lr"], states)
         step = self.direction(g, states)
@@ -93,46 +93,46 @@ class Adafactor(ForeachOptimizer):
         torch._foreach_sub_(p, step)
 
     def learning_rates(self, lr: float, states: list[State]) -> list[float]:
-        """rho_t of each."""
+        """rho_t of each parameter."""
         if not self.c.relative_step:
             return [lr] * len(states)
         return [min(lr, t**-0.5) for t in update_counts(states)]
 
     def direction(self, g: Tensors, states: list[State]) -> Tensors:
-        """g / sqrt(v), v the product of the row's and the column's mean by the mean of both."""
-        share_of_new = [t**-self.c.decay_power for t in update_counts(states)]
+        """g / sqrt(v), v = row column / mean(row)."""
+        new_weights = [t**-self.c.decay_power for t in update_counts(states)]
         squares = torch._foreach_mul(g, g)
         torch._foreach_add_(squares, TINY)
         if "square" in states[0]:
             mean = state_tensors(states, "square")
-            torch._foreach_lerp_(mean, squares, share_of_new)
+            torch._foreach_lerp_(mean, squares, new_weights)
             return torch._foreach_div(g, torch._foreach_sqrt(mean))
         rows, columns = state_tensors(states, "row"), state_tensors(states, "column")
-        torch._foreach_lerp_(rows, [square.mean(-1) for square in squares], share_of_new)
-        torch._foreach_lerp_(columns, [square.mean(-2) for square in squares], share_of_new)
-        shares = [(row / row.mean(-1, keepdim=True)).unsqueeze(-1) for row in rows]
-        step = torch._foreach_mul(g, torch._foreach_rsqrt(shares))
+        torch._foreach_lerp_(rows, [square.mean(-1) for square in squares], new_weights)
+        torch._foreach_lerp_(columns, [square.mean(-2) for square in squares], new_weights)
+        row_factors = [(row / row.mean(-1, keepdim=True)).unsqueeze(-1) for row in rows]
+        step = torch._foreach_mul(g, torch._foreach_rsqrt(row_factors))
         torch._foreach_mul_(step, [column.rsqrt().unsqueeze(-2) for column in columns])
         return step
 
     def clip_factors(self, step: Tensors) -> Tensors:
-        """max(1, RMS(step) / threshold) of each."""
-        lengths = root_mean_squares(step)
-        torch._foreach_div_(lengths, self.c.clip_threshold)
-        torch._foreach_clamp_min_(lengths, 1.0)
-        return lengths
+        """max(1, RMS(step) / threshold) of each parameter."""
+        factors = root_mean_squares(step)
+        torch._foreach_div_(factors, self.c.clip_threshold)
+        torch._foreach_clamp_min_(factors, 1.0)
+        return factors
 
     def scales(self, p: Tensors) -> Tensors:
-        """max(floor, RMS(p)) of each."""
-        sizes = root_mean_squares(p)
-        torch._foreach_clamp_min_(sizes, self.c.scale_floor)
-        return sizes
+        """max(floor, RMS(p)) of each parameter."""
+        scales = root_mean_squares(p)
+        torch._foreach_clamp_min_(scales, self.c.scale_floor)
+        return scales
 
 
 def root_mean_squares(tensors: Tensors) -> Tensors:
-    found = list(torch._foreach_norm(tensors))
-    torch._foreach_div_(found, [tensor.numel() ** 0.5 for tensor in tensors])
-    return found
+    norms = list(torch._foreach_norm(tensors))
+    torch._foreach_div_(norms, [tensor.numel() ** 0.5 for tensor in tensors])
+    return norms
 
 
 @register_optimizer("adafactor", AdafactorConfig(lr=1e-2, weight_decay=0.0))

@@ -1,4 +1,4 @@
-"""Adam with and without decoupled decay, in torch's fused form.
+"""Adam with and without decoupled weight decay, in torch's fused form.
 
 An optimizer is registered as `build(config, named_parameters) -> torch.optim.Optimizer`; its
 config has a field `lr`, the peak that the schedule's factor multiplies.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.optim import Optimizer
@@ -18,11 +17,12 @@ from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
+    ParameterGroup,
     build_parameter_groups,
 )
 
 INFINITE_STEP = 2.0**40
-"""A number of updates t at which 1 - beta^t is 1, whatever is added to it or taken away."""
+"""A number of updates t so large that 1 - beta^t is 1, and t + 1 is t in fp32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +54,12 @@ def adam(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer
 
 
 def build_adam(
-    kind: type[torch.optim.Adam], c: AdamConfig, parts: list[dict[str, Any]]
+    kind: type[torch.optim.Adam], c: AdamConfig, groups: list[ParameterGroup]
 ) -> torch.optim.Adam:
     """Torch's optimizer; without bias correction, as if after infinitely many updates."""
-    optimizer = kind(parts, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
-    for p in [p for group in optimizer.param_groups for p in group["params"]]:
-        if not c.bias_correction:
+    optimizer = kind(groups, lr=c.lr, betas=(c.beta1, c.beta2), eps=c.eps, fused=True)
+    if not c.bias_correction:
+        for p in [p for group in optimizer.param_groups for p in group["params"]]:
             optimizer.state[p] = {
                 "step": torch.tensor(INFINITE_STEP, device=p.device),
                 "exp_avg": torch.zeros_like(p),

@@ -1,10 +1,9 @@
-"""Optimizers written here: all parameters of one kind move at once, by operations on lists."""
+"""Base class of the optimizers implemented here, with torch's foreach operations on lists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -14,6 +13,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from toolkit.distributed.fsdp import to_local
+from toolkit.optim.parameter_groups import ParameterGroup
 
 State = dict[str, Tensor]
 Tensors = list[Tensor] | tuple[Tensor, ...]
@@ -21,36 +21,35 @@ Tensors = list[Tensor] | tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class ParameterBatch:
-    """Parameters of one group and kind that move together: this rank's rows where sharded."""
+    """Parameters of one group and kind, updated together; if sharded, this rank's rows."""
 
     parameters: list[Tensor]
-    """As the learner has them, sharded ones with the rows of all ranks."""
+    """The learner's parameters; sharded ones stand for the rows of all ranks."""
     p: list[Tensor]
     g: list[Tensor]
-    """Their gradients."""
+    """Gradients of `p`."""
     states: list[State]
 
 
 class ForeachOptimizer(Optimizer):
-    """A subclass says what a parameter's state begins as and how a list of them moves.
+    """A subclass defines a parameter's initial state and the update of a list of parameters.
 
-    `step` in a state is the number of its updates. It stays on the host, where reading it waits
-    for nothing.
+    `step` in a state counts its updates. It stays on the host, so that reading it needs no sync.
     """
 
-    def __init__(self, parameters: Iterable[dict[str, Any]], lr: float) -> None:
-        super().__init__(parameters, {"lr": lr})
+    def __init__(self, groups: Iterable[ParameterGroup], lr: float) -> None:
+        super().__init__(groups, {"lr": lr})
 
     def init_state(self, p: Tensor) -> State:
-        """What is remembered of a parameter before its first update."""
+        """The state of a parameter before its first update."""
         raise NotImplementedError
 
-    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
-        """Move the parameters of one group and kind by their gradients, in place."""
+    def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
+        """Update the parameters of one group and kind in place."""
         raise NotImplementedError
 
     def batch_key(self, p: Tensor) -> Hashable:
-        """Parameters of one kind move together."""
+        """Parameters with equal keys are updated together."""
         return ()
 
     @torch.no_grad()
@@ -72,7 +71,7 @@ class ForeachOptimizer(Optimizer):
                 self.update_batch(group, ParameterBatch(parameters, rows, gradients, states))
 
     def advance_state(self, p: Tensor) -> State:
-        """The state of a parameter that is about to take one more update."""
+        """The state of a parameter with its `step` incremented."""
         state: State = self.state[p]
         if not state:
             state |= {"step": torch.zeros(()), **self.init_state(p)}
@@ -85,16 +84,16 @@ def state_tensors(states: list[State], name: str) -> Tensors:
 
 
 def update_counts(states: list[State]) -> list[float]:
-    """How many updates each has taken, this one included."""
+    """Number of updates of each parameter, including this one."""
     return [float(state["step"]) for state in states]
 
 
 def tensor_norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:
-    """The norm of each whole tensor, of which these are the rows of this rank."""
-    found = torch.stack(list(torch._foreach_norm(rows)))
+    """Norms of whole tensors, of which `rows` are this rank's rows."""
+    norms = torch.stack(list(torch._foreach_norm(rows)))
     sharded = next((p for p in parameters if isinstance(p, DTensor)), None)
     if sharded is None:
-        return found
-    squares = found.square()
+        return norms
+    squares = norms.square()
     dist.all_reduce(squares, group=sharded.device_mesh.get_group())
     return squares.sqrt()

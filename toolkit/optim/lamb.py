@@ -1,9 +1,8 @@
-"""LAMB: Adam's direction, as long as the parameter itself is, for very large batches."""
+"""LAMB: Adam's step scaled to the norm of each parameter, for very large batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,24 +20,28 @@ from toolkit.optim.foreach import (
     tensor_norms,
     update_counts,
 )
-from toolkit.optim.parameter_groups import NamedParameter, build_parameter_groups
+from toolkit.optim.parameter_groups import (
+    NamedParameter,
+    ParameterGroup,
+    build_parameter_groups,
+)
 
 
 class Lamb(ForeachOptimizer):
-    def __init__(self, parameters: Iterable[dict[str, Any]], c: AdamConfig) -> None:
-        super().__init__(parameters, c.lr)
+    def __init__(self, groups: Iterable[ParameterGroup], c: AdamConfig) -> None:
+        super().__init__(groups, c.lr)
         self.c = c
 
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
 
-    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
+    def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
         step = self.direction(batch.g, batch.states)
         if group["weight_decay"]:
             torch._foreach_add_(step, batch.p, alpha=group["weight_decay"])
-        if not group["spared"]:
-            sizes = tensor_norms(batch.p, batch.parameters), tensor_norms(step, batch.parameters)
-            torch._foreach_mul_(step, trust_ratios(*sizes))
+        if not group["no_decay"]:
+            norms = (tensor_norms(tensors, batch.parameters) for tensors in (batch.p, step))
+            torch._foreach_mul_(step, trust_ratios(*norms))
         torch._foreach_add_(batch.p, step, alpha=-group["lr"])
 
     def direction(self, g: Tensors, states: list[State]) -> Tensors:
@@ -56,17 +59,17 @@ class Lamb(ForeachOptimizer):
         return torch._foreach_div(mean, root)
 
 
-def trust_ratios(sizes: Float[Tensor, " N"], steps: Float[Tensor, " N"]) -> Tensors:
-    """|p| / |step| of each, and 1 where either is zero."""
-    some = (sizes > 0) & (steps > 0)
-    return list(torch.where(some, sizes / torch.where(some, steps, 1), 1).unbind())
+def trust_ratios(p_norms: Float[Tensor, " N"], step_norms: Float[Tensor, " N"]) -> Tensors:
+    """|p| / |step| of each parameter; 1 if either norm is zero."""
+    nonzero = (p_norms > 0) & (step_norms > 0)
+    return list(torch.where(nonzero, p_norms / torch.where(nonzero, step_norms, 1), 1).unbind())
 
 
 @register_optimizer("lamb", AdamConfig(lr=2e-3))
 def lamb(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
-    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), each tensor by
-    itself (You et al. 2020, algorithm 2, with phi(z) = z).
+    """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), for each tensor
+    (You et al. 2020, algorithm 2, with phi(z) = z).
 
-    Biases and norms take Adam's own step, without the ratio, as in the authors' code.
+    Biases and norms take Adam's step, without the ratio, as in the authors' code.
     """
     return Lamb(build_parameter_groups(named_parameters, c), c)

@@ -1,10 +1,9 @@
-"""Muon: the momentum of a matrix with all its directions made equally long."""
+"""Muon: orthogonalized momentum for the matrices of layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -20,19 +19,19 @@ from toolkit.optim.adam import AdamConfig, build_adam
 from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, state_tensors
 from toolkit.optim.parameter_groups import (
     NamedParameter,
+    ParameterGroup,
     build_parameter_groups,
     is_hidden_matrix,
 )
 
 
 class ChainedOptimizer(Optimizer):
-    """Steps each of its parts; groups and state are theirs, kept in one place."""
+    """Several optimizers that step together and share their groups and state."""
 
     def __init__(self, parts: Sequence[Optimizer]) -> None:
-        shared = [group for part in parts for group in part.param_groups]
-        super().__init__(shared, {})
-        self.parts = list(parts)
-        self.param_groups = shared
+        groups = [group for part in parts for group in part.param_groups]
+        super().__init__(groups, {})
+        self.parts, self.param_groups = list(parts), groups
         for part in parts:
             self.state.update(part.state)
             part.state = self.state
@@ -45,10 +44,10 @@ class ChainedOptimizer(Optimizer):
 
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
-"""a, b, c of a x + b x^3 + c x^5, whose repetition moves singular values near 1 fast (Jordan et
+"""a, b, c of a x + b x^3 + c x^5; iterating it soon moves singular values close to 1 (Jordan et
 al. 2024)."""
 TINY = 1e-7
-"""Least norm that a momentum is divided by."""
+"""Minimum norm that a momentum is divided by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +66,10 @@ class MuonConfig(AdamConfig):
 
 
 class MatrixMuon(ForeachOptimizer):
-    """The part of Muon that moves matrices, those of one shape together."""
+    """Muon for matrices; those of one shape are updated together."""
 
-    def __init__(self, parameters: Iterable[dict[str, Any]], c: MuonConfig) -> None:
-        super().__init__(parameters, c.lr)
+    def __init__(self, groups: Iterable[ParameterGroup], c: MuonConfig) -> None:
+        super().__init__(groups, c.lr)
         self.c = c
 
     def batch_key(self, p: Tensor) -> Hashable:
@@ -79,27 +78,27 @@ class MatrixMuon(ForeachOptimizer):
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p)}
 
-    def update_batch(self, group: dict[str, Any], batch: ParameterBatch) -> None:
-        """Sharded matrices are gathered, since their directions are those of all rows."""
+    def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
+        """Sharded matrices are gathered: orthogonalization needs all rows."""
         c, mean = self.c, state_tensors(batch.states, "mean")
         torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
-        ahead = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
-        gathered = [to_full(shard_like(p, x)) for p, x in zip(batch.parameters, ahead, strict=True)]
-        steps = orthogonalize(torch.stack(gathered), c.newton_schulz_steps).unbind()
+        momentum = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
+        full = [to_full(shard_like(p, m)) for p, m in zip(batch.parameters, momentum, strict=True)]
+        steps = orthogonalize(torch.stack(full), c.newton_schulz_steps).unbind()
         rows, columns = batch.parameters[0].shape
-        size = (
+        scale = (
             0.2 * max(rows, columns) ** 0.5 if c.match_adamw_rms else max(1, rows / columns) ** 0.5
         )
-        own = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
+        local = [step[local_rows(p)] for p, step in zip(batch.parameters, steps, strict=True)]
         torch._foreach_mul_(batch.p, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(batch.p, own, alpha=-group["lr"] * size)
+        torch._foreach_add_(batch.p, local, alpha=-group["lr"] * scale)
 
 
 def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B"]:
     """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
 
-    In bf16 on a GPU, which is precise enough (Jordan et al. 2024), and in the given format on a
-    CPU, where it is not always fast.
+    In bf16 on a GPU, which is precise enough (Jordan et al. 2024); in the dtype of x on a CPU,
+    where bf16 is not always fast.
     """
     if x.shape[1] > x.shape[2]:
         return orthogonalize(x.mT, steps).mT
@@ -115,21 +114,20 @@ def orthogonalize(x: Float[Tensor, "N A B"], steps: int) -> Float[Tensor, "N A B
 @register_optimizer("muon", MuonConfig(lr=1e-3))
 def muon(c: MuonConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """m <- mu m + (1 - mu) g; p <- p - lr (s O(m') + decay p), O(U S V^T) = U V^T, for the matrices
-    of linear maps in layers (not of those in groups); AdamW for all else (Jordan et al. 2024; Liu
-    et al. 2025).
+    of linear maps in layers (grouped ones excepted); AdamW for all other parameters (Jordan et al.
+    2024; Liu et al. 2025).
 
     m' = (1 - mu) g + mu m with Nesterov's momentum, else m; s = 0.2 sqrt(max(rows, columns)).
     """
     named = list(named_parameters)
-    slow = c if c.adamw_lr is None else replace(c, lr=c.adamw_lr)
-    matrices = [g for g in build_parameter_groups(named, c, matrix=is_hidden_matrix) if g["matrix"]]
-    rest = [
-        g for g in build_parameter_groups(named, slow, matrix=is_hidden_matrix) if not g["matrix"]
-    ]
+    adamw = c if c.adamw_lr is None else replace(c, lr=c.adamw_lr)
+    groups, adamw_groups = (build_parameter_groups(named, x, is_hidden_matrix) for x in (c, adamw))
+    matrices = [group for group in groups if group["matrix"]]
+    rest = [group for group in adamw_groups if not group["matrix"]]
     if not matrices:
         raise ToolkitError(
-            "optimizer muon must find matrices of layers, but the architecture has no parameter "
-            "of two axes called layers.0...weight and so on. Choose --optimizer adamw."
+            "optimizer muon requires an architecture with matrices named layers.0...weight, "
+            "layers.1...weight. Choose --optimizer adamw."
         )
     parts: list[Optimizer] = [MatrixMuon(matrices, c)]
-    return ChainedOptimizer([*parts, build_adam(torch.optim.AdamW, c, rest)] if rest else parts)
+    return ChainedOptimizer([*parts, build_adam(torch.optim.AdamW, adamw, rest)] if rest else parts)

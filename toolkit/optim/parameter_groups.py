@@ -1,4 +1,4 @@
-"""Which parameters an optimizer treats differently from the rest: decay, rate, matrix or not."""
+"""Parameter groups: weight decay, layer-wise learning rates, hidden matrices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, AtMost, NonNegativeFloat, Options
 
 NamedParameter = tuple[str, Parameter]
+ParameterGroup = dict[str, Any]
+"""As torch has it: params, lr, weight_decay, and here matrix and no_decay, both bool."""
 LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
-"""The number of the layer that a parameter of one of our encoders belongs to, from 0."""
+"""Matches the number of the layer that a parameter belongs to, from 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,20 +33,20 @@ class OptimizerConfig(Options, section="optimizer"):
 
 
 def is_exempt_from_decay(name: str) -> bool:
-    """Whether a parameter keeps its size: biases and norms do, every other one decays.
+    """Whether a parameter has no weight decay: a bias, or a parameter of a norm.
 
-    Chang et al. (2021, their code) spare the names with "bias" and "LayerNorm.weight": the tables
-    of a convolution decay, whatever their number of axes. Here a norm is an owner with "norm" in
-    its name; a list called biases has nothing else.
+    Chang et al. (2021, code) exempt names with "bias" and "LayerNorm.weight": kernels of
+    convolutions decay, whatever their number of axes. Here a module is a norm if its name contains
+    "norm"; a list named biases holds biases only.
     """
     *owners, last = name.lower().split(".")
     return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
 def is_hidden_matrix(name: str, p: Parameter) -> bool:
-    """Whether a parameter is the matrix of a linear map inside a layer.
+    """Whether a parameter is the weight of a linear map inside a layer.
 
-    Embeddings, heads, tables of taps, kernels of convolutions and vectors are none.
+    Embeddings, heads, tables of taps, kernels of convolutions and vectors are not.
     """
     return p.dim() == 2 and name.endswith(".weight") and LAYER.search(name) is not None
 
@@ -53,51 +55,50 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
 
     The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
-    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Below are embeddings and what else
-    of the encoder comes before its layers; what follows, as a last norm, and the scores of a
-    model that writes learn like the heads.
+    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). "Below" are the embeddings and all
+    other parameters of the encoder before its layers. Parameters after them, such as a final norm,
+    and output embeddings learn at the rate of the heads.
     """
     if decay == 1:
         return [1.0] * len(names)
-    inside = [LAYER.search(name) if name.startswith("encoder.") else None for name in names]
-    places = [place for place, found in enumerate(inside) if found]
-    if not places:
+    matches = [LAYER.search(name) if name.startswith("encoder.") else None for name in names]
+    layer_numbers = [None if match is None else int(match[1]) for match in matches]
+    inside = [i for i, layer in enumerate(layer_numbers) if layer is not None]
+    if not inside:
         raise ToolkitError(
-            "optimizer.layerwise_lr_decay must find layers, but no parameter of the encoder is "
-            "called layers.0 and so on. Leave it out, or name the architecture's list of layers so."
+            "optimizer.layerwise_lr_decay requires an encoder with parameters named layers.0..., "
+            "layers.1... Omit it, or name the architecture's list of layers `layers`."
         )
-    layers = 1 + max(int(found[1]) for found in inside if found)
+    layers = 1 + max(layer for layer in layer_numbers if layer is not None)
 
-    def factor(place: int) -> float:
-        if found := inside[place]:
-            return decay ** (layers - int(found[1]))
-        below = place < places[0] or ".embeddings." in names[place]
-        own = (
-            names[place].startswith("encoder.")
-            and ".separate_output_embedding." not in names[place]
-        )
-        return decay ** (layers + 1) if below and own else 1.0
+    def factor(i: int, name: str) -> float:
+        layer = layer_numbers[i]
+        if layer is not None:
+            return decay ** (layers - layer)
+        is_head = not name.startswith("encoder.") or ".separate_output_embedding." in name
+        below = i < inside[0] or ".embeddings." in name
+        return decay ** (layers + 1) if below and not is_head else 1.0
 
-    return [factor(place) for place in range(len(names))]
+    return [factor(i, name) for i, name in enumerate(names)]
 
 
 def build_parameter_groups(
     parameters: Iterable[NamedParameter],
     c: OptimizerConfig,
     matrix: Callable[[str, Parameter], bool] = lambda name, p: False,
-) -> list[dict[str, Any]]:
-    """Parameter groups for an optimizer: by decay, by rate and, where asked for, by `matrix`."""
+) -> list[ParameterGroup]:
+    """Parameter groups by weight decay, learning rate and, if given, the predicate `matrix`."""
     named = [(name, p) for name, p in parameters if p.requires_grad]
     factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
-    found: dict[tuple[bool, bool, float], dict[str, Any]] = {}
+    groups: dict[tuple[bool, bool, float], ParameterGroup] = {}
     for (name, p), factor in zip(named, factors, strict=True):
-        kind = matrix(name, p), is_exempt_from_decay(name), factor
+        is_matrix, no_decay = matrix(name, p), is_exempt_from_decay(name)
         group = {
             "params": [],
             "lr": c.lr * factor,
-            "weight_decay": 0.0 if kind[1] else c.weight_decay,
-            "matrix": kind[0],
-            "spared": kind[1],
+            "weight_decay": 0.0 if no_decay else c.weight_decay,
+            "matrix": is_matrix,
+            "no_decay": no_decay,
         }
-        found.setdefault(kind, group)["params"].append((name, p))
-    return list(found.values())
+        groups.setdefault((is_matrix, no_decay, factor), group)["params"].append((name, p))
+    return list(groups.values())

@@ -1,4 +1,4 @@
-"""A schedule that reduces the learning rate whenever validation stops improving."""
+"""A schedule that reduces the learning rate when validation stops improving."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Plateau:
     def on_validation(self, value: float, update: int) -> None:
         """Record a validation metric; lower is better, and NaN is no improvement."""
         best = self.best
-        bar = math.inf if best is None else best - self.c.threshold * abs(best)
-        if value < bar:
+        limit = math.inf if best is None else best - self.c.threshold * abs(best)
+        if value < limit:
             self.best, self.bad_validations = value, 0
             return
         self.bad_validations += 1
@@ -49,11 +49,8 @@ class Plateau:
         return {"factor": self.factor, "best": self.best, "bad_validations": self.bad_validations}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.factor, self.best, self.bad_validations = (
-            state["factor"],
-            state["best"],
-            state["bad_validations"],
-        )
+        self.factor, self.best = state["factor"], state["best"]
+        self.bad_validations = state["bad_validations"]
 
 
 @register_lr_scheduler("plateau", PlateauConfig())

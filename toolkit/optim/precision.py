@@ -1,4 +1,4 @@
-"""Number formats: which one a machine is fast in, and the loss scale that fp16 needs."""
+"""Precision: automatic choice, autocast and the loss scale for fp16."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def bf16_is_fast(device: torch.device) -> bool:
 
 
 def requested_precision(c: TrainingConfig) -> str:
-    """--precision, or what --fp16 and --bf16 are short for."""
+    """--precision, or the format of --fp16 or --bf16."""
     return "fp16" if c.fp16 else "bf16" if c.bf16 else c.precision
 
 
-def resolve_precision(asked: str, device: torch.device) -> str:
-    """What auto, fp32, bf16 or fp16 means on this device."""
-    if asked == "auto":
+def resolve_precision(name: str, device: torch.device) -> str:
+    """The format that auto, fp32, bf16 or fp16 means on this device."""
+    if name == "auto":
         return "bf16" if bf16_is_fast(device) else "fp32"
-    if asked == "fp16" and device.type == "cpu":
+    if name == "fp16" and device.type == "cpu":
         raise ToolkitError(
             "precision must be auto, bf16 or fp32 on a CPU, but is fp16, which CPUs only "
-            "emulate. Leave it out: auto takes what this machine is fast at."
+            "emulate. Omit it: auto chooses the fast format of this machine."
         )
-    return asked
+    return name
 
 
 class LossScale:
     """Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2), on the device.
 
-    Halved after an update with a non-finite gradient, doubled after `interval` good ones in a row.
+    Halved after a non-finite gradient, doubled after `interval` consecutive finite ones.
     """
 
     def __init__(self, device: torch.device, start: float = 2.0**15, interval: int = 2000) -> None:
@@ -49,7 +49,7 @@ class LossScale:
         self.interval = interval
 
     def update(self, skipped: Tensor) -> None:
-        """Take note of one update; `skipped` is 1 where it was not finite, else 0."""
+        """Record one update; `skipped` is 1 if its gradient was not finite, else 0."""
         self.good.add_(1).mul_(1 - skipped)
         grows = self.good.ge(self.interval).float()
         self.good.mul_(1 - grows)
@@ -64,7 +64,7 @@ class LossScale:
 
 
 class Precision:
-    """The format that the learner and the criterion compute in; parameters stay fp32."""
+    """Autocast for the learner and the criterion; parameters stay in fp32."""
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.name, self.device = name, device

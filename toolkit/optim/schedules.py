@@ -1,6 +1,6 @@
-"""Learning-rate schedules: functions of the update, without state.
+"""Learning-rate schedules: functions of the update number without state.
 
-Only `plateau` also depends on validation metrics, and has a state.
+Only `plateau` has a state, since it also depends on validation metrics.
 
 A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the
 factor of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
@@ -55,14 +55,19 @@ class WarmupConfig(Options, section="lr_scheduler"):
 
     def warmup(self, total_updates: int) -> int:
         """Number of warm-up updates."""
-        share = round(self.warmup_fraction * total_updates)
-        return share if self.warmup_fraction else self.warmup_updates
+        fraction = self.warmup_fraction
+        return round(fraction * total_updates) if fraction else self.warmup_updates
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecayConfig(WarmupConfig):
     end_rate: Fraction = 0.0
     """Fraction of the peak at which the decay ends."""
+
+
+def decay_after_warmup(c: DecayConfig, w: int, shape: Callable[[int], float]) -> Schedule:
+    """n / w up to update w, then end + (1 - end) shape(n)."""
+    return lambda n: n / w if n <= w else c.end_rate + (1 - c.end_rate) * shape(n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +86,7 @@ class CosineConfig(DecayConfig):
 def linear(c: WarmupConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then (total - n + 1) / (total - w) (Devlin et al. 2019, appendix A.2).
 
-    The peak is reached at update w; the last update still moves, by 1 / (total - w) of the peak.
+    The peak is reached at update w; the last update has 1 / (total - w) of the peak.
     """
     return polynomial(PolynomialConfig(warmup_updates=c.warmup(total_updates)), total_updates)
 
@@ -90,14 +95,8 @@ def linear(c: WarmupConfig, total_updates: int) -> Schedule:
 def polynomial(c: PolynomialConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then end + (1 - end) ((total - n + 1) / (total - w))^power."""
     w, total = c.warmup(total_updates), total_updates
-
-    def factor(n: int) -> float:
-        if n <= w:
-            return n / w
-        left = max(0, total - n + 1) / max(1, total - w)
-        return c.end_rate + (1 - c.end_rate) * left**c.power
-
-    return factor
+    steps = max(1, total - w)
+    return decay_after_warmup(c, w, lambda n: (max(0, total - n + 1) / steps) ** c.power)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,24 +115,22 @@ def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
 @register_lr_scheduler("cosine", CosineConfig())
 def cosine(c: CosineConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then end + (1 - end) (1 + cos(pi x)) / 2 (Loshchilov & Hutter 2017,
-    eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the part of the cycle that is
-    over.
+    eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the elapsed fraction of the
+    current one.
     """
-    w, total = c.warmup(total_updates), total_updates
+    w = c.warmup(total_updates)
 
-    def factor(n: int) -> float:
-        if n <= w:
-            return n / w
-        over = (n - 1 - w) / max(1, total - w)
-        x = c.cycles * over % 1 if over < 1 else 1.0
-        return c.end_rate + (1 - c.end_rate) * (1 + math.cos(math.pi * x)) / 2
+    def shape(n: int) -> float:
+        elapsed = (n - 1 - w) / max(1, total_updates - w)
+        x = c.cycles * elapsed % 1 if elapsed < 1 else 1.0
+        return (1 + math.cos(math.pi * x)) / 2
 
-    return factor
+    return decay_after_warmup(c, w, shape)
 
 
 @register_lr_scheduler("fixed", WarmupConfig())
 def fixed_rate(c: WarmupConfig, total_updates: int) -> Schedule:
-    """min(1, n / w): warm-up, then the peak for good."""
+    """min(1, n / w): warm-up, then the peak."""
     w = max(1, c.warmup(total_updates))
     return lambda n: min(1.0, n / w)
 
@@ -143,7 +140,7 @@ class WsdConfig(DecayConfig):
     decay_fraction: Fraction = 0.1
     """Fraction of the run's updates at its end over which the rate decays."""
     shape: Literal["linear", "sqrt"] = "sqrt"
-    """Shape of the decay; x being the fraction of it that is over, 1 - x or 1 - sqrt(x)."""
+    """Shape of the decay: 1 - x or 1 - sqrt(x), with x the elapsed fraction of it."""
 
 
 @register_lr_scheduler("wsd", WsdConfig())
@@ -154,17 +151,13 @@ def wsd(c: WsdConfig, total_updates: int) -> Schedule:
     Before the decay the rate does not depend on the length of the run: to train longer, resume from
     a checkpoint before the decay.
     """
-    w, total = c.warmup(total_updates), total_updates
-    d = round(c.decay_fraction * total)
+    d = round(c.decay_fraction * total_updates)
 
-    def factor(n: int) -> float:
-        if n <= w:
-            return n / w
-        x = min(1.0, max(0.0, (n - 1 - (total - d)) / d)) if d else 0.0
-        left = 1 - (x if c.shape == "linear" else math.sqrt(x))
-        return c.end_rate + (1 - c.end_rate) * left
+    def shape(n: int) -> float:
+        x = min(1.0, max(0.0, (n - 1 - (total_updates - d)) / d)) if d else 0.0
+        return 1 - (x if c.shape == "linear" else math.sqrt(x))
 
-    return factor
+    return decay_after_warmup(c, c.warmup(total_updates), shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,17 +180,18 @@ class TriStageConfig(Options, section="lr_scheduler"):
 
 @register_lr_scheduler("tri_stage", TriStageConfig())
 def tri_stage(c: TriStageConfig, total_updates: int) -> Schedule:
-    """start + (1 - start) n / w; 1 for h updates; end^x, x the share of the d others that is over
-    (Park et al. 2019, section 4.2).
+    """start + (1 - start) n / w; 1 for h updates; end^x, x the elapsed fraction of the last d
+    updates (Park et al. 2019, section 4.2).
 
-    w, h and d are the phase ratios of all updates.
+    w, h and d are the phase ratios times the total number of updates.
     """
-    w, held = (round(share * total_updates) for share in (c.phase_ratio[0], sum(c.phase_ratio[:2])))
-    d = total_updates - held
+    ends = c.phase_ratio[0], sum(c.phase_ratio[:2])
+    w, decay_start = (round(fraction * total_updates) for fraction in ends)
+    d = total_updates - decay_start
 
     def factor(n: int) -> float:
         if n <= w:
             return c.start_rate + (1 - c.start_rate) * n / w
-        return c.end_rate ** min(1.0, max(0, n - held) / d) if d else 1.0
+        return c.end_rate ** min(1.0, max(0, n - decay_start) / d) if d else 1.0
 
     return factor

@@ -1,4 +1,4 @@
-"""Steps along the gradient or its sign-like shadow: SGD with momentum, and RMSprop."""
+"""SGD with momentum, and RMSprop."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """b <- mu b + g; p <- p - lr b, or p - lr (g + mu b) with Nesterov's momentum.
 
     As Sutskever et al. (2013, eq. 1 to 4), with the rate outside of b. Decay is added to g.
-    The momentum begins at zero rather than missing, so that a first update may be skipped. Torch's
-    fused form takes no sharded parameters.
+    The momentum buffers are created here, at zero, so that the first update may be skipped. Torch's
+    fused form does not support sharded parameters.
     """
     named = list(named_parameters)
     optimizer = torch.optim.SGD(
@@ -52,8 +52,8 @@ def sgd(c: SgdConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
         nesterov=c.nesterov,
         fused=not any(isinstance(p, DTensor) for _, p in named),
     )
-    for p in [p for group in optimizer.param_groups for p in group["params"]]:
-        if c.momentum:
+    if c.momentum:
+        for p in [p for group in optimizer.param_groups for p in group["params"]]:
             optimizer.state[p] = {"momentum_buffer": torch.zeros_like(p)}
     return optimizer
 
@@ -74,7 +74,8 @@ class RmspropConfig(OptimizerConfig):
 def rmsprop(c: RmspropConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """v <- a v + (1 - a) g^2; p <- p - lr g / (sqrt(v) + eps) (Tieleman & Hinton 2012).
 
-    Decay is added to g. Centred, v is less the square of the running mean of g (Graves 2013).
+    Decay is added to g. Centered, the square of the running mean of g is subtracted from v (Graves
+    2013).
     """
     return torch.optim.RMSprop(
         build_parameter_groups(named_parameters, c),

@@ -1,4 +1,4 @@
-"""Gradient norm, clipping and the optimizer's step, without waiting for the device."""
+"""Gradient norm, clipping and the optimizer's step, without a device sync."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from toolkit.distributed.fsdp import total_norm as total_norm
 
 
 class Update(NamedTuple):
-    """What became of the gradients; all on the device."""
+    """The outcome of one update; all values on the device."""
 
     norm: Float[Tensor, ""]
     """Norm of the gradient before clipping."""
     clipped: Float[Tensor, ""]
-    """1 where it was longer than allowed, else 0."""
+    """1 if the gradient was clipped, else 0."""
     skipped: Float[Tensor, ""]
-    """1 where it was not finite, or was refused, and nothing was changed, else 0."""
+    """1 if the norm was not finite or `should_skip` skipped the step, else 0."""
 
 
 def collect_gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -36,10 +36,10 @@ def clip_and_step(
     loss_scale: Float[Tensor, ""] | None = None,
     should_skip: Callable[[Float[Tensor, ""]], Float[Tensor, ""]] | None = None,
 ) -> Update:
-    """Step with g / max(1, |g| / clip_norm), or not at all where |g| is not finite.
+    """Step with g / max(1, |g| / clip_norm) (Pascanu et al. 2013, algorithm 1).
 
-    The gradients hold g times `loss_scale`. The clipping of Pascanu et al. (2013, algorithm 1).
-    `should_skip` is given |g|; if it returns 1 there is no step either.
+    The gradients hold g times `loss_scale`. The step is skipped if |g| is not finite or
+    `should_skip(|g|)` is 1.
     """
     scale = 1.0 if loss_scale is None else loss_scale
     norm = total_norm(collect_gradients(parameters)).to(parameters[0].device) / scale
@@ -58,13 +58,13 @@ def step_unless_skipped(
     divisor: Float[Tensor, ""],
     skipped: Float[Tensor, ""],
 ) -> None:
-    """The optimizer's step with gradients / divisor unless skipped; one pass where it is fused."""
+    """Step with gradients / divisor unless skipped; fused optimizers do this in one pass."""
     if optimizer.defaults.get("fused"):
         fused: dict[str, Tensor] = {"grad_scale": divisor, "found_inf": skipped}
         vars(optimizer).update(fused)
         optimizer.step()
         for name in fused:
             delattr(optimizer, name)
-    elif not skipped and (found := collect_gradients(parameters)):
-        torch._foreach_div_(found, divisor)
+    elif not skipped and (gradients := collect_gradients(parameters)):
+        torch._foreach_div_(gradients, divisor)
         optimizer.step()
