@@ -76,9 +76,7 @@ def toolkit_epoch(data: Path, precision: str) -> Update:
     log = MetricsLogger(made, None, config.logging.log_interval, 10**6)
 
     def epoch() -> None:
-        made.fit(
-            lambda epoch: found, max_update=10**6, max_epoch=made.progress.epoch, observers=[log]
-        )
+        made.fit(found.loader_for, max_update=10**6, max_epoch=made.progress.epoch, observers=[log])
 
     return epoch
 

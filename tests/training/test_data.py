@@ -46,7 +46,8 @@ def training(config, *arguments, rank=0, ranks=1, **options):
 
 
 def served(data, epoch, **options):
-    return [b.inputs.tokens.tolist() for update in data.updates(epoch, **options) for b in update]
+    updates = data.loader_for(epoch).updates(epoch, **options)
+    return [b.inputs.tokens.tolist() for update in updates for b in update]
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,14 @@ def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
 def test_the_length_of_a_run_counts_every_shard_by_its_own_size(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     c = config(max_epoch=5, update_freq=2).training  # batches of 8: 3, 5, 2, 3, 5
-    assert count_total_updates(c, sharded, World(), TrainingProgress()) == 2 + 3 + 1 + 2 + 3
     assert (
-        count_total_updates(c, sharded, World(), TrainingProgress(update=3, epoch=2, consumed=2))
+        count_total_updates(c, sharded.micro_batches, World(), TrainingProgress())
+        == 2 + 3 + 1 + 2 + 3
+    )
+    assert (
+        count_total_updates(
+            c, sharded.micro_batches, World(), TrainingProgress(update=3, epoch=2, consumed=2)
+        )
         == 3 + 2 + 6
     )
 
@@ -199,7 +205,7 @@ def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
         return found
 
     monkeypatch.setattr(module, "make_examples", shuffled)
-    with pytest.raises(ToolkitError, match=r"but those of mlm do not. Leave data.weights out"):
+    with pytest.raises(ToolkitError, match=r"but mlm mixes them. Leave data.weights out"):
         training(config, folders["a"], folders["b"], data__weights=[1.0, 1.0])
 
 

@@ -105,7 +105,7 @@ def test_a_batch_that_does_not_fit_is_evaluated_in_parts_each_example_once(
 
 
 def test_an_example_that_does_not_fit_ends_the_evaluation(evaluated_parts):
-    with pytest.raises(ToolkitError, match=r"one did not \(Tried to allocate 2 GiB\). Lower"):
+    with pytest.raises(ToolkitError, match=r"a single example \(Tried to allocate 2 GiB\). Lower"):
         evaluated_parts(0)
-    with pytest.raises(ToolkitError, match="an example must fit into memory to be evaluated"):
+    with pytest.raises(ToolkitError, match="Evaluation ran out of memory with a single example"):
         evaluated_parts(4, loader=object())

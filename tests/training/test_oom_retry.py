@@ -86,10 +86,10 @@ def words(batch):
 
 @pytest.mark.parametrize("count", [2, 3, 16])
 def test_the_parts_of_a_batch_hide_the_same_words(config, count):
-
     training = TrainingRun(config(no_save=True), World())
-    (whole,) = next(iter(training.train.updates(1)))
-    parts = training.train.split_micro_batch(1, 0, count)
+    loader = training.train.loader_for(1)
+    (whole,) = next(iter(loader.updates(1)))
+    parts = loader.split_micro_batch(1, 0, count)
     assert len(parts) == min(count, whole.sentences)
     assert sum(part.weights["mlm"] for part in parts) == whole.weights["mlm"]
     assert [it[1:] for part in parts for it in words(part)] == [it[1:] for it in words(whole)]
@@ -97,9 +97,9 @@ def test_the_parts_of_a_batch_hide_the_same_words(config, count):
 
 
 def test_an_idle_ranks_batch_has_one_part_of_weight_zero(config):
-
     training = TrainingRun(config(no_save=True), World())
-    (part,) = training.train.split_micro_batch(1, 99, 4)
+    loader = training.train.loader_for(1)
+    (part,) = loader.split_micro_batch(1, 99, 4)
     assert part.weights == {"mlm": 0.0} and part.sentences == 0
-    assert list(training.train.example_ids(1, 99)) == []
+    assert list(loader.example_ids(1, 99)) == []
     training.close()

@@ -54,7 +54,9 @@ def test_recomputing_changes_no_loss():
 def test_an_encoder_without_layers_to_recompute_is_told(monkeypatch):
     learner = made()
     learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)
-    with pytest.raises(ToolkitError, match="must be off for an encoder without layers of toolkit"):
+    with pytest.raises(
+        ToolkitError, match="checkpoint_activations requires an encoder with a LayerStack"
+    ):
         parallelize(learner, World(), TrainingConfig(checkpoint_activations=True), "fp32")
 
 

@@ -169,7 +169,9 @@ def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, t
         )
     )
     tuned = {"data.dirs": [str(tmp_path / "other")], "save_dir": str(tmp_path / "tuned")}
-    with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from, but"):
+    with pytest.raises(
+        ToolkitError, match=r"vocabulary of the data differs from that of --finetune-from"
+    ):
         run(writing("transformer", valid_subset="", finetune_from=str(tmp_path / "run"), **tuned))
 
 

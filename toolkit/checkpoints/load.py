@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from toolkit.checkpoints import manifest
 from toolkit.checkpoints.save_folder import BEST, LAST, SaveFolder
 from toolkit.checkpoints.tensor_files import LazyTensor, open_tensors
 from toolkit.common import json_files, plugins
+from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
 from toolkit.config.run import RunConfig
@@ -27,7 +28,7 @@ MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 AVERAGE = "average.safetensors"
 """Moving average of the weights, if the run keeps one: the weights that are validated and used."""
 EXTRA_FILE = "extra.safetensors"
-"""Tensors of a converted model that its task has no place for; --finetune-from reads them too."""
+"""Tensors of a converted model that its task does not use; --finetune-from reads them too."""
 STATE, CONFIG = "state.json", "config.json"
 
 
@@ -35,7 +36,7 @@ def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
     """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
 
     It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
-    the moving average if the run kept one, which is also what it validated.
+    the moving average if the run has one, as in its validation.
     """
     folder = find_checkpoint(Path(path))
     config, sizes = read_config(folder)
@@ -82,8 +83,8 @@ def read_config(folder: Path) -> tuple[RunConfig, Sizes]:
     return from_dict(saved["run"]), Sizes(**saved["sizes"])
 
 
-def are_sizes(sizes: Any) -> bool:
-    """Whether it is a table of natural numbers that counts tokens."""
+def are_sizes(sizes: object) -> bool:
+    """Whether it is a dict of numbers from 0 on, with some tokens."""
     return (
         isinstance(sizes, dict)
         and all(type(value) is int and value >= 0 for value in sizes.values())
@@ -91,8 +92,8 @@ def are_sizes(sizes: Any) -> bool:
     )
 
 
-def are_plugins(plugins: Any) -> bool:
-    """Whether this is a list of plugins, each with a name and a digest."""
+def are_plugins(plugins: object) -> bool:
+    """Whether it is a list of plugins, each with a name and a digest."""
     return isinstance(plugins, list) and all(
         isinstance(it, dict)
         and isinstance(it.get("name"), str)
@@ -104,20 +105,16 @@ def are_plugins(plugins: Any) -> bool:
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """A JSON object of a checkpoint, which must have these keys."""
     try:
-        found = json_files.loads(read_text(path))
+        content = json_files.loads(read_text(path))
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not set(keys) <= found.keys():
+        content = None
+    if not isinstance(content, dict) or not set(keys) <= content.keys():
         raise ToolkitError(f"{path} must hold JSON that toolkit-train wrote, but does not.")
-    return found
+    return content
 
 
 def write_config(folder: Path, config: RunConfig, sizes: Sizes) -> None:
-    saved = {
-        "run": to_dict(config),
-        "sizes": sizes,
-        "plugins": describe_run_plugins(config),
-    }
+    saved = {"run": to_dict(config), "sizes": sizes, "plugins": describe_run_plugins(config)}
     (folder / CONFIG).write_text(json_files.dumps(saved, indent=1), "utf-8")
 
 
@@ -127,7 +124,7 @@ def weights_file(folder: Path, weights: str = "auto") -> str:
     if weights == "average" and not has_average:
         raise ToolkitError(
             f"weights must be auto or trained for {folder}, but is average: its run kept no moving "
-            f"average."
+            f"average of them."
         )
     return AVERAGE if has_average and weights != "trained" else MODEL
 
@@ -159,15 +156,9 @@ def compare_tensors(
     """Names of tensors that are missing, unknown or of another shape, by kind."""
     other = [name for name in own if name in saved and saved[name].shape != own[name].shape]
     shapes = [f"{n} {tuple(saved[n].shape)} for {tuple(own[n].shape)}" for n in other]
-    found = {
+    mismatches = {
         "missing": sorted(own.keys() - saved.keys()),
         "unknown": sorted(saved.keys() - own.keys()),
         "of another shape": shapes,
     }
-    return {kind: join_first(names) for kind, names in found.items() if names}
-
-
-def join_first(names: Sequence[str], max_names: int = 5) -> str:
-    """The first names, and how many more there are."""
-    rest = len(names) - max_names
-    return ", ".join(names[:max_names]) + (f" and {rest} more" if rest > 0 else "")
+    return {kind: join_first(names) for kind, names in mismatches.items() if names}

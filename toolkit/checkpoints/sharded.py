@@ -34,7 +34,7 @@ def write_rank_shard(
 
     problem = retry(write)
     mine = f"rank {world.rank} could not write {file}: {problem}" if problem else ""
-    if problem := next(filter(None, world.all_gather(mine)), ""):
+    if problem := world.first_text(mine):
         raise CheckpointSaveError(
             f"checkpoint {save_folder.path / name} must be written to disk by all ranks, but "
             f"{problem}. Free some space or repair the disk; older checkpoints are complete."

@@ -16,6 +16,8 @@ from toolkit.distributed.heartbeat import CollectiveTracker
 
 @dataclass(frozen=True, kw_only=True)
 class World:
+    """This process among those that train together."""
+
     rank: int = 0
     size: int = 1
     local_rank: int = 0
@@ -53,9 +55,13 @@ class World:
             for row, n in zip(everyone, lengths, strict=True)
         ]
 
+    def first_text(self, text: str) -> str:
+        """The first text that is not empty, by rank, on every rank; empty if all are."""
+        return next(filter(None, self.all_gather(text)), "")
+
     def broadcast(self, text: str) -> str:
         """The main rank's text, on every rank."""
-        return self.all_gather(text if self.is_main else "")[0]
+        return self.all_gather(text)[0]
 
     def barrier(self) -> None:
         """Return when every rank has called it."""

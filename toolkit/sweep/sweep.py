@@ -31,7 +31,7 @@ from toolkit.sweep.jobs import SweepJob, run_all
 from toolkit.sweep.progress import SweepProgress
 from toolkit.sweep.resources import allocate_slots, slurm_script
 from toolkit.training.data import split_names
-from toolkit.training.result import write_text_atomically
+from toolkit.training.result import write_results
 
 STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
 LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
@@ -193,7 +193,7 @@ def write_tables(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         ("tex", found.latex()),
         ("json", found.json(runs=runs)),
     ):
-        write_text_atomically(base / f"sweep.{ending}", text)
+        write_results(base / f"sweep.{ending}", text)
 
 
 def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:

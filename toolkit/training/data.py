@@ -1,13 +1,11 @@
-"""The data of a run: a loader for each split, and for each epoch the shards that it reads."""
+"""The data of a run: a loader for each split, and the shards of each epoch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from toolkit.common.errors import ToolkitError
@@ -21,17 +19,17 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
 from toolkit.models.interface import Sizes
+from toolkit.tasks.batch import Batch
 from toolkit.tasks.examples import Examples, SplitSource
 
-Numbers = npt.NDArray[np.int64]
 MAX_EVALUATION_TOKENS = 16_384
-"""Per evaluation batch on a GPU, where nothing is stored for a backward pass."""
+"""Tokens per evaluation batch on a GPU, where nothing is stored for a backward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedSplit:
     name: str
-    examples: Examples[Any]
+    examples: Examples[Batch]
     loader: BatchLoader
 
 
@@ -47,20 +45,20 @@ def open_split(
 ) -> LoadedSplit:
     """One split of a folder as the task's examples, with this rank's loader."""
     examples = make_examples(name, folder, task, seed=seed, training=training)
-    told = f"{name} of {folder.name}"
-    loader = make_loader(examples, c, world=world, seed=seed, training=training, name=told)
+    described = f"{name} of {folder.name}"
+    loader = make_loader(examples, c, world=world, seed=seed, training=training, name=described)
     return LoadedSplit(name=name, examples=examples, loader=loader)
 
 
 def make_loader(
-    examples: Examples[Any],
+    examples: Examples[Batch],
     c: DataConfig,
     *,
     world: World,
     seed: int,
     training: bool,
     name: str,
-    mixture: CorpusWeights | None = None,
+    corpus_weights: CorpusWeights | None = None,
 ) -> BatchLoader:
     longest = int(examples.lengths.max(initial=0))
     max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
@@ -75,7 +73,7 @@ def make_loader(
         timeout_seconds=c.timeout_seconds,
         shuffle=training,
         pin_memory=world.device.type == "cuda",
-        corpus_weights=mixture,
+        corpus_weights=corpus_weights,
         name=name,
     )
 
@@ -93,10 +91,10 @@ def batch_limits(
 
 def make_examples(
     name: str, folder: DataFolder, task: ComponentConfig, *, seed: int, training: bool
-) -> Examples[Any]:
-    build: Any = TASKS[task.name].factory
+) -> Examples[Batch]:
+    factory: Any = TASKS[task.name].factory  # a subclass of Task
     source = SplitSource(folder, name, seed=seed, training=training, fixed_shapes=True)
-    examples: Examples[Any] = build.examples(task.config, source)
+    examples: Examples[Batch] = factory.examples(task.config, source)
     return examples
 
 
@@ -112,8 +110,9 @@ class TrainingData:
         self._corpora, self._task, self._c = corpora, task, c
         self._world, self._seed = world, seed
         self._sizes: dict[int, int] = {}
+        """Shard -> its number of micro-batches."""
         corpora.check_split(c.train_subset)
-        self._shard, self._split, self.description = 0, self._open(0), ""
+        self._shard, self._split = 0, self._open(0)
         self.description = self._describe()
         """Numbers of examples, for the summary of the run."""
         prints = (self._split.examples.fingerprint, self._split.loader.fingerprint)
@@ -125,41 +124,23 @@ class TrainingData:
         self.fingerprints = dict(zip(("examples", "order"), prints, strict=True))
 
     @property
-    def examples(self) -> Examples[Any]:
+    def examples(self) -> Examples[Batch]:
         """The examples of the shards that are loaded."""
         return self._split.examples
 
     def micro_batches(self, epoch: int) -> int:
         """Number of micro-batches of an epoch over all ranks."""
-        turn = self._shard_of_epoch(epoch)
-        if turn not in self._sizes:
-            self._sizes[turn] = self.loader_for(epoch).micro_batches(epoch)
-        return self._sizes[turn]
-
-    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
-        """As Loader.updates, of the epoch's own loader."""
-        yield from self.loader_for(epoch).updates(epoch, start=start, update_freq=update_freq)
-
-    def example_ids(self, epoch: int, micro_batch: int) -> Numbers:
-        """As Loader.ids."""
-        return self.loader_for(epoch).example_ids(epoch, micro_batch)
-
-    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
-        """As Loader.parts."""
-        return self.loader_for(epoch).split_micro_batch(epoch, micro_batch, count)
-
-    def largest_batches(self, epoch: int) -> list[Any]:
-        """As Loader.largest."""
-        return self.loader_for(epoch).largest_batches(epoch)
+        shard = self._shard_of_epoch(epoch)
+        if shard not in self._sizes:
+            self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
+        return self._sizes[shard]
 
     def loader_for(self, epoch: int) -> BatchLoader:
-        """The loader of an epoch; that of other shards is closed."""
-        if self._shard_of_epoch(epoch) != self._shard:
+        """The loader of an epoch; the loader of other shards is closed."""
+        shard = self._shard_of_epoch(epoch)
+        if shard != self._shard:
             self.close()
-            self._shard, self._split = (
-                self._shard_of_epoch(epoch),
-                self._open(self._shard_of_epoch(epoch)),
-            )
+            self._shard, self._split = shard, self._open(shard)
         return self._split.loader
 
     def close(self) -> None:
@@ -168,10 +149,10 @@ class TrainingData:
     def _shard_of_epoch(self, epoch: int) -> int:
         return (epoch - 1) % self._corpora.cycle
 
-    def _open(self, turn: int) -> LoadedSplit:
-        name, folder = self._c.train_subset, self._corpora.for_epoch(turn + 1)
+    def _open(self, shard: int) -> LoadedSplit:
+        name, folder = self._c.train_subset, self._corpora.for_epoch(shard + 1)
         examples = self._examples(folder)
-        self._mixture = self._mixture_of(examples, turn + 1) if self._c.weights else None
+        self._weights = self._weigh_corpora(examples, shard + 1) if self._c.weights else None
         loader = make_loader(
             examples,
             self._c,
@@ -179,34 +160,34 @@ class TrainingData:
             seed=self._seed,
             training=True,
             name=f"{name} of {folder.name}",
-            mixture=self._mixture,
+            corpus_weights=self._weights,
         )
         return LoadedSplit(name=name, examples=examples, loader=loader)
 
-    def _examples(self, folder: DataFolder) -> Examples[Any]:
+    def _examples(self, folder: DataFolder) -> Examples[Batch]:
         name = self._c.train_subset
         return make_examples(name, folder, self._task, seed=self._seed, training=True)
 
-    def _mixture_of(self, examples: Examples[Any], epoch: int) -> CorpusWeights:
-        """The corpus weights over `examples`, of which each corpus adds some to those before it."""
-        before = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
-        if not all(np.array_equal(some, examples.lengths[: len(some)]) for some in before):
+    def _weigh_corpora(self, examples: Examples[Batch], epoch: int) -> CorpusWeights:
+        """The corpus weights over `examples`, to which each corpus adds some after those before."""
+        prefixes = [self._examples(folder).lengths for folder in self._corpora.prefixes(epoch)]
+        if not all(np.array_equal(it, examples.lengths[: len(it)]) for it in prefixes):
             raise ToolkitError(
-                f"data.weights must meet a task whose examples stand corpus by corpus, but those "
-                f"of {self._task.name} do not. Leave data.weights out."
+                f"data.weights requires a task that reads corpus after corpus, but "
+                f"{self._task.name} mixes them. Leave data.weights out."
             )
-        ends = [*map(len, before), len(examples.lengths)]
+        ends = [*map(len, prefixes), len(examples.lengths)]
         return CorpusWeights(np.diff(ends, prepend=0).tolist(), self._c.weights)
 
     def _describe(self) -> str:
-        found = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
-        if self._mixture:
-            parts = zip(self._mixture.per_epoch, self._mixture.counts, strict=True)
-            shares = " + ".join(f"{met:,} of {count:,}" for met, count in parts)
-            found = f"{sum(self._mixture.per_epoch):,} in {self._c.train_subset}, {shares}"
+        text = f"{len(self._split.examples.lengths):,} in {self._c.train_subset}"
+        if self._weights:
+            parts = zip(self._weights.per_epoch, self._weights.counts, strict=True)
+            shares = " + ".join(f"{used:,} of {count:,}" for used, count in parts)
+            text = f"{sum(self._weights.per_epoch):,} in {self._c.train_subset}, {shares}"
         shards, remark = self._corpora.cycle, self._split.examples.remark
-        found += f", {remark}" if remark else ""
-        return found + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
+        text += f", {remark}" if remark else ""
+        return text + (f" (epoch 1 of a round of {shards})" if shards > 1 else "")
 
 
 def split_names(subsets: str) -> list[str]:
@@ -216,8 +197,8 @@ def split_names(subsets: str) -> list[str]:
 
 def resolve_task(task: ComponentConfig, arch: ComponentConfig) -> ComponentConfig:
     """The task with its config resolved for the architecture."""
-    build: Any = TASKS[task.name].factory
-    return ComponentConfig(task.name, build.resolve_for(task.config, arch.config))
+    factory: Any = TASKS[task.name].factory  # a subclass of Task
+    return ComponentConfig(task.name, factory.resolve_for(task.config, arch.config))
 
 
 def to_sizes(folder: DataFolder) -> Sizes:

@@ -13,8 +13,8 @@ T = TypeVar("T")
 def seed_rng(seed: int, device: torch.device) -> None:
     """Seed the default generators that a learner on this device draws from.
 
-    torch.manual_seed takes a stack trace for every device type, which costs more than everything
-    else around an update.
+    torch.manual_seed takes a stack trace for every device type, which costs more than all other
+    overhead of an update.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
@@ -22,11 +22,11 @@ def seed_rng(seed: int, device: torch.device) -> None:
 
 
 def to_device(batch: T, device: torch.device) -> T:
-    """The batch, a NamedTuple of tensors, such tuples and other values, on the device."""
+    """The batch, a NamedTuple of tensors, other NamedTuples and plain values, on the device."""
     return batch if device.type == "cpu" else move(batch, device)
 
 
-def move(value: Any, device: torch.device) -> Any:
+def move(value: object, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -1,4 +1,4 @@
-"""Warning if the disk is too full for the checkpoints of a run."""
+"""A warning if the disk is too full for the checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ MOMENTS = 2
 def estimate_checkpoint_bytes(learner: nn.Module) -> int:
     """Approximate size of a checkpoint: weights and optimizer moments."""
     weights = sum(t.numel() * t.element_size() for t in learner.state_dict().values())
-    moved = sum(p.numel() * p.element_size() for p in learner.parameters() if p.requires_grad)
-    return weights + MOMENTS * moved
+    trained = sum(p.numel() * p.element_size() for p in learner.parameters() if p.requires_grad)
+    return weights + MOMENTS * trained
 
 
 def disk_space_warning(folder: Path, learner: nn.Module, *, existing: int) -> str:
-    """A warning unless the disk has room for three checkpoints, of which `existing` exist."""
+    """A warning unless the disk has space for three checkpoints, of which `existing` exist."""
     each, free = estimate_checkpoint_bytes(learner), shutil.disk_usage(folder).free
     needed = max(1, COPIES - existing) * each
     if free >= needed:
         return ""
     return (
         f"{folder} has {format_bytes(free)} left, but the last checkpoint, the best and a new one "
-        "take "
-        f"about {format_bytes(each)} each. Make room, or choose another --save-dir; saves that "
-        "fail "
-        f"are tried again."
+        f"take about {format_bytes(each)} each. Make room, or choose another --save-dir. "
+        f"Failed saves are retried."
     )
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from toolkit.common.arrays import FloatArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.criteria import Criterion
 from toolkit.distributed import World
@@ -22,17 +21,13 @@ from toolkit.optim.precision import Precision
 from toolkit.tasks.batch import Batch
 from toolkit.tasks.predictions import PredictionCollector
 from toolkit.tasks.task import Learner, Perplexity, Ranking
-from toolkit.training.callbacks.meters import loss_metrics
+from toolkit.training.callbacks.meters import loss_metrics, perplexity
 from toolkit.training.device import to_device
 from toolkit.training.out_of_memory import run_in_memory
 from toolkit.training.step import Metrics
 
 READ_INTERVAL = 64
 """Batches between two transfers of totals from the device."""
-MAX_LOG_PERPLEXITY = 700.0
-"""exp of more overflows."""
-Ids = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @runtime_checkable
@@ -46,15 +41,15 @@ class EvaluationLoader(Protocol):
 class SplittableEvaluation(Protocol):
     """A loader that can collate the examples of an evaluation batch again."""
 
-    def evaluation_ids(self, number: int) -> Ids: ...
-    def collate(self, ids: Ids) -> Batch: ...
+    def evaluation_ids(self, number: int) -> IntArray: ...
+    def collate(self, ids: IntArray) -> Batch: ...
 
 
 class EvaluationTotals:
-    """Numerators, denominators and histograms by name, read from the device in groups."""
+    """Sums of numerators, denominators and histograms by name, read from the device in groups."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, Floats] = {}
+        self.numbers: dict[str, FloatArray] = {}
         self.pending: list[tuple[str, Tensor | float]] = []
 
     def add(self, statistics: Mapping[str, Tensor | float]) -> None:
@@ -62,16 +57,16 @@ class EvaluationTotals:
         if len(self.pending) >= READ_INTERVAL * len(statistics):
             self.read()
 
-    def read(self) -> dict[str, Floats]:
+    def read(self) -> dict[str, FloatArray]:
         tensors = [torch.as_tensor(value).double().cpu() for _, value in self.pending]
         for (name, _), value in zip(self.pending, tensors, strict=True):
             self.numbers[name] = np.asarray(self.numbers.get(name, 0.0) + value.numpy())
         self.pending = []
         return self.numbers
 
-    def sum_over_ranks(self, world: World) -> dict[str, Floats]:
+    def sum_over_ranks(self, world: World) -> dict[str, FloatArray]:
         """The sums over all ranks; a rank without a batch contributes no names."""
-        summed: dict[str, Floats] = {}
+        summed: dict[str, FloatArray] = {}
         mine = {name: numbers.tolist() for name, numbers in self.read().items()}
         for text in world.all_gather(json.dumps(mine)):
             for name, value in json.loads(text).items():
@@ -88,7 +83,7 @@ def evaluate_model(
     world: World,
     precision: Precision,
     on_progress: Callable[[int], object] = lambda examples: None,
-    collector: PredictionCollector[Any] | None = None,
+    collector: PredictionCollector[Batch] | None = None,
 ) -> Metrics:
     """Losses, perplexity and the task's metrics of a split of `examples` examples.
 
@@ -113,22 +108,22 @@ def evaluate_model(
     seen = round(float(sums.pop("examples", 0.0)))
     assert seen == examples, f"evaluation saw {seen} examples of a split that holds {examples}"
     task = learner.task
-    metrics = compute_metrics(sums, task.coefficients, perplexity=task.reports_perplexity)
+    metrics = compute_metrics(sums, task.coefficients, with_perplexity=task.reports_perplexity)
     if collector:
         collector.sync(world)
         metrics |= collector.compute()
     return {**metrics, "examples": seen}
 
 
-def evaluation_ids(loader: object, number: int) -> Ids:
-    """The examples of a batch of this rank; one that cannot be split counts as one example."""
+def evaluation_ids(loader: object, number: int) -> IntArray:
+    """The examples of a batch of this rank; a batch that cannot be split counts as one example."""
     if isinstance(loader, SplittableEvaluation):
         return loader.evaluation_ids(number)
     return np.zeros(1, np.int64)
 
 
 def evaluate_in_parts(
-    loader: object, batch: Batch, ids: Callable[[], Ids], evaluate: Callable[[Batch], object]
+    loader: object, batch: Batch, ids: Callable[[], IntArray], evaluate: Callable[[Batch], object]
 ) -> None:
     """Evaluate a batch; after running out of memory its halves, their halves, and so on.
 
@@ -139,7 +134,7 @@ def evaluate_in_parts(
         return
     if len(examples := ids()) < 2 or not isinstance(loader, SplittableEvaluation):
         raise ToolkitError(
-            f"an example must fit into memory to be evaluated, but one did not ({failure}). Lower "
+            f"Evaluation ran out of memory with a single example ({failure}). Lower "
             f"--tokens-per-sample."
         )
     for half in np.array_split(examples, 2):
@@ -151,42 +146,41 @@ def batch_statistics(
     criterion: Criterion,
     batch: Batch,
     precision: Precision,
-    collector: PredictionCollector[Any] | None = None,
+    collector: PredictionCollector[Batch] | None = None,
 ) -> dict[str, Tensor | float]:
     """One batch's numerators ("over"), denominators ("under") and histograms ("above", "below")."""
     with precision.autocast():
         predictions = learner(batch)
         totals = criterion(predictions)
-        measured = learner.task.metrics(predictions, batch)
+        task_metrics = learner.task.metrics(predictions, batch)
         if collector:
             if not is_sharded(learner):  # ranks would have to take equally many steps
                 collector.update_from_encoder(learner.encoder, batch)
             collector.update(batch, predictions)  # last: nothing may run out of memory after it
-    found: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
+    sums: dict[str, Tensor | float] = {"examples": float(batch.sentences)}
     for name, total in totals.items():
-        found |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
-    for name, metric in measured.items():
-        if isinstance(metric, Perplexity):
-            found |= {f"power {name}": metric.total, f"under {name}": metric.weight}
-        elif isinstance(metric, Ranking):
-            found |= {f"above {name}": metric.positives, f"below {name}": metric.negatives}
+        sums |= {f"over loss {name}": total, f"under loss {name}": batch.weights.get(name, 0.0)}
+    for name, metric in task_metrics.items():
+        if isinstance(metric, Ranking):
+            sums |= {f"above {name}": metric.positives, f"below {name}": metric.negatives}
         else:
-            found |= {f"over {name}": metric.total, f"under {name}": metric.weight}
-    return found
+            kind = "power" if isinstance(metric, Perplexity) else "over"
+            sums |= {f"{kind} {name}": metric.total, f"under {name}": metric.weight}
+    return sums
 
 
 def compute_metrics(
-    sums: Mapping[str, Floats], coefficients: Mapping[str, float], *, perplexity: bool
+    sums: Mapping[str, FloatArray], coefficients: Mapping[str, float], *, with_perplexity: bool
 ) -> Metrics:
-    """Ratios, perplexities and areas under ROC curves; those with nothing to count are omitted."""
+    """Ratios, perplexities and areas under ROC curves; those without any example are omitted."""
     metrics: dict[str, float] = {}
     for key, total in sums.items():
         kind, _, name = key.partition(" ")
         if kind in ("over", "power") and (weight := sums[f"under {name}"]):
             mean = float(total / weight)
-            metrics[name] = mean if kind == "over" else math.exp(min(mean, MAX_LOG_PERPLEXITY))
+            metrics[name] = mean if kind == "over" else perplexity(mean)
         if kind == "above" and (auc := roc_auc(total, sums[f"below {name}"])) is not None:
             metrics[name] = auc
     means = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
-    losses = loss_metrics(means, coefficients, perplexity=perplexity) if means else {}
+    losses = loss_metrics(means, coefficients, with_perplexity=with_perplexity) if means else {}
     return {**losses, **metrics}

@@ -1,12 +1,12 @@
-"""FLOPs by torch's formulas, attributed to the parts of a model.
+"""FLOPs by torch's formulas, attributed to the modules of a model.
 
-A multiplication and an addition are two. Only matrix products and convolutions are counted.
+A multiply-add is two FLOPs. Only matrix products and convolutions are counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,23 +17,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import conv_flop_count, flop_registry, sdpa_flop_count
 
 
-def cpu_attention_flops(q: Any, k: Any, v: Any, *others: Any, **named: Any) -> int:
+def cpu_attention_flops(q: Tensor, k: Tensor, v: Tensor, *rest: object, **named: object) -> int:
     """softmax(q k') v on a CPU, which torch does not count."""
     return sdpa_flop_count(q.shape, k.shape, v.shape)
 
 
 def convolution_backward_flops(
-    gradient: Any, x: Any, weight: Any, *others: Any, **named: Any
+    gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any, **named: object
 ) -> int:
-    """The forward's once for each of the gradients of x and weight that is asked for.
+    """The FLOPs of the forward pass, once for each required gradient of x and weight.
 
-    Torch's own formula counts a depthwise one as if every channel met every other.
+    Torch's formula counts a depthwise convolution as if it were a full one.
     """
-    *_, transposed, _, _, asked = others
+    *_, transposed, _, _, required = rest
     once = conv_flop_count(
         list(x.shape), list(weight.shape), list(gradient.shape), transposed=transposed
     )
-    return once * sum(asked[:2])
+    return once * sum(required[:2])
 
 
 FORMULAS = {
@@ -57,29 +57,29 @@ class FlopCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        found = func(*args, **kwargs)
-        if count := FORMULAS.get(func.overloadpacket):
-            self.by_owner[self.owner] += count(*args, **kwargs, out_val=found)
-        return found
+        result = func(*args, **kwargs)
+        if formula := FORMULAS.get(func.overloadpacket):
+            self.by_owner[self.owner] += formula(*args, **kwargs, out_val=result)
+        return result
 
 
 @contextmanager
 def attribute_flops(counter: FlopCounter, parts: Mapping[str, nn.Module]) -> Iterator[None]:
-    """Lets the operations of these modules be theirs, of one inside another the inner one's.
+    """Attribute operations to the innermost of these modules, in the backward pass as well.
 
-    Backwards too: a gradient is computed from tensors that were saved for it, and each of these
-    knows whose they are.
+    A gradient is computed from tensors that the forward pass saved, and each saved tensor carries
+    the name of its module.
     """
     outer: list[str] = []
 
-    def enter(name: str) -> Any:
-        def hook(module: nn.Module, given: Any) -> None:
+    def enter(name: str) -> Callable[[nn.Module, object], None]:
+        def hook(module: nn.Module, inputs: object) -> None:
             outer.append(counter.owner)
             counter.owner = name
 
         return hook
 
-    def leave(module: nn.Module, given: Any, found: Any) -> None:
+    def leave(module: nn.Module, inputs: object, outputs: object) -> None:
         counter.owner = outer.pop()
 
     def load(saved: tuple[str, Tensor]) -> Tensor:

@@ -31,10 +31,10 @@ class MicroBatchPart(NamedTuple):
 
 
 class GradientAccumulator:
-    """Adds up d/dp of sum_o coefficient_o total_o / W_o over all parts of all ranks.
+    """Sums d/dp of sum_o coefficient_o total_o / W_o over all parts of all ranks.
 
     A rank that runs out of memory completes the gradient exchange with zeros, so that no other rank
-    waits for it. `try_accumulate` reports this, and all ranks together must then `discard`.
+    waits for it. `try_accumulate` reports this, and then all ranks must call `discard`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GradientAccumulator:
     def try_accumulate(
         self, parts: Sequence[MicroBatchPart], weights: Mapping[str, float]
     ) -> tuple[Losses, str]:
-        """The summed losses; or none, and a description of the batch that did not fit."""
+        """The summed losses, and ""; or none, and a description of the batch that did not fit."""
         if self.gradient_sync:
             self.gradient_sync.start()
         losses, error = run_in_memory(lambda: self.accumulate(parts, weights))
@@ -95,12 +95,8 @@ class GradientAccumulator:
         A loss that is not finite makes the gradient, and so its norm on every rank, not finite:
         all ranks skip the update.
         """
-        device = self.world.device
-        seed_rng(part.seed, device)
-        with self.precision.autocast():
-            totals = self.criterion(self.wrapped(to_device(part.batch, device)))
-        factors = self.loss_factors(weights)
-        loss = torch.stack([total * factors[name] for name, total in totals.items()]).sum()
+        seed_rng(part.seed, self.world.device)
+        loss, totals = self.compute_loss(self.wrapped, part.batch, weights)
         scale = self.precision.loss_scale
         start = torch.where(loss.isfinite(), scale.scale if scale else 1.0, torch.nan)
         waits = syncs and self.world.size > 1
@@ -108,6 +104,15 @@ class GradientAccumulator:
         with waiting if waits else nullcontext():
             loss.backward(start)
         return {name: total.detach() for name, total in totals.items()}
+
+    def compute_loss(
+        self, learner: nn.Module, batch: Batch, weights: Mapping[str, float]
+    ) -> tuple[Float[Tensor, ""], Losses]:
+        """The loss of a batch times the world size, and the summed loss of each objective."""
+        with self.precision.autocast():
+            totals = self.criterion(learner(to_device(batch, self.world.device)))
+        factors = self.loss_factors(weights)
+        return torch.stack([total * factors[name] for name, total in totals.items()]).sum(), totals
 
     def global_loss(self, losses: Losses, weights: Mapping[str, float]) -> Float[Tensor, ""]:
         """sum_o coefficient_o total_o / W_o over all ranks, on the device."""

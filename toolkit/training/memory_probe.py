@@ -1,4 +1,4 @@
-"""Try the largest batches before training, so that a lack of memory shows at once."""
+"""A pass with the largest batches before training, so that a lack of memory shows at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.training.trainer import Trainer
 
 @runtime_checkable
 class HasLargestBatches(Protocol):
-    """Data that can return an epoch's largest batches."""
+    """A loader that can return an epoch's largest batches."""
 
     def largest_batches(self, epoch: int) -> list[Batch]: ...
 
@@ -25,14 +25,14 @@ def should_probe(option: str, device: torch.device) -> bool:
     return option == "always" or (option == "auto" and device.type == "cuda")
 
 
-def probe(trainer: Trainer, data: HasLargestBatches) -> None:
+def probe(trainer: Trainer, loader: HasLargestBatches) -> None:
     """Run forward and backward on the epoch's largest batches, then discard the gradients."""
     accumulator, device = trainer.accumulator, trainer.world.device
-    reserved = reserve_optimizer_memory(trainer)
+    epoch, reserved = trainer.progress.epoch, reserve_optimizer_memory(trainer)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        for batch in data.largest_batches(trainer.progress.epoch):
+        for batch in loader.largest_batches(epoch):
             weights = {name: max(1.0, weight) for name, weight in batch.weights.items()}
-            part = MicroBatchPart(batch, trainer.progress.epoch)
+            part = MicroBatchPart(batch, epoch)
             _, failure = accumulator.try_accumulate([part], weights)
             failures = gather_failures(failure, accumulator)
             accumulator.discard()
@@ -46,7 +46,7 @@ def probe(trainer: Trainer, data: HasLargestBatches) -> None:
 
 
 def reserve_optimizer_memory(trainer: Trainer) -> list[torch.Tensor]:
-    """Memory for the optimizer's state to come: two moments of each parameter, on a GPU."""
+    """Memory for the optimizer's future state, two moments of each parameter, on a GPU."""
     if trainer.optimizer.state or trainer.world.device.type == "cpu":
         return []
     return [torch.empty_like(p) for p in trainer.parameters for _ in range(2)]

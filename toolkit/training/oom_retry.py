@@ -16,7 +16,7 @@ from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPar
 from toolkit.training.step import TrainingProgress
 
 MAX_HALVINGS = 4
-"""Halvings of the micro-batches before training gives up."""
+"""Maximum number of halvings of the micro-batches before training ends."""
 
 
 @runtime_checkable
@@ -29,7 +29,7 @@ class SplittableLoader(Protocol):
 class OomRetry:
     """The gradient of micro-batches, in halves, quarters, ... if some rank runs out of memory.
 
-    The normalizers are known beforehand, so the gradients of the parts add up to that of the whole,
+    The normalizers are known in advance, so the gradients of the parts sum to that of the whole,
     except for dropout, which is drawn for each part. All ranks split into equally many parts.
     """
 
@@ -69,7 +69,7 @@ class OomRetry:
     def split_micro_batches(
         self, micro_batches: Sequence[Batch], progress: TrainingProgress
     ) -> list[MicroBatchPart]:
-        """The parts of this rank's micro-batches, each with its own seed."""
+        """The parts of this rank's micro-batches, each with a separate seed."""
         parts: list[MicroBatchPart] = []
         rank, ranks = self.world.rank, self.world.size
         indices = count(first_index_of_rank(progress.consumed, rank, ranks), ranks)

@@ -17,16 +17,16 @@ from toolkit.tasks.task import Learner
 
 
 def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: str) -> Learner:
-    """The learner as the config wants it kept; make the optimizer from its parameters afterwards.
+    """The learner with the parallelism of the config; make the optimizer from it afterwards.
 
-    Compiled layers draw the random numbers of those that are not.
+    Compiled layers draw the same random numbers as others.
     """
     stacks = [module for module in learner.modules() if isinstance(module, LayerStack)]
     if c.checkpoint_activations and not stacks:
         raise ToolkitError(
-            f"training.checkpoint_activations must be off for an encoder without layers of "
-            f"toolkit.nn.layer_stack, but is on for {type(learner.encoder).__name__}. Leave it "
-            f"out, or make the architecture's list of layers a Layers."
+            f"training.checkpoint_activations requires an encoder with a LayerStack, which "
+            f"{type(learner.encoder).__name__} has not. Leave it out, or make the architecture's "
+            f"list of layers a toolkit.nn.layer_stack.LayerStack."
         )
     layers = [layer for stack in stacks for layer in stack]
     for stack in stacks:
@@ -39,7 +39,7 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
 
 
 def compile_layers(layers: Iterable[nn.Module]) -> None:
-    """Compile in place for dynamic lengths; parameter names stay."""
+    """Compile in place for dynamic lengths; parameters keep their names."""
     warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
     for layer in layers:
         layer.compile(options={"fallback_random": True})

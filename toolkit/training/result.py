@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from toolkit.common import json_files
+from toolkit.common.atomic import atomic_file
+from toolkit.common.digest import sha256
 from toolkit.common.errors import ToolkitError
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import to_dict
@@ -17,6 +18,8 @@ from toolkit.training.step import Metrics
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
+    """The contents of `result.json`."""
+
     updates: int
     epochs: int
     """Completed epochs."""
@@ -39,23 +42,22 @@ class RunResult:
     def write(self, folder: Path, config: RunConfig) -> None:
         """Write it next to the checkpoints, atomically."""
         run = to_dict(config)
-        found = {**asdict(self), "config": run, "config_digest": config_digest(run)}
-        write_text_atomically(folder / "result.json", json_files.dumps(found, indent=1) + "\n")
+        values = {**asdict(self), "config": run, "config_digest": config_digest(run)}
+        write_results(folder / "result.json", json_files.dumps(values, indent=1) + "\n")
 
 
-def write_text_atomically(path: Path, text: str) -> None:
+def write_results(path: Path, text: str) -> None:
     """Write or replace a file of results in one step."""
-    fresh = path.with_name(f"{path.name}.new")
     try:
-        fresh.write_text(text, "utf-8")
-        fresh.replace(path)
+        with atomic_file(path) as temporary:
+            temporary.write_text(text, "utf-8")
     except OSError as error:
         raise ToolkitError(
-            f"{path} must be written to disk, but could not be: {error.strerror}. Make room; the "
-            f"same command writes it then."
+            f"{path} could not be written: {error.strerror}. Make room, and run the same "
+            f"command again: it will write the file."
         ) from error
 
 
 def config_digest(run: Mapping[str, Any]) -> str:
     """SHA-256 of a config, which identifies a run."""
-    return hashlib.sha256(json_files.dumps(run).encode()).hexdigest()
+    return sha256(json_files.dumps(run))

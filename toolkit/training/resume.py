@@ -23,6 +23,7 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.save_folder import LAST, SaveFolder
 from toolkit.checkpoints.tensor_files import open_tensors, read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.config.finetune_defaults import FINETUNE_OPTION
 from toolkit.config.run import RunConfig
 from toolkit.config.serialize import describe_differences, diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -37,15 +38,12 @@ FIXED_OPTIONS = (
     *("optimizer.momentum", "optimizer.beta1", "optimizer.centered", "optimizer.bias_correction"),
 )
 """Sections and options that a run keeps from its first update to its last."""
-FINETUNE_FROM = "checkpoint.finetune_from"
-"""Also fixed if it is given: a resumed run does not start from those weights."""
-
 MISFIT_MESSAGES = {
     "missing": "initialized, since the checkpoint has none",
     "of another shape": "initialized, since the checkpoint's have another shape",
     "unknown": "not used",
 }
-"""What becomes of weights that do not fit the learner of --finetune-from."""
+"""Kind of mismatch -> what --finetune-from does with such weights."""
 
 PrintMessage = Callable[[str], None]
 
@@ -102,13 +100,16 @@ def find_restore_file(
 def check_has_optimizer(folder: Path) -> None:
     """Averages and converted models have no optimizer state to resume from."""
     facts = manifest.read(folder)
-    kind = f"an average of {len(facts['averaged'])}" if facts.get("averaged") else ""
-    kind = kind or (f"a conversion of {facts['converted']}" if facts.get("converted") else "")
-    if kind:
-        raise ToolkitError(
-            f"Cannot resume from {folder}: it is {kind} and has no optimizer state. Start from its "
-            f"weights with --finetune-from."
-        )
+    if averaged := facts.get("averaged"):
+        kind = f"an average of {len(averaged)}"
+    elif source := facts.get("converted"):
+        kind = f"a conversion of {source}"
+    else:
+        return
+    raise ToolkitError(
+        f"Cannot resume from {folder}: it is {kind} and has no optimizer state. Start from its "
+        f"weights with --finetune-from."
+    )
 
 
 def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> Path | None:
@@ -117,11 +118,10 @@ def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> 
     for folder in save_folder.resume_candidates():
         try:
             manifest.verify(folder)
+            return folder
         except ToolkitError as error:
             problems.append(str(error))
             print_message(f"skipped: {error}")
-            continue
-        return folder
     if problems:
         raise ToolkitError(
             f"{save_folder.path} must hold an intact checkpoint, but all {len(problems)} are "
@@ -133,17 +133,17 @@ def find_newest_intact(save_folder: SaveFolder, print_message: PrintMessage) -> 
 def check_same_options(folder: Path, config: RunConfig) -> None:
     """Check that architecture, task, criterion, optimizer, seed and initial weights are unchanged.
 
-    Options that an older version did not have yet count as their defaults. If a component is
-    another one, only its name is reported.
+    Options that an older version lacks count as their defaults. If a component is another one, only
+    its name is reported.
     """
     before, now = (to_dict(run) for run in (read_config(folder)[0], config))
-    fixed = [*FIXED_OPTIONS, *([FINETUNE_FROM] if config.checkpoint.finetune_from else [])]
+    fixed = [*FIXED_OPTIONS, *([FINETUNE_OPTION] if config.checkpoint.finetune_from else [])]
     changed = diff_configs(before, now)
     names = {f"{option.removesuffix('.name')}.name" for option in fixed} & changed.keys()
     problems = {
         option: values
         for option, values in changed.items()
-        if any(is_within(option, section) for section in fixed)
+        if any(f"{option}.".startswith(f"{section}.") for section in fixed)
         and (option in names or f"{option.partition('.')[0]}.name" not in names)
     }
     if problems:
@@ -152,10 +152,6 @@ def check_same_options(folder: Path, config: RunConfig) -> None:
             f"Restore them, choose another --save-dir, or load only the weights with "
             f"--finetune-from."
         )
-
-
-def is_within(option: str, section: str) -> bool:
-    return option == section or option.startswith(section + ".")
 
 
 def check_same_data(resume_point: ResumePoint, fingerprints: Mapping[str, str]) -> None:
@@ -212,7 +208,7 @@ def load_finetune_weights(
         for name in vocabularies.keys() & others.keys()
     ):
         raise ToolkitError(
-            f"the data must have the vocabulary of --finetune-from, but that of {folder} differs. "
+            f"The vocabulary of the data differs from that of --finetune-from {folder}. "
             f"Run toolkit-preprocess with --tokenizer-from {folder}."
         )
     saved, own = read_tensors(folder / weights_file(folder)), learner.state_dict()
@@ -221,8 +217,8 @@ def load_finetune_weights(
     fitting = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
     if not fitting:
         raise ToolkitError(
-            f"--finetune-from must name a checkpoint with weights that fit, but none of "
-            f"{len(saved)} in {folder} does. Choose the architecture it was trained with."
+            f"--finetune-from: none of the {len(saved)} tensors in {folder} fits the model. Choose "
+            f"the architecture it was trained with."
         )
     learner.load_state_dict(fitting, strict=False)
     print_message(f"loaded {len(fitting)} of {len(own)} tensors from {folder}")

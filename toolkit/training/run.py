@@ -17,6 +17,7 @@ from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.reporting.sinks import Sink, TrainingConsole
 from toolkit.training import memory_probe, resume
+from toolkit.training.callbacks.checkpoint_contents import CheckpointWriter
 from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.logging import MetricsLogger
 from toolkit.training.callbacks.non_finite import NonFiniteGuard
@@ -24,16 +25,17 @@ from toolkit.training.callbacks.rank_consistency import RankConsistencyCheck
 from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
 from toolkit.training.callbacks.stopping import StoppingCriteria, count_total_updates
 from toolkit.training.callbacks.validation import UnknownMetricError
-from toolkit.training.data import LoadedSplit, TrainingData, open_split, resolve_task, split_names
+from toolkit.training.data import (
+    LoadedSplit,
+    TrainingData,
+    open_split,
+    resolve_task,
+    split_names,
+    to_sizes,
+)
 from toolkit.training.disk_space import disk_space_warning
 from toolkit.training.result import RunResult, config_digest
-from toolkit.training.setup import (
-    make_checkpointer,
-    make_ema,
-    make_sinks,
-    make_trainer,
-    make_validation,
-)
+from toolkit.training.setup import make_ema, make_sinks, make_trainer, make_validation
 from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Observer, Stateful, Step, TrainingProgress
 from toolkit.training.summary import print_end, print_start
@@ -53,7 +55,7 @@ def run(config: RunConfig) -> RunResult:
 
 
 class TrainingRun:
-    """The parts of a training run, built from its config and restored from its checkpoint."""
+    """A training run, built from its config and restored from its latest checkpoint."""
 
     def __init__(self, config: RunConfig, world: World) -> None:
         self.config, self.world, self.stderr = config, world, Console(stderr=True)
@@ -72,7 +74,9 @@ class TrainingRun:
         self.valid = [self.open_valid_split(name) for name in split_names(config.data.valid_subset)]
         self.check_same_config_on_all_ranks()
         progress = self.resume_point.progress if self.resume_point else TrainingProgress()
-        self.total_updates = count_total_updates(config.training, self.train, world, progress)
+        self.total_updates = count_total_updates(
+            config.training, self.train.micro_batches, world, progress
+        )
         self.trainer = make_trainer(
             config,
             self.folder,
@@ -91,7 +95,9 @@ class TrainingRun:
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
         self.skipped_updates = SkippedUpdateReporter(
-            self.trainer, self.sink, self.train.example_ids
+            self.trainer,
+            self.sink,
+            lambda epoch, index: self.train.loader_for(epoch).example_ids(epoch, index),
         )
         self.observers = self.make_observers()
         self.checkpointer = self.make_checkpointer()
@@ -106,15 +112,22 @@ class TrainingRun:
         return console, make_sinks(self.config, console, update)
 
     def make_checkpointer(self) -> Checkpointer:
-        return make_checkpointer(
-            self.config,
-            self.folder,
+        contents = CheckpointWriter(
+            self.save_folder,
             self.trainer,
             self.observers,
-            save_folder=self.save_folder,
+            config=self.config,
+            sizes=to_sizes(self.folder),
+            tokenizer=self.folder.tokenizer,
             data=self.train.fingerprints,
-            sink=self.sink,
             ema=self.ema,
+        )
+        return Checkpointer(
+            self.trainer,
+            self.save_folder,
+            contents.save,
+            self.sink,
+            config=self.config.checkpoint,
             validation=self.validation,
         )
 
@@ -136,7 +149,8 @@ class TrainingRun:
     def check_same_config_on_all_ranks(self) -> None:
         """Check that all ranks, and the checkpoint, use the same data and options."""
         mine = config_digest({"run": to_dict(self.config), **self.train.fingerprints})
-        others = [rank for rank, it in enumerate(self.world.all_gather(mine)) if it != mine]
+        digests = self.world.all_gather(mine)
+        others = [rank for rank, digest in enumerate(digests) if digest != mine]
         if others:
             raise ToolkitError(
                 f"all ranks must have the same options and data, but those of rank "
@@ -147,16 +161,9 @@ class TrainingRun:
             resume.check_same_data(self.resume_point, self.train.fingerprints)
 
     def open_valid_split(self, name: str) -> LoadedSplit:
-        c = self.config
-        return open_split(
-            name,
-            self.corpora.with_split(name),
-            self.task,
-            c.data,
-            world=self.world,
-            seed=c.data.evaluation_seed,
-            training=False,
-        )
+        folder, c = self.corpora.with_split(name), self.config.data
+        seed = c.evaluation_seed
+        return open_split(name, folder, self.task, c, world=self.world, seed=seed, training=False)
 
     def restore(self, point: resume.ResumePoint) -> None:
         resume.restore(point, self.trainer, self.observers, self.ema)
@@ -173,11 +180,11 @@ class TrainingRun:
         c = self.config.training
         with listen_for_signals(self.trainer.request_stop) as received:
             if memory_probe.should_probe(c.memory_probe, self.world.device):
-                memory_probe.probe(self.trainer, self.train)
+                memory_probe.probe(self.trainer, self.train.loader_for(self.trainer.progress.epoch))
             self.stopping.check_time()
             try:
                 self.trainer.fit(
-                    lambda epoch: self.train,
+                    self.train.loader_for,
                     max_update=self.total_updates,
                     max_epoch=c.max_epoch,
                     observers=self.step_observers(),
@@ -190,7 +197,7 @@ class TrainingRun:
         return self.write_result(signal or None)
 
     def print_start(self) -> None:
-        """Print what is about to be trained, and a warning if the disk is nearly full."""
+        """Print a summary of the run, and a warning if the disk is nearly full."""
         if not self.world.is_main:
             return
         existing = len(self.save_folder.checkpoints())
@@ -207,7 +214,7 @@ class TrainingRun:
         )
 
     def step_observers(self) -> list[Observer]:
-        """What is called after each update, in this order."""
+        """The observers of each update, in the order of their calls."""
         observers: list[Observer] = [
             self.advance_progress_bar,
             self.skipped_updates,
@@ -233,7 +240,7 @@ class TrainingRun:
             raise UnknownMetricError(f"{error} Then the same command resumes.") from None
 
     def finish(self, signal: int) -> None:
-        """Log, validate and save the last update, unless that is done."""
+        """Log, validate and save the last update, as far as this is not done yet."""
         progress, stopped = self.trainer.progress, self.trainer.stopped
         self.skipped_updates.report_pending()
         last_step, logged = self.trainer.last_step, self.metrics_logger.latest.get("update")

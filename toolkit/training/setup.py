@@ -1,14 +1,13 @@
-"""The parts of a training run, each made from the config."""
+"""Make the parts of a training run from its config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from toolkit.checkpoints.save_folder import SaveFolder
 from toolkit.common.errors import ToolkitError
 from toolkit.common.random_hash import derive_seed
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
@@ -32,15 +31,13 @@ from toolkit.reporting.sinks import (
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.task import Learner
 from toolkit.training import resume
-from toolkit.training.callbacks.checkpoint_contents import CheckpointWriter
-from toolkit.training.callbacks.checkpointing import Checkpointer
 from toolkit.training.callbacks.ema import ExponentialMovingAverage
 from toolkit.training.callbacks.validation import Validation
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.parallelize import parallelize
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Metrics, Stateful
+from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
 
 
@@ -51,7 +48,7 @@ def make_learner(
     resume_point: resume.ResumePoint | None,
     print_message: resume.PrintMessage,
 ) -> Learner:
-    """A learner whose initial weights depend on the seed alone, or on --finetune-from."""
+    """A learner whose initial weights depend only on the seed, or on --finetune-from."""
     torch.manual_seed(derive_seed(c.training.seed))
     learner = build_learner(c.arch, c.task, to_sizes(folder))
     if not resume_point:
@@ -71,9 +68,9 @@ def check_embedding_sharing(encoder: EncoderModel, tokenizer: Tokenizer) -> None
     )
     if shared and len({v.fingerprint for v in tokenizer.vocabularies().values()}) > 1:
         raise ToolkitError(
-            "arch.share_embeddings must be decoder or none where source and target have "
-            "separate dictionaries, but is all. Choose --arch.share-embeddings decoder, or "
-            "preprocess with --joined-dictionary."
+            "arch.share_embeddings must be decoder or none if source and target have separate "
+            "dictionaries, but is all. Choose --arch.share-embeddings decoder, or preprocess with "
+            "--joined-dictionary."
         )
 
 
@@ -112,16 +109,16 @@ def choose_precision(
     c: RunConfig, resume_point: resume.ResumePoint | None, device: torch.device
 ) -> str:
     """The precision requested; by default that of the checkpoint, or of the hardware."""
-    asked = requested_precision(c.training)
-    if not resume_point or asked != "auto":
-        return resolve_precision(asked, device)
-    before = str(resume_point.state["precision"])
-    if before == "fp16" and device.type == "cpu":
+    requested = requested_precision(c.training)
+    if not resume_point or requested != "auto":
+        return resolve_precision(requested, device)
+    saved = str(resume_point.state["precision"])
+    if saved == "fp16" and device.type == "cpu":
         raise ToolkitError(
             f"{resume_point.folder} was trained in fp16, which CPUs only emulate. Resume on a "
             f"GPU, or with --precision bf16."
         )
-    return before
+    return saved
 
 
 def make_sinks(c: RunConfig, console: TrainingConsole, resumed_at: int) -> Sink:
@@ -147,8 +144,8 @@ def make_validation(
     splits: Sequence[LoadedSplit],
     sink: Sink | None,
     ema: ExponentialMovingAverage | None,
-    console: TrainingConsole | None = None,
-    total_updates: int = 0,
+    console: TrainingConsole | None,
+    total_updates: int,
 ) -> Validation:
     c = config.training
     subsets = {split.name: partial(evaluate_split, split, trainer, console) for split in splits}
@@ -168,12 +165,12 @@ def make_validation(
 def evaluate_split(
     split: LoadedSplit, trainer: Trainer, console: TrainingConsole | None
 ) -> Metrics:
-    """The metrics of a split with the present weights, with a progress bar on the main rank."""
+    """The metrics of a split with the current weights, with a progress bar on the main rank."""
     examples, world = len(split.examples.lengths), trainer.world
     task = trainer.learner.task
-    answers = task.collector(split.examples) if task.collects_in_training else None
-    what = f"validating {split.name}", -(-examples // world.size), "examples"
-    with console.progress(*what) if console else Progress(*what, quiet=True) as work:
+    collector = task.collector(split.examples) if task.collects_in_training else None
+    bar = f"validating {split.name}", -(-examples // world.size), "examples"
+    with console.progress(*bar) if console else Progress(*bar, quiet=True) as progress:
         return evaluate_model(
             trainer.learner,
             trainer.criterion,
@@ -181,38 +178,6 @@ def evaluate_split(
             examples=examples,
             world=world,
             precision=trainer.precision,
-            on_progress=work.advance,
-            collector=answers,
+            on_progress=progress.advance,
+            collector=collector,
         )
-
-
-def make_checkpointer(
-    c: RunConfig,
-    folder: DataFolder,
-    trainer: Trainer,
-    observers: Mapping[str, Stateful],
-    *,
-    save_folder: SaveFolder,
-    data: Mapping[str, str],
-    sink: Sink | None,
-    ema: ExponentialMovingAverage | None,
-    validation: Validation,
-) -> Checkpointer:
-    contents = CheckpointWriter(
-        save_folder,
-        trainer,
-        observers,
-        config=c,
-        sizes=to_sizes(folder),
-        tokenizer=folder.tokenizer,
-        data=data,
-        ema=ema,
-    )
-    return Checkpointer(
-        trainer,
-        save_folder,
-        contents.save,
-        sink,
-        config=c.checkpoint,
-        validation=validation,
-    )

@@ -17,9 +17,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 @contextmanager
 def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Call `ask_to_stop` at the first signal inside; gives the numbers received so far.
+    """Call `request_stop` at the first signal in the block; yields the numbers received so far.
 
-    Only the main thread may listen; elsewhere nothing is changed.
+    Only the main thread can handle signals; in others this does nothing.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():

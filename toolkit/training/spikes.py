@@ -13,11 +13,11 @@ SIGMAS = 6.0
 
 
 class SpikeDetector:
-    """Detects x_t > mean + 6 sigma over the 128 updates before it, x being loss or gradient norm.
+    """Detects x_t > mean + 6 sigma over the previous 128 updates, x being loss or gradient norm.
 
-    The rule of OLMo-core's SkipStepOptimizer: it applies once half the window is known, and spikes
-    enter the window too, so that a lasting change soon becomes normal. Values that are not finite
-    are skipped elsewhere and do not enter. Nothing here waits for the device.
+    The rule of OLMo-core's SkipStepOptimizer: it applies once half the window is full, and spikes
+    enter the window too, so that a lasting change soon becomes normal. Updates that are not finite
+    are always skipped and do not enter. Nothing here waits for the device.
     """
 
     def __init__(
@@ -33,16 +33,16 @@ class SpikeDetector:
         """1 if an update with this loss and norm is a spike, else 0; adds both to the window."""
         latest = torch.stack([loss, norm]).to(self.values)
         count = self.taken.clamp(max=self.window)
-        known = self.indices < count
-        mean = (self.values * known).sum(1) / count
-        squares = ((self.values - mean[:, None]).square() * known).sum(1)
+        filled = self.indices < count
+        mean = (self.values * filled).sum(1) / count
+        squares = ((self.values - mean[:, None]).square() * filled).sum(1)
         sigma = (squares / (count - 1)).sqrt()
         enough = count >= max(2, self.window // 2)
         spike = ((latest - mean > self.sigmas * sigma).any() & enough).float()
         finite = latest.isfinite().all()
-        here = self.taken % self.window
-        now = torch.where(finite, latest, self.values.index_select(1, here)[:, 0])
-        self.values.index_copy_(1, here, now[:, None])
+        slot = self.taken % self.window
+        value = torch.where(finite, latest, self.values.index_select(1, slot)[:, 0])
+        self.values.index_copy_(1, slot, value[:, None])
         self.taken += finite
         return spike[0]
 

@@ -1,4 +1,4 @@
-"""Training progress, and the record of one update that observers receive."""
+"""Training progress, and the record of an update that observers receive."""
 
 from __future__ import annotations
 

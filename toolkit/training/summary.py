@@ -1,4 +1,4 @@
-"""The summaries that a run prints at its start and at its end."""
+"""The summaries that a run prints at its start and end."""
 
 from __future__ import annotations
 
@@ -40,21 +40,18 @@ def start_rows(
 ) -> dict[str, str]:
     world, c = trainer.world, config.data
     remarks = {split.name: split.examples.remark for split in valid}
-    told = [train.description, *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
-    bounds = {"tokens": c.max_tokens, "examples": c.batch_size}
-    bound = " and ".join(f"{n} {what}" for what, n in bounds.items() if n) or "32 examples"
-    shares = (
-        f" x {trainer.update_freq} x {world.size} ranks"
-        if world.size > 1
-        else (f" x {trainer.update_freq}" if trainer.update_freq > 1 else "")
-    )
+    examples = [train.description, *(f"{name}: {text}" for name, text in remarks.items() if text)]
+    limits = {"tokens": c.max_tokens, "examples": c.batch_size}
+    limit = " and ".join(f"{n} {what}" for what, n in limits.items() if n) or "32 examples"
+    ranks = f" x {world.size} ranks" if world.size > 1 else ""
+    factors = f" x {trainer.update_freq}{ranks}" if ranks or trainer.update_freq > 1 else ""
     count = sum(p.numel() for p in trainer.parameters)
     return {
         "architecture": f"{config.arch.name}, {count:,} parameters",
         "task": f"{config.task.name}, {config.criterion.name}",
         "data": ", ".join(c.dirs),
-        "examples": "; ".join(told),
-        "batch": f"at most {bound}{shares}",
+        "examples": "; ".join(examples),
+        "batch": f"at most {limit}{factors}",
         "optimizer": f"{config.optimizer.name}, lr {config.optimizer.config.lr:g}, "
         f"{config.lr_scheduler.name}{describe_ema(config.training.ema_decay)}",
         "updates": f"{trainer.progress.update:,} of {total:,} done",
@@ -88,6 +85,6 @@ def print_end(result: RunResult, console: Console) -> None:
 def print_metrics(tables: Mapping[str, Mapping[str, Metrics]], console: Console) -> None:
     """Print a table of metrics for each kind of rows."""
     for kind, rows in tables.items():
-        columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
-        cells = [[row, *(figures.get(c) for c in columns)] for row, figures in rows.items()]
+        columns = list(dict.fromkeys(name for metrics in rows.values() for name in metrics))
+        cells = [[row, *(metrics.get(c) for c in columns)] for row, metrics in rows.items()]
         Table(columns=(kind, *columns), rows=cells).print(console)

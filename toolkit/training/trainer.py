@@ -34,7 +34,7 @@ class TrainingLoader(Protocol):
 
 
 class Trainer:
-    """Trains a learner: `fit` calls `step` for each update, and the observers after it."""
+    """Trains a learner: `fit` calls `step` for each update, and then the observers."""
 
     def __init__(
         self,

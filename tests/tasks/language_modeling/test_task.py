@@ -57,7 +57,7 @@ def test_perplexities_are_of_tokens_and_of_words(learner, examples):
             )
         for name, value in found.items():
             sums[name] = np.asarray(sums.get(name, 0.0) + float(value))
-    told = compute_metrics(sums, learner.task.coefficients, perplexity=True)
+    told = compute_metrics(sums, learner.task.coefficients, with_perplexity=True)
     with torch.no_grad():
         log_p = [learner(batch)["lm"] for batch in batches]
     total = sum(torch.nn.functional.cross_entropy(*p, reduction="sum").item() for p in log_p)

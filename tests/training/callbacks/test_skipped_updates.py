@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from toolkit.distributed import World
-from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter, abbreviate
+from toolkit.training.callbacks.skipped_updates import SkippedUpdateReporter
 from toolkit.training.run import TrainingRun
 from toolkit.training.spikes import SpikeDetector
 
@@ -113,7 +113,3 @@ def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_be
     for ranks in ([0], [1], [0, 1]):
         skips.write_event("skipped_update", replace(steps[0], start=3), "loss", "", ranks)
     assert [values["micro_batches"] for _, values in skips.sink.events] == ["4 6", "3 5", "3 4 5 6"]
-
-
-def test_long_lists_are_cut_for_the_eye():
-    assert abbreviate(range(3)) == "0 1 2" and abbreviate(range(25)).endswith("18 19 and 5 more")

@@ -21,13 +21,21 @@ from toolkit.training.step import TrainingProgress
 )
 def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
     training = config(update_freq=4, **limits).training
-    assert count_total_updates(training, memory([None] * 11), World(), TrainingProgress()) == wanted
+    assert (
+        count_total_updates(
+            training, memory([None] * 11).micro_batches, World(), TrainingProgress()
+        )
+        == wanted
+    )
 
 
 def test_updates_already_taken_count_as_they_were(config, memory):
     training = config(update_freq=4, max_epoch=2).training
     place = TrainingProgress(update=5, epoch=1, consumed=5)
-    assert count_total_updates(training, memory([None] * 11), World(), place) == 5 + 2 + 3
+    assert (
+        count_total_updates(training, memory([None] * 11).micro_batches, World(), place)
+        == 5 + 2 + 3
+    )
 
 
 class Clock:

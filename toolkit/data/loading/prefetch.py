@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import signal_name
 from toolkit.data.loading.examples import BatchSource
@@ -201,8 +202,7 @@ class BatchPrefetcher:
 
 def format_ids(ids: IntArray, name: str) -> str:
     """The first few examples of a batch, and how many more there are."""
-    more = f" and {len(ids) - LISTED_EXAMPLES} more" if len(ids) > LISTED_EXAMPLES else ""
-    return f"examples {', '.join(map(str, ids[:LISTED_EXAMPLES]))}{more} of {name}"
+    return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
 
 
 def _raise_if_error(batch: Any) -> Any:

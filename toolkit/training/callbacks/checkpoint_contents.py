@@ -1,4 +1,4 @@
-"""The contents of a checkpoint: enough to resume bit for bit, and to use the model without data."""
+"""The contents of a checkpoint: all that resuming bit for bit, or using the model, requires."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CheckpointWriter:
         self.ema = ema
 
     def state(self) -> State:
-        """Everything except tensors; all ranks must call it, since observers sum over ranks."""
+        """All state except tensors; all ranks must call it, since observers sum over ranks."""
         trainer = self.trainer
         scale = trainer.precision.loss_scale
         return {

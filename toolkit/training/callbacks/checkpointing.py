@@ -1,4 +1,4 @@
-"""Which checkpoints a run no longer needs."""
+"""Save checkpoints during training, and delete those that are no longer needed."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from toolkit.common.json_files import read_text
 from toolkit.config.sections import CheckpointConfig
 from toolkit.reporting.event_log import EventValue
 from toolkit.reporting.sinks import Sink
-from toolkit.training.callbacks.validation import Validation, is_improvement
+from toolkit.training.callbacks.validation import Validation, lower_is_better
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
 
+log = logging.getLogger(__name__)
+
 
 def find_superfluous(folders: Sequence[Path], c: CheckpointConfig, metric: str) -> list[Path]:
-    """The checkpoints, given newest first, that no option keeps; unreadable ones stay."""
+    """The checkpoints that no option keeps; `folders` are newest first. Unreadable ones stay."""
     ends: list[Path] = []
     others: list[Path] = []
     for folder in folders:
         reasons = read_save_reasons(folder)
         if reasons is not None:
             (ends if "epoch" in reasons else others).append(folder)
-    kept = {*(ends[: c.keep_last_epochs] if c.keep_last_epochs else ends)}
-    kept |= {*(others[: c.keep_interval_updates] if c.keep_interval_updates else others)}
+    needed = {*ends[: c.keep_last_epochs or None], *others[: c.keep_interval_updates or None]}
     if pattern := c.keep_interval_updates_pattern:
-        kept |= {folder for folder in others if parse_update(folder) % pattern == 0}
-    if c.keep_best_checkpoints:
-        kept |= {*find_best(folders, metric, c.keep_best_checkpoints)}
-    return [folder for folder in (*ends, *others) if folder not in kept]
+        needed |= {folder for folder in others if parse_update(folder) % pattern == 0}
+    needed |= {*find_best(folders, metric, c.keep_best_checkpoints)}
+    return [folder for folder in (*ends, *others) if folder not in needed]
 
 
 def read_save_reasons(folder: Path) -> Sequence[str] | None:
@@ -55,28 +55,22 @@ def read_save_reasons(folder: Path) -> Sequence[str] | None:
 
 def find_best(folders: Sequence[Path], metric: str, count: int) -> list[Path]:
     """The best checkpoints by the validation at their update; of equal ones the newer."""
-    found: list[tuple[float, Path]] = []
-    for folder in folders:
-        value = read_metric(folder, metric)
-        if value is not None:
-            place = sum(not is_improvement(metric, value, other) for other, _ in found)
-            found.insert(place, (value, folder))
-    return [folder for _, folder in found[:count]]
+    values = {folder: read_metric(folder, metric) for folder in folders if count}
+    measured = {folder: value for folder, value in values.items() if value is not None}
+    best_first = sorted(measured, key=measured.__getitem__, reverse=not lower_is_better(metric))
+    return best_first[:count]
 
 
 def read_metric(folder: Path, metric: str) -> float | None:
     """A metric of the first validation split at a checkpoint's update; None if there is none."""
     try:
         validation: Any = json_files.loads(read_text(folder / STATE))["observers"]["validation"]
-        figures: Any = next(iter(validation["latest"].values()), None)
+        metrics: Any = next(iter(validation["latest"].values()), None)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    fresh = validation.get("validated_at") == parse_update(folder)
-    value = figures.get(metric) if fresh and isinstance(figures, dict) else None
+    is_current = validation.get("validated_at") == parse_update(folder)
+    value = metrics.get(metric) if is_current and isinstance(metrics, dict) else None
     return float(value) if isinstance(value, int | float) and value == value else None
-
-
-log = logging.getLogger(__name__)
 
 
 class Checkpointer:
@@ -100,26 +94,22 @@ class Checkpointer:
         self.trainer, self.folder, self.write_checkpoint = trainer, folder, write_checkpoint
         self.config, self.validation = config, validation
         self.saved_at = self.saved_validation = -1
-        """The update that was saved last, and the validation that its checkpoint includes."""
+        """The update that was saved last, and the update of the validation in its checkpoint."""
         self.failures = 0
         """Consecutive saves that could not be written."""
 
     def __call__(self, step: Step) -> None:
         interval = self.config.save_interval_updates
-        reasons = [
-            reason
-            for reason, holds in {
-                "epoch": step.ends_epoch,
-                "interval": interval > 0 and step.update % interval == 0,
-                "best": self.validation.improved_at == step.update,
-            }.items()
-            if holds
-        ]
-        if reasons:
+        conditions = {
+            "epoch": step.ends_epoch,
+            "interval": interval > 0 and step.update % interval == 0,
+            "best": self.validation.improved_at == step.update,
+        }
+        if reasons := [reason for reason, holds in conditions.items() if holds]:
             self.save(step.update, step.epoch, reasons)
 
     def save(self, update: int, epoch: int, reasons: list[str]) -> None:
-        """Save, or only update the links if this update is saved with its validation."""
+        """Save unless this update is saved with its validation, and update the links."""
         problem = self.try_save(update, epoch, reasons)
         self.failures = self.failures + 1 if problem else 0
         if not problem:
@@ -136,13 +126,13 @@ class Checkpointer:
             raise CheckpointSaveError(problem)
 
     def try_save(self, update: int, epoch: int, reasons: list[str]) -> str:
-        """The problem of any rank; empty if the save succeeded."""
+        """The problem of the first rank that has one; empty if the save succeeded."""
         problem = ""
         try:
             self.save_and_link(update, epoch, reasons)
         except (CheckpointSaveError, OSError) as error:
             problem = str(error)
-        problem = next(filter(None, self.trainer.world.all_gather(problem)), "")
+        problem = self.trainer.world.first_text(problem)
         if not problem:
             self.mark_saved(update)  # on all ranks or none, since all take part in a save
         return problem
@@ -167,7 +157,5 @@ class Checkpointer:
             self.folder.link(LAST, name)
             if self.validation.improved_at == update:
                 self.folder.link(BEST, name)
-            kept = self.folder.checkpoints()
-            self.folder.delete_checkpoints(
-                find_superfluous(kept, self.config, self.validation.metric)
-            )
+            folders, metric = self.folder.checkpoints(), self.validation.metric
+            self.folder.delete_checkpoints(find_superfluous(folders, self.config, metric))

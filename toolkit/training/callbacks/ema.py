@@ -38,7 +38,7 @@ class ExponentialMovingAverage:
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
-        """Swap the average into the learner for the duration of the block; nothing is copied."""
+        """Swap the average into the learner for the duration of the block."""
         self.swap()
         try:
             yield
@@ -49,14 +49,14 @@ class ExponentialMovingAverage:
     def swap(self) -> None:
         """Exchange weights and averages, bit for bit."""
         for weight, average in zip(self.parameters, self.averages.values(), strict=True):
-            kept = weight.clone()
+            saved = weight.clone()
             weight.copy_(average)
-            average.copy_(kept)
+            average.copy_(saved)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The learner's state with the average as its weights; all ranks must call it.
 
-        Sharded tensors are gathered one by one in the memory of the host.
+        Sharded tensors are gathered one by one in host memory.
         """
         with self.swapped_in():
             state = self.learner.state_dict().items()

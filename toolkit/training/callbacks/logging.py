@@ -44,7 +44,7 @@ class MetricsLogger:
         trainer = self.trainer
         sums = self.meters.read().sum_over_ranks(trainer.world)
         task = trainer.learner.task
-        values: Metrics = sums.compute(task.coefficients, perplexity=task.reports_perplexity)
+        values = sums.compute(task.coefficients, with_perplexity=task.reports_perplexity)
         busy, waited = self.since_report
         seconds = max(busy + waited, 1e-9)
         values |= {
@@ -57,9 +57,9 @@ class MetricsLogger:
         }
         if trainer.precision.loss_scale:
             values["loss_scale"] = float(trainer.precision.loss_scale.scale)
-        used = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
+        utilization = self.utilization(step, values["tokens_per_second"])  # on all ranks: FSDP
         if trainer.world.is_main:
-            values |= used
+            values |= utilization
         self.latest = {"update": step.update, "epoch": step.epoch, **values}
         if self.sink:
             self.sink.write("train", self.latest)
@@ -89,9 +89,8 @@ class MetricsLogger:
         return {"mfu": rate / (self.peak_flops * trainer.world.size)}
 
     def state(self) -> State:
-        meters = self.meters.state(self.trainer.world)
         return {
-            "meters": meters,
+            "meters": self.meters.state(self.trainer.world),
             "since_report_seconds": list(self.since_report),
             "seconds": self.seconds,
             "latest": self.latest,

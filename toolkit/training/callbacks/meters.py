@@ -30,7 +30,7 @@ class UpdateSums:
     skipped: float = 0.0
 
     def add(self, tokens: int, weights: Mapping[str, float], numbers: Sequence[float]) -> None:
-        """Add an update's norm, clipped, skipped and losses; a skipped one counts only as such."""
+        """Add an update's norm, clipped, skipped and losses; of a skipped one, only that it was."""
         norm, clipped, skipped, *losses = numbers
         self.updates += 1
         self.tokens += tokens
@@ -51,14 +51,16 @@ class UpdateSums:
         tokens = sum(part["tokens"] for part in parts)
         return UpdateSums(**{**asdict(self), "losses": losses, "tokens": tokens})
 
-    def compute(self, coefficients: Mapping[str, float], *, perplexity: bool = True) -> Metrics:
+    def compute(
+        self, coefficients: Mapping[str, float], *, with_perplexity: bool = True
+    ) -> Metrics:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
 
         The loss is missing if every update was skipped or had nothing to predict.
         """
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
-        losses = loss_metrics(means, coefficients, perplexity=perplexity) if means else {}
+        losses = loss_metrics(means, coefficients, with_perplexity=with_perplexity) if means else {}
         return {
             **losses,
             "gradient_norm": self.norms / taken,
@@ -68,15 +70,19 @@ class UpdateSums:
 
 
 def loss_metrics(
-    means: Mapping[str, float], coefficients: Mapping[str, float], *, perplexity: bool = True
+    means: Mapping[str, float], coefficients: Mapping[str, float], *, with_perplexity: bool = True
 ) -> Metrics:
-    """The weighted loss, its parts, and the perplexity exp(-mean log p) of the first objective."""
-    first = next(iter(coefficients))
+    """The weighted loss, its parts, and the perplexity of the first objective."""
     metrics: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
     metrics |= {f"{o}_loss": mean for o, mean in means.items()}
-    if not perplexity:
-        return metrics
-    return {**metrics, "ppl": math.exp(min(means.get(first, math.inf), 700.0))}
+    if with_perplexity:
+        metrics["ppl"] = perplexity(means.get(next(iter(coefficients)), math.inf))
+    return metrics
+
+
+def perplexity(mean_loss: float) -> float:
+    """exp(-mean log p), bounded so that it does not overflow."""
+    return math.exp(min(mean_loss, 700.0))
 
 
 class Meters:

@@ -1,9 +1,8 @@
-"""Ends training after a streak of non-finite gradients, and names the layer they come from."""
+"""Stop training after a streak of non-finite gradients, and name the layer they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from torch.utils.hooks import RemovableHandle
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.distributed.fsdp import is_sharded, to_local
-from toolkit.training.device import to_device
+from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import GradientAccumulator
 from toolkit.training.step import Step
 from toolkit.training.trainer import Trainer
@@ -23,20 +22,18 @@ MIN_LOSS_SCALE = 1e-4
 """fp16 loss scale below which training ends, as in fairseq."""
 
 
-def collect_tensors(value: Any) -> list[Tensor]:
+def collect_tensors(value: object) -> list[Tensor]:
     """All tensors in nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
         value = tuple(value.values())
-    return (
-        [t for part in value for t in collect_tensors(part)]
-        if isinstance(value, tuple | list)
-        else []
-    )
+    if isinstance(value, tuple | list):
+        return [tensor for part in value for tensor in collect_tensors(part)]
+    return []
 
 
-def is_finite(value: Any) -> bool:
+def is_finite(value: object) -> bool:
     """Whether all numbers on this rank are finite."""
     return all(
         bool(to_local(t).isfinite().all()) for t in collect_tensors(value) if t.is_floating_point()
@@ -67,8 +64,8 @@ class NonFiniteTracer:
                     p.register_hook(self.make_gradient_hook(f"the gradient of {name}"))
                 )
 
-    def make_forward_hook(self, what: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(module: nn.Module, inputs: Any, outputs: Any) -> None:
+    def make_forward_hook(self, what: str) -> Callable[[nn.Module, object, object], None]:
+        def hook(module: nn.Module, inputs: object, outputs: object) -> None:
             if not is_finite(outputs):
                 self.found.append(f"the output of {what}")
             for output in collect_tensors(outputs):
@@ -92,21 +89,18 @@ class NonFiniteTracer:
 
 
 def find_first_non_finite(
-    accumulator: GradientAccumulator, batch: Any, weights: dict[str, float]
+    accumulator: GradientAccumulator, batch: Batch, weights: Mapping[str, float]
 ) -> str:
     """The first layer of a pass whose output, or output gradient, is not finite."""
-    trace, learner, precision = NonFiniteTracer(), accumulator.learner, accumulator.precision
-    trace.attach(learner, accumulator.criterion)
-    factors, scale = accumulator.loss_factors(weights), precision.loss_scale
+    tracer, learner = NonFiniteTracer(), accumulator.learner
+    tracer.attach(learner, accumulator.criterion)
+    scale = accumulator.precision.loss_scale
     try:
-        with precision.autocast():
-            totals = accumulator.criterion(learner(to_device(batch, accumulator.world.device)))
-        loss = torch.stack([total * factors[name] for name, total in totals.items()]).sum()
-        loss = loss * scale.scale if scale else loss
-        backward_for_hooks(loss, learner)
+        loss, _ = accumulator.compute_loss(learner, batch, weights)
+        backward_for_hooks(loss * scale.scale if scale else loss, learner)
     finally:
-        trace.close()
-    return next(iter(trace.found), "")
+        tracer.close()
+    return next(iter(tracer.found), "")
 
 
 def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
@@ -120,23 +114,20 @@ def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
 
 
 def diagnose_non_finite(
-    accumulator: GradientAccumulator, batches: Sequence[Any], weights: dict[str, float]
+    accumulator: GradientAccumulator, batches: Sequence[Batch], weights: Mapping[str, float]
 ) -> str:
-    """What is not finite first, and on which rank; all ranks must call it."""
-    found = first_on_any_rank(accumulator.world, find_non_finite_parameter(accumulator.learner))
-    if found:
-        return found
+    """The first non-finite value, and its rank; all ranks must call it."""
+    parameter = find_non_finite_parameter(accumulator.learner)
+    if finding := first_on_any_rank(accumulator.world, parameter):
+        return finding
     traces = [find_first_non_finite(accumulator, batch, weights) for batch in batches]
     return first_on_any_rank(accumulator.world, next(filter(None, traces), ""))
 
 
-def first_on_any_rank(world: World, mine: str) -> str:
+def first_on_any_rank(world: World, finding: str) -> str:
     """The finding of the first rank that has one."""
-    findings = [(rank, text) for rank, text in enumerate(world.all_gather(mine)) if text]
-    if not findings:
-        return ""
-    rank, text = findings[0]
-    return f"{text} on rank {rank}" if world.size > 1 else text
+    where = f" on rank {world.rank}" if finding and world.size > 1 else ""
+    return world.first_text(finding + where)
 
 
 class NonFiniteGuard:
@@ -153,27 +144,25 @@ class NonFiniteGuard:
         self.streak = (self.streak + 1) * step.outcome.norm.isfinite().logical_not()
         if self.streak.device.type != "cpu" and step.update % MAX_STREAK:
             return  # reading it would wait for the device
-        scale = self.trainer.precision.loss_scale
+        scale, latest = self.trainer.precision.loss_scale, f"{step.update} (epoch {step.epoch})"
         if scale and scale.scale < MIN_LOSS_SCALE:
             self.stop_training(
                 step,
                 f"the loss scale of fp16 must stay above {MIN_LOSS_SCALE:g}, but is "
-                f"{scale.scale:.2g} after "
-                f"update {step.update} (epoch {step.epoch})",
+                f"{scale.scale:.2g} after update {latest}",
                 "bf16 or fp32",
             )
         if not scale and self.streak >= MAX_STREAK:
             self.stop_training(
                 step,
                 f"loss and gradient must be finite, but were not in {MAX_STREAK} updates in a row "
-                "up "
-                f"to update {step.update} (epoch {step.epoch})",
+                f"up to update {latest}",
                 "fp32",
             )
 
     def stop_training(self, step: Step, what: str, precision: str) -> None:
         where = diagnose_non_finite(self.trainer.accumulator, step.micro_batches, step.weights)
         raise ToolkitError(
-            f"{what}; the first value that is not finite: {where or 'none, by now'}. "
+            f"{what}; the first value that is not finite: {where or 'none any more'}. "
             f"Lower --lr, lengthen --warmup-updates, or use --precision {precision}."
         )

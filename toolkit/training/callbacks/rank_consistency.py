@@ -1,4 +1,4 @@
-"""Check that the ranks' copies of the learner are equal, bit for bit."""
+"""A check that the ranks' copies of the learner are equal, bit for bit."""
 
 from __future__ import annotations
 

@@ -10,32 +10,36 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.training.step import State, Step, TrainingProgress
-from toolkit.training.trainer import Trainer, TrainingLoader
+from toolkit.training.trainer import Trainer
 
 
 def count_total_updates(
-    c: TrainingConfig, loader: TrainingLoader, world: World, progress: TrainingProgress
+    c: TrainingConfig,
+    micro_batches: Callable[[int], int],
+    world: World,
+    progress: TrainingProgress,
 ) -> int:
     """The updates that max_update and max_epoch allow, whichever is reached first.
 
-    Updates already taken count as they are, even if taken with other ranks or accumulation.
+    `micro_batches` is their number in an epoch. Updates that are done count as they are, even if
+    they were done with other ranks or accumulation.
     """
     if c.max_update is None and c.max_epoch is None:
         raise ToolkitError("Set --max-update or --max-epoch: one of them must end the run.")
     if c.max_epoch is None:
         return int(c.max_update or 0)
-    together = world.size * c.micro_batches_per_rank(world.size)
+    per_update = world.size * c.micro_batches_per_rank(world.size)
     total, consumed = progress.update, progress.consumed
     for epoch in range(progress.epoch, c.max_epoch + 1):
-        left = loader.micro_batches(epoch) - consumed
-        total, consumed = total + math.ceil(left / together), 0
+        left = micro_batches(epoch) - consumed
+        total, consumed = total + math.ceil(left / per_update), 0
     return total if c.max_update is None else min(total, c.max_update)
 
 
 class StoppingCriteria:
-    """Stops a run after a given time, or when the learning rate has fallen low enough.
+    """Stops a run after a maximum time, or when the learning rate falls to a minimum.
 
-    The time includes validation and saving, and the time before the run was resumed.
+    The time includes validation and saving, and the time before resuming.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class StoppingCriteria:
         return rate <= self.min_lr and rate < self.highest_lr
 
     def check_time(self) -> None:
-        """Request a stop of all ranks if the time is over."""
+        """Request a stop of all ranks if the time is up."""
         if self.max_seconds and self.seconds >= self.max_seconds:
             self.trainer.request_stop()
 

@@ -36,9 +36,9 @@ def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
 
 
 def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
-    """2 size^3 FLOPs by the fastest of the products that fit into `seconds`."""
+    """2 size^3 FLOPs over the time of the fastest product within `seconds`."""
     a = torch.ones(size, size, dtype=DTYPES.get(precision, torch.float32))
-    a @ a  # the first one prepares the kernels
+    a @ a  # warm-up
     fastest, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
         started = perf_counter()
@@ -53,9 +53,9 @@ def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
     The backward pass multiplies by the weights and by the inputs, twice the forward's work
     (Kaplan et al. 2020, section 2.1). Only matrix products and convolutions are counted.
     """
-    with torch.no_grad(), FlopCounter() as counted:
+    with torch.no_grad(), FlopCounter() as counter:
         learner(to_device(batch, device))
-    return 3.0 * counted.total
+    return 3.0 * counter.total
 
 
 def peak_memory_gib(device: torch.device) -> float:

@@ -76,12 +76,12 @@ class Validation:
 
     def evaluate_subsets(self, update: int, epoch: int) -> None:
         started = perf_counter()
-        for subset, figures in self.subsets.items():
-            self.latest[subset] = figures()
+        for subset, evaluate in self.subsets.items():
+            self.latest[subset] = evaluate()
             if self.sink:
                 seconds = perf_counter() - started
-                where: dict[str, EventValue] = {"update": update, "epoch": epoch, "subset": subset}
-                self.sink.write("valid", {**where, **self.latest[subset], "seconds": seconds})
+                head: dict[str, EventValue] = {"update": update, "epoch": epoch, "subset": subset}
+                self.sink.write("valid", {**head, **self.latest[subset], "seconds": seconds})
 
     def update_best(self, metrics: Metrics, update: int) -> None:
         """Pass the metric to the schedule, record the best, and stop without improvement."""
@@ -99,9 +99,9 @@ class Validation:
             self.bad_validations = 0
             return
         self.bad_validations += 1
-        self.stop_if_stale()
+        self.check_patience()
 
-    def stop_if_stale(self) -> None:
+    def check_patience(self) -> None:
         if self.patience and self.bad_validations >= self.patience:
             self.trainer.finish()
 
@@ -120,13 +120,13 @@ class Validation:
         }
 
     def restore(self, state: State) -> None:
-        """Start afresh if the metric or the examples have changed; the learning rate stays."""
+        """Start over if the metric or the examples have changed; the learning rate stays."""
         same = state["best"] is None or state["best"]["metric"] == self.metric
         same = same and state["examples"] == self.examples
         if same:
             self.best, self.bad_validations = state["best"], state["stale"]
             self.validated_at, self.latest = state["validated_at"], state["latest"]
-            self.stop_if_stale()
+            self.check_patience()
         if self.schedule and state.get("schedule"):
             reset = () if same else ("best", "bad_validations")
             initial = {k: v for k, v in self.schedule.state().items() if k in reset}
