@@ -1,7 +1,6 @@
-"""The Triton kernels against the products that run everywhere.
+"""The Triton kernels compared with the products of `banded_convolution`.
 
-With TRITON_INTERPRET=1 and Triton installed they run on a CPU, too: slowly, and checked all the
-same.
+With TRITON_INTERPRET=1 and Triton installed they also run, slowly, on a CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SHAPES = [(1, 1, 4), (5, 9, 6), (33, 9, 64), (70, 17, 54)]
 @pytest.mark.gpu
 @pytest.mark.skipif(not INTERPRETED and not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize(("length", "taps", "width"), SHAPES)
-def test_triton_kernels_equal_the_plain_products_forwards_and_backwards(length, taps, width):
+def test_triton_kernels_and_their_gradients_equal_the_products(length, taps, width):
     pytest.importorskip("triton")
     from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
 
@@ -29,8 +28,7 @@ def test_triton_kernels_equal_the_plain_products_forwards_and_backwards(length, 
     kernels = torch.randn(2, 3, length, taps, device=DEVICE, requires_grad=True)
     v = torch.randn(2, 3, length, width, device=DEVICE, requires_grad=True)
     gradient = torch.randn_like(v)
-    got, want = triton_dynamic_convolution(kernels, v), _BandedConvolution.apply(kernels, v)
-    torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
-    one = torch.autograd.grad(got, (kernels, v), gradient)
-    other = torch.autograd.grad(want, (kernels, v), gradient)
-    torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    outputs = triton_dynamic_convolution(kernels, v), _BandedConvolution.apply(kernels, v)
+    torch.testing.assert_close(*outputs, atol=1e-4, rtol=1e-4)
+    gradients = [torch.autograd.grad(out, (kernels, v), gradient) for out in outputs]
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)

@@ -9,7 +9,7 @@ from toolkit.nn.ops.dropout import LEVELS, Dropout, draw_keep_mask, fill_random_
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_dropout_zeroes_its_share_and_keeps_the_mean(rate):
+def test_dropout_zeroes_its_rate_and_keeps_the_mean(rate):
     torch.manual_seed(0)
     y = Dropout(rate)(torch.ones(1_000_001))
     kept = y != 0
@@ -18,18 +18,18 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean(rate):
     assert y[kept].unique().tolist() == pytest.approx([1 / (1 - round_rate(rate))])
 
 
-def test_a_rate_is_rounded_to_what_15_bits_can_draw():
+def test_dropout_rate_is_rounded_to_15_bits():
     assert round_rate(0.1) == 3277 / LEVELS
     assert abs(round_rate(0.1) - 0.1) < 0.5 / LEVELS
 
 
-def test_a_rate_next_to_one_keeps_few_numbers_and_stays_finite():
+def test_dropout_rate_near_1_stays_finite():
     torch.manual_seed(0)
     y = Dropout(0.99999)(torch.ones(1_000_000))
     assert y.unique().tolist() == [0, LEVELS] and 10 < (y != 0).sum() < 60  # 30.5 are expected
 
 
-def test_the_15_bits_of_every_number_are_uniform():
+def test_dropout_bits_are_uniform():
     torch.manual_seed(0)
     words = torch.cat(list(fill_random_blocks(torch.empty(400_000, dtype=torch.int64))))
     lanes = words.view(torch.int16).view(-1, 4).T.long()
@@ -40,7 +40,7 @@ def test_the_15_bits_of_every_number_are_uniform():
         assert 160 < chi_square < 370  # 255 degrees of freedom: mean 255, deviation 22.6
 
 
-def test_every_word_is_splitmix_of_its_number_whatever_the_blocks_are(monkeypatch):
+def test_random_words_are_splitmix64_for_any_block_size(monkeypatch):
     monkeypatch.setattr(dropout, "BLOCK", 4)
     dropout.counter_block.cache_clear()
     torch.manual_seed(0)
@@ -50,24 +50,24 @@ def test_every_word_is_splitmix_of_its_number_whatever_the_blocks_are(monkeypatc
     dropout.counter_block.cache_clear()
     for i, word in enumerate(words):
         z = (seed + (i + 1) * 0x9E3779B97F4A7C15) & mask
-        z = (z ^ shifted(z, 30)) * 0xBF58476D1CE4E5B9 & mask
-        z = (z ^ shifted(z, 27)) * 0x94D049BB133111EB & mask
-        assert word & mask == z ^ shifted(z, 31)
+        z = (z ^ shift_right(z, 30)) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ shift_right(z, 27)) * 0x94D049BB133111EB & mask
+        assert word & mask == z ^ shift_right(z, 31)
 
 
-def shifted(word, places):
-    """To the right, the sign kept, as torch does it."""
-    return ((word - 2**64 if word >> 63 else word) >> places) & (2**64 - 1)
+def shift_right(word, bits):
+    """Shift with the sign kept, as torch does."""
+    return ((word - 2**64 if word >> 63 else word) >> bits) & (2**64 - 1)
 
 
-def test_neighbors_and_successive_masks_are_independent():
+def test_dropout_masks_are_independent_of_neighbors_and_predecessors():
     torch.manual_seed(0)
     one, other = (draw_keep_mask(torch.Size([500_000]), 0.5) == 0 for _ in range(2))
     for a, b in ((one[1:], one[:-1]), (one[4:], one[:-4]), (one, other)):
         assert abs((a & b).float().mean() - 0.25) < 4 * (0.25 * 0.75 / len(a)) ** 0.5
 
 
-def test_the_default_generator_decides_what_is_dropped():
+def test_dropout_follows_the_default_generator():
     x = torch.ones(1000)
     torch.manual_seed(3)
     first, second = Dropout(0.5)(x), Dropout(0.5)(x)
@@ -77,19 +77,19 @@ def test_the_default_generator_decides_what_is_dropped():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_the_gradient_passes_where_the_value_passed(dtype):
+def test_dropout_gradient_has_the_mask_of_the_output(dtype):
     x = torch.randn(3, 5, 7, dtype=dtype, requires_grad=True)
     y = Dropout(0.3)(x)
     y.sum().backward()
     torch.testing.assert_close(x.grad * x, y, rtol=1e-2, atol=1e-3)
 
 
-def test_evaluation_drops_nothing():
+def test_dropout_is_the_identity_in_evaluation():
     x = torch.randn(9)
     assert torch.equal(Dropout(0.9).eval()(x), x)
 
 
-def test_activation_checkpointing_drops_the_same_units_again():
+def test_dropout_is_repeated_by_activation_checkpointing():
     layer = torch.nn.Sequential(torch.nn.Linear(16, 16), Dropout(0.5), torch.nn.Linear(16, 16))
     x = torch.randn(8, 16)
 

@@ -4,118 +4,132 @@ import torch
 from toolkit.nn.attention.offsets import Offsets, scatter_to_diagonals
 from toolkit.nn.ops.skew import find_moved_tokens, scatter_by_position
 
-BATCH, HEADS, LENGTH, REACH = 2, 3, 7, 8
+BATCH, HEADS, LENGTH, RADIUS = 2, 3, 7, 8
 
 
-def given(seed=0):
+def make_inputs(seed=0):
     torch.manual_seed(seed)
-    ids = torch.randint(-1, REACH, (BATCH, LENGTH))
-    ids[:, 0], ids[:, 1] = -1, REACH - 1  # the furthest apart
-    shape = (BATCH, HEADS, LENGTH, 2 * REACH + 1)
+    ids = torch.randint(-1, RADIUS, (BATCH, LENGTH))
+    ids[:, 0], ids[:, 1] = -1, RADIUS - 1  # the largest offset
+    shape = (BATCH, HEADS, LENGTH, 2 * RADIUS + 1)
     return ids, torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
-def by_loops(taps, ids):
+def reference(taps, ids):
     out = torch.zeros(BATCH, HEADS, LENGTH, LENGTH, dtype=taps.dtype)
     for b in range(BATCH):
         for i in range(LENGTH):
             for j in range(LENGTH):
-                out[b, :, i, j] = taps[b, :, i, ids[b, j] - ids[b, i] + REACH]
+                out[b, :, i, j] = taps[b, :, i, ids[b, j] - ids[b, i] + RADIUS]
     return out
 
 
-def test_windows_lay_taps_as_the_loops_do_and_their_gradient_is_the_loops():
-    ids, taps = given()
-    laid, expected = (
+def test_scatter_by_position_and_its_gradient_equal_loops():
+    ids, taps = make_inputs()
+    scores, expected = (
         scatter_to_diagonals(taps, Offsets(ids, LENGTH, ids.device)),
-        by_loops(taps, ids),
+        reference(taps, ids),
     )
-    assert torch.equal(laid, expected)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    torch.testing.assert_close(mine, theirs)
+    assert torch.equal(scores, expected)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    torch.testing.assert_close(gradient, expected_gradient)
 
 
-@pytest.mark.parametrize("reach", [REACH, REACH + 3])
+@pytest.mark.parametrize("radius", [RADIUS, RADIUS + 3])
 @pytest.mark.parametrize("every", [False, True])
-def test_more_positions_than_are_in_use_change_nothing(reach, every):
-    ids, taps = given()
-    wide = torch.nn.functional.pad(taps, (reach - REACH, reach - REACH))
-    strayed = find_moved_tokens(ids + 1, 1, reach + 1, 0, every=every)
-    assert torch.equal(scatter_by_position(wide, ids + 1, strayed), by_loops(taps, ids))
+def test_scatter_by_position_ignores_unused_positions(radius, every):
+    ids, taps = make_inputs()
+    wide = torch.nn.functional.pad(taps, (radius - RADIUS, radius - RADIUS))
+    moved = find_moved_tokens(ids + 1, 1, radius + 1, 0, every=every)
+    assert torch.equal(scatter_by_position(wide, ids + 1, moved), reference(taps, ids))
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_sentences_with_unequally_many_moved_places_are_laid_as_the_loops_do(every):
-    ids, taps = given()
+def test_scatter_by_position_equals_loops_for_different_numbers_of_moved_tokens(every):
+    ids, taps = make_inputs()
     ids[:] = torch.arange(LENGTH)
     ids[0, 2:5], ids[1, 6] = torch.tensor([-1, 5, -1]), 0
-    strayed = find_moved_tokens(ids + 1, 1, REACH + 1, 0, every=every)
-    assert strayed.indices.shape[1] == (LENGTH if every else 4)  # 2, 3, 4, and 5, where 3 stands
-    laid, expected = scatter_by_position(taps, ids + 1, strayed), by_loops(taps, ids)
-    assert torch.equal(laid, expected)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    torch.testing.assert_close(mine, theirs)
+    moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 0, every=every)
+    assert moved.indices.shape[1] == (
+        LENGTH if every else 4
+    )  # 2, 3, 4, and 5, whose position token 3 has
+    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
+    assert torch.equal(scores, expected)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_sentence_of_which_every_place_is_moved_changes_nothing_in_its_neighbors(seed):
-    ids, taps = given(seed)
+def test_scatter_by_position_of_a_fully_moved_sentence_leaves_others_unchanged(seed):
+    ids, taps = make_inputs(seed)
     ids[0], ids[1] = torch.arange(LENGTH), torch.arange(LENGTH).roll(1)
-    gaps = torch.randperm(LENGTH)[:3]
-    ids[0, gaps] = torch.randint(0, REACH, (3,))  # another sentence with some places to put right
-    strayed = find_moved_tokens(ids + 1, 1, REACH + 1, 0, every=False)
-    assert strayed.indices.shape[1] == LENGTH
-    laid, expected = scatter_by_position(taps, ids + 1, strayed), by_loops(taps, ids)
-    assert torch.equal(laid, expected)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    torch.testing.assert_close(mine, theirs)
+    some = torch.randperm(LENGTH)[:3]
+    ids[0, some] = torch.randint(0, RADIUS, (3,))  # another sentence with some moved tokens
+    moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 0, every=False)
+    assert moved.indices.shape[1] == LENGTH
+    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
+    assert torch.equal(scores, expected)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    torch.testing.assert_close(gradient, expected_gradient)
 
 
-def test_many_more_positions_than_places_have_the_loops_gradient_too():
+def test_scatter_by_position_equals_gather_for_a_wide_range_of_positions():
     ids = torch.tensor([[1, -1, 40]])
     taps = torch.randn(1, 1, 3, 2 * 60 + 1, dtype=torch.float64, requires_grad=True)
-    laid = scatter_by_position(taps, ids + 1, find_moved_tokens(ids + 1, 1, 60, 0, every=False))
+    scores = scatter_by_position(taps, ids + 1, find_moved_tokens(ids + 1, 1, 60, 0, every=False))
     offsets = ids[:, None, None, :] - ids[:, None, :, None] + 60
     expected = taps.gather(-1, offsets)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    assert torch.equal(laid, expected) and torch.equal(mine, theirs)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    assert torch.equal(scores, expected) and torch.equal(gradient, expected_gradient)
 
 
-def test_taps_need_not_lie_side_by_side():
-    ids, taps = given()
-    apart = taps.detach().transpose(0, 1).contiguous().transpose(0, 1)
+def test_scatter_by_position_accepts_strided_taps():
+    ids, taps = make_inputs()
+    strided = taps.detach().transpose(0, 1).contiguous().transpose(0, 1)
     offsets, weights = Offsets(ids, LENGTH, ids.device), torch.randn(BATCH, HEADS, LENGTH, LENGTH)
-    each = [scatter_to_diagonals(x, offsets) for x in (apart.requires_grad_(), taps)]
-    assert torch.equal(*each)
-    gradients = torch.autograd.grad(each, [apart, taps], [weights.double()] * 2)
-    assert torch.equal(*gradients) and gradients[0].stride() == apart.stride()
+    outputs = [scatter_to_diagonals(x, offsets) for x in (strided.requires_grad_(), taps)]
+    assert torch.equal(*outputs)
+    gradients = torch.autograd.grad(outputs, [strided, taps], [weights.double()] * 2)
+    assert torch.equal(*gradients) and gradients[0].stride() == strided.stride()
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_ids_after_a_sentence_in_order_have_the_loops_gradient(seed):
-    _, taps = given(seed)
+def test_scatter_by_position_equals_loops_after_a_sentence_in_order(seed):
+    _, taps = make_inputs(seed)
     ids = torch.arange(LENGTH).repeat(BATCH, 1)
     some = torch.rand(LENGTH) < seed / 7  # none to all
-    ids[1, some] = torch.randint(-1, REACH, (LENGTH,))[some]
-    strayed = find_moved_tokens(ids + 1, 1, REACH + 1, 1, every=False)
-    laid, expected = scatter_by_position(taps, ids + 1, strayed), by_loops(taps, ids)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    assert torch.equal(laid, expected)
-    torch.testing.assert_close(mine, theirs)
+    ids[1, some] = torch.randint(-1, RADIUS, (LENGTH,))[some]
+    moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 1, every=False)
+    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    assert torch.equal(scores, expected)
+    torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("plain", [1, 2])
-def test_sentences_in_order_before_the_others_are_laid_all_the_same(plain):
-    ids, taps = given()
+def test_scatter_to_diagonals_handles_leading_sentences_in_order(plain):
+    ids, taps = make_inputs()
     ids[:plain] = torch.arange(LENGTH)
     offsets = Offsets(ids, LENGTH, ids.device)
-    laid, expected = scatter_to_diagonals(taps, offsets), by_loops(taps, ids)
-    assert offsets.ordered_prefix == plain and torch.equal(laid, expected)
-    weights = torch.randn_like(laid)
-    mine, theirs = (torch.autograd.grad(out, taps, weights)[0] for out in (laid, expected))
-    torch.testing.assert_close(mine, theirs)
+    scores, expected = scatter_to_diagonals(taps, offsets), reference(taps, ids)
+    assert offsets.ordered_prefix == plain and torch.equal(scores, expected)
+    weights = torch.randn_like(scores)
+    gradient, expected_gradient = (
+        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
+    )
+    torch.testing.assert_close(gradient, expected_gradient)

@@ -1,4 +1,4 @@
-"""The post-norm residual as one step, which keeps one sum and one mask for its backward pass."""
+"""The post-norm residual as one operation, which saves one sum and one mask for backward."""
 
 from __future__ import annotations
 
@@ -28,16 +28,10 @@ def add_norm(
     return F.layer_norm(x + F.dropout(y, rate, rate > 0), weight.shape, weight, bias, eps)
 
 
-# Bits seen as other integers are beyond the compiler.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
 def add_norm_on_cpu(
-    x: Float[Tensor, "B S D"],
-    y: Float[Tensor, "B S D"],
-    weight: Float[Tensor, " D"],
-    bias: Float[Tensor, " D"],
-    eps: float,
-    rate: float,
-) -> Float[Tensor, "B S D"]:
+    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float, rate: float
+) -> Tensor:
     normed: Tensor = _AddNorm.apply(x, y, weight, bias, eps, rate)
     return normed
 
@@ -45,19 +39,19 @@ def add_norm_on_cpu(
 class _AddNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y, weight, bias, eps, rate):  # type: ignore[no-untyped-def]
-        kept = draw_keep_mask(y.shape, rate) if rate else None
+        keep = draw_keep_mask(y.shape, rate) if rate else None
         ctx.scale = 1 / (1 - round_rate(rate))
-        total = x + y if kept is None else torch.add(x, apply_keep_mask(y, kept), alpha=ctx.scale)
+        total = x + y if keep is None else torch.add(x, apply_keep_mask(y, keep), alpha=ctx.scale)
         normed, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
-        ctx.save_for_backward(total, mean, rstd, weight, bias, kept)
+        ctx.save_for_backward(total, mean, rstd, weight, bias, keep)
         return normed
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        total, mean, rstd, weight, bias, kept = ctx.saved_tensors
-        of_x, of_weight, of_bias = torch.ops.aten.native_layer_norm_backward(
+        total, mean, rstd, weight, bias, keep = ctx.saved_tensors
+        grad_x, grad_weight, grad_bias = torch.ops.aten.native_layer_norm_backward(
             gradient.contiguous(), total, weight.shape, mean, rstd, weight, bias, [True] * 3
         )
-        of_y = of_x if kept is None else apply_keep_mask(of_x, kept).mul_(ctx.scale)
-        return of_x, of_y, of_weight, of_bias, None, None
+        grad_y = grad_x if keep is None else apply_keep_mask(grad_x, keep).mul_(ctx.scale)
+        return grad_x, grad_y, grad_weight, grad_bias, None, None

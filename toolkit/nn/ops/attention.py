@@ -1,10 +1,10 @@
-"""The one place that chooses how dropout(softmax(scores)) V is computed.
+"""dropout(softmax(scores)) V: the choice between batched products and torch's SDPA.
 
 Measured by benchmarks/attention_paths.py on a CPU with AVX512_BF16, lengths 64 to 2048: products
 beat torch's scaled_dot_product_attention 2 to 6 times in bf16 training, with and without bias and
-dropout, 1.2 to 1.7 times in fp32 training with dropout, and 2 times in bf16 inference; in fp32
-inference without a bias SDPA is 1.1 to 1.4 times faster, but for a single query products are some 2
-times. On GPUs SDPA is taken unmeasured.
+dropout, 1.2 to 1.7 times in fp32 training with dropout, and 2 times in bf16 inference. In fp32
+inference without a bias SDPA is 1.1 to 1.4 times faster, but products are about 2 times faster for
+a single query. GPUs always use SDPA; this was not measured.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch.nn import functional as F
 
 from toolkit.nn.ops.dropout import apply_keep_mask, draw_keep_mask, round_rate
 
-MASKED_SCORE = -30000.0  # finite, so that a row of padding alone stays a number; exp(HIDDEN) is 0
+MASKED_SCORE = -30000.0  # finite, so that a row of padding does not become NaN; its exp is 0
 
 
 def mask_padding_keys(
     scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
 ) -> Float[Tensor, "B H S T"]:
-    """Scores of padding so low that softmax gives it exactly 0; in place."""
+    """Lower the scores of padding in place, so that softmax gives it exactly 0."""
     if padding is None:
         return scores
     return scores.add_(padding[:, None, None, :].to(scores.dtype), alpha=MASKED_SCORE)
@@ -32,7 +32,7 @@ def mask_padding_keys(
 def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
     """Softmax over the keys.
 
-    Torch's of bf16 on a CPU takes 2 to 6 times as long where rows are no multiple of 32.
+    In bf16 on a CPU torch's takes 2 to 6 times as long if rows are not a multiple of 32.
     """
     if scores.dtype == torch.bfloat16 and scores.device.type == "cpu" and scores.shape[-1] % 32:
         return scores.softmax(-1, dtype=torch.float32).to(scores.dtype)
@@ -40,15 +40,13 @@ def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
 
 
 def causal_bias(
-    bias: Float[Tensor, "#B H S T"] | None,
-    q: Float[Tensor, "B H S K"],
-    k: Float[Tensor, "B H T K"],
+    bias: Float[Tensor, "#B H S T"] | None, q: Float[Tensor, "B H S K"], k: Float[Tensor, "B H T K"]
 ) -> Float[Tensor, "#B #H S T"]:
-    """The bias, which hides the keys to the right; the queries are the last S of the T places."""
+    """The bias with keys to the right masked; the queries are the last S of the T positions."""
     length = k.shape[2]
-    hidden = torch.full((q.shape[2], length), MASKED_SCORE, dtype=q.dtype, device=q.device)
-    hidden = hidden.triu_(1 + length - q.shape[2])[None, None]
-    return hidden if bias is None else bias + hidden
+    mask = torch.full((q.shape[2], length), MASKED_SCORE, dtype=q.dtype, device=q.device)
+    mask = mask.triu_(1 + length - q.shape[2])[None, None]
+    return mask if bias is None else bias + mask
 
 
 def attend(
@@ -62,8 +60,8 @@ def attend(
     dropout: float,
     causal: bool = False,
 ) -> Float[Tensor, "B H S K"]:
-    """dropout(softmax(scale q k^T + bias)) v; `causal`, of keys on the left alone."""
-    causal = causal and q.shape[2] > 1  # one query is the last place: all keys are on its left
+    """dropout(softmax(scale q k^T + bias)) v; if causal, over keys on the left only."""
+    causal = causal and q.shape[2] > 1  # a single query is the last: all keys are on its left
     by_products = products_are_faster(q, bias, dropout)
     if causal and bias is None and padding is None and q.shape == k.shape and not by_products:
         return F.scaled_dot_product_attention(
@@ -77,36 +75,35 @@ def attend(
         return batched_products(q, k, v, bias, padding, scale=scale, dropout=dropout)
     mask = None if bias is None else bias.to(q.dtype)
     if padding is not None:
-        hidden = padding[:, None, None, :].to(q.dtype) * MASKED_SCORE
-        mask = hidden if mask is None else mask + hidden
+        padding_mask = padding[:, None, None, :].to(q.dtype) * MASKED_SCORE
+        mask = padding_mask if mask is None else mask + padding_mask
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
 
 
 def products_are_faster(q: Tensor, bias: Tensor | None, dropout: float) -> bool:
-    learning, single = dropout > 0 or torch.is_grad_enabled(), q.shape[2] == 1
+    training, single = dropout > 0 or torch.is_grad_enabled(), q.shape[2] == 1
     half = q.dtype == torch.bfloat16
-    return q.device.type == "cpu" and (learning or single or half or bias is not None)
+    return q.device.type == "cpu" and (training or single or half or bias is not None)
 
 
-# Bits seen as other integers are beyond the compiler.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
 def batched_products(
-    q: Float[Tensor, "B H S K"],
-    k: Float[Tensor, "B H T K"],
-    v: Float[Tensor, "B H T K"],
-    bias: Float[Tensor, "#B #H S T"] | None,
-    padding: Bool[Tensor, "B T"] | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    padding: Tensor | None,
     *,
     scale: float,
     dropout: float,
-) -> Float[Tensor, "B H S K"]:
-    """The same on the CPU, as plain products with everything between them in place."""
+) -> Tensor:
+    """Attention for training on a CPU."""
     context: Tensor = _BatchedProducts.apply(q, k, v, bias, padding, scale, dropout)
     return context
 
 
 def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
-    """scale a b for stacks of matrices with two leading axes, the scale for free."""
+    """scale a b for matrices with two leading axes, in one call."""
     left, right = a.flatten(0, 1), b.flatten(0, 1)
     out = left.new_empty(left.shape[0], left.shape[1], right.shape[2])
     return torch.baddbmm(out, left, right, beta=0, alpha=scale, out=out).unflatten(0, a.shape[:2])
@@ -115,7 +112,7 @@ def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
 def inference_products(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
-    """The same where nothing is learned: no more than the numbers, in the format of the keys."""
+    """Attention for inference on a CPU, in the dtype of the keys."""
     weights = attention_weights(q.to(k.dtype), k, bias, padding, scale)
     return scaled_product(weights, v, 1.0).to(q.dtype)
 
@@ -124,7 +121,7 @@ def attention_weights(
     q: Tensor, k: Tensor, bias: Tensor | None, padding: Tensor | None, scale: float
 ) -> Tensor:
     """softmax(scale q k^T + bias), padding hidden."""
-    # A matrix by a column costs MKL half as much as a row by a matrix, where they come from memory.
+    # With operands in memory, MKL multiplies matrix by column twice as fast as row by matrix.
     single = q.shape[2] == 1
     scores = scaled_product(k, q.mT, scale).mT if single else scaled_product(q, k.mT, scale)
     if bias is not None:
@@ -133,35 +130,32 @@ def attention_weights(
 
 
 class _BatchedProducts(torch.autograd.Function):
-    """Plain batched products; everything between them works in place."""
+    """Attention as batched products; all operations between them are in place."""
 
     @staticmethod
     def forward(ctx, q, k, v, bias, padding, scale, rate):  # type: ignore[no-untyped-def]
         weights = attention_weights(q, k, bias, padding, scale)
-        kept = draw_keep_mask(weights.shape, rate) if rate else None
-        ctx.scale, ctx.up = scale, 1 / (1 - round_rate(rate))
+        keep = draw_keep_mask(weights.shape, rate) if rate else None
+        ctx.scale, ctx.dropout_scale = scale, 1 / (1 - round_rate(rate))
         ctx.bias = (bias.shape, bias.dtype) if ctx.needs_input_grad[3] else None
-        ctx.save_for_backward(q, k, v, weights, kept)
-        return scaled_product(
-            weights if kept is None else apply_keep_mask(weights, kept), v, ctx.up
-        )
+        ctx.save_for_backward(q, k, v, weights, keep)
+        dropped = weights if keep is None else apply_keep_mask(weights, keep)
+        return scaled_product(dropped, v, ctx.dropout_scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        q, k, v, weights, kept = ctx.saved_tensors
-        applied = weights if kept is None else apply_keep_mask(weights, kept)
-        of_v = scaled_product(applied.mT, gradient, ctx.up)
-        of_weights = scaled_product(gradient, v.mT, ctx.up)
-        if kept is not None:
-            of_weights = apply_keep_mask(of_weights, kept)
-        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-        of_q, of_k = (
-            scaled_product(of_scores, k, ctx.scale),
-            scaled_product(of_scores.mT, q, ctx.scale),
-        )
-        of_bias = None
+        q, k, v, weights, keep = ctx.saved_tensors
+        dropped = weights if keep is None else apply_keep_mask(weights, keep)
+        grad_v = scaled_product(dropped.mT, gradient, ctx.dropout_scale)
+        grad_weights = scaled_product(gradient, v.mT, ctx.dropout_scale)
+        if keep is not None:
+            grad_weights = apply_keep_mask(grad_weights, keep)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        grad_q = scaled_product(grad_scores, k, ctx.scale)
+        grad_k = scaled_product(grad_scores.mT, q, ctx.scale)
+        grad_bias = None
         if ctx.bias is not None:
             shape, dtype = ctx.bias
-            of_bias = of_scores.sum_to_size(shape).to(dtype)
-        return of_q, of_k, of_v, of_bias, None, None, None
+            grad_bias = grad_scores.sum_to_size(shape).to(dtype)
+        return grad_q, grad_k, grad_v, grad_bias, None, None, None

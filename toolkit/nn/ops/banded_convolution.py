@@ -1,11 +1,11 @@
-"""Dynamic convolution (one kernel per position) as products with narrow bands.
+"""Dynamic convolution (one kernel per position) as products with banded matrices.
 
-B batch   S places   H heads   K head width   R taps, 2 * radius + 1   C places of a block
+B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   C positions of a block
 
-out_i = sum_m w_{i,m} v_{i+m} is a product of a matrix with R diagonals and the values. Cut into
-blocks of C rows, such a matrix has C + 2 radius columns where it is not 0: numbers laid out are
-S (C + 2 radius) a head, not the S R K of the values unfolded (Jiang et al. 2020 call their own code
-"not well optimized"), and products are what processors are fastest at.
+out_i = sum_m w_{i,m} v_{i+m} is the product of a matrix with R diagonals and the values. Cut into
+blocks of C rows, the matrix has C + 2 radius nonzero columns per block. This takes
+S (C + 2 radius) numbers per head instead of the S R K of unfolded values (Jiang et al. 2020 call
+their code "not well optimized"), and processors are fastest at products.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 BLOCK = 32
-"""Rows of a block; a multiple of what is vectorised. Wider kernels have wider blocks."""
+"""Minimum rows of a block, a multiple of the vector width; wider kernels have larger blocks."""
 
 
 def dynamic_convolution(
@@ -28,8 +28,7 @@ def dynamic_convolution(
 ) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends.
 
-    On a GPU by the kernels of `triton_dynamic_convolution.py`, where torch has brought Triton
-    along.
+    Computed by `banded_convolution_triton.py` on a GPU if Triton is installed.
     """
     if v.is_cuda and v.dtype != torch.float64 and has_triton():
         from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
@@ -45,47 +44,43 @@ def has_triton() -> bool:
 
 
 def block_size(length: int, taps: int) -> int:
-    """No fewer rows than the kernel reaches to both sides, no more than there are."""
+    """Rows of a block: at least the taps but one, at most the length."""
     return min(length, max(BLOCK, taps - 1))
 
 
 def to_bands(taps: Float[Tensor, "N S R"], block: int) -> Float[Tensor, "M C W"]:
-    """Taps laid along the diagonals, block by block: W = C + R - 1 columns, M = N S / C."""
-    count, places, taps_each = taps.shape
-    width = block + taps_each - 1
-    laid = taps.new_zeros(count * places // block, block, width)
-    strides = (block * width, width + 1, 1)
-    laid.as_strided((len(laid), block, taps_each), strides).copy_(
-        taps.reshape(len(laid), block, -1)
-    )
-    return laid
+    """Taps on the diagonals of each block: W = C + R - 1 columns, M = N S / C blocks."""
+    count, length, tap_count = taps.shape
+    bands = taps.new_zeros(count * length // block, block, block + tap_count - 1)
+    band_diagonals(bands, tap_count).copy_(taps.reshape(len(bands), block, -1))
+    return bands
 
 
-def band_diagonals(laid: Float[Tensor, "M C W"], taps: int) -> Float[Tensor, "M C R"]:
-    """What `bands` has laid out, as a view."""
-    block, width = laid.shape[1:]
-    return laid.as_strided((len(laid), block, taps), (block * width, width + 1, 1))
+def band_diagonals(bands: Float[Tensor, "M C W"], taps: int) -> Float[Tensor, "M C R"]:
+    """The taps on the diagonals, as a view."""
+    block, width = bands.shape[1:]
+    return bands.as_strided((len(bands), block, taps), (block * width, width + 1, 1))
 
 
 def block_windows(v: Float[Tensor, "N S K"], block: int, taps: int) -> Float[Tensor, "M W K"]:
-    """The values that each block of places sees; zeros beyond the ends."""
-    count, places, channels = v.shape
+    """The values that each block of positions reads; zeros beyond the ends."""
+    count, length, channels = v.shape
     padded = F.pad(v, (0, 0, taps // 2, taps // 2))
     strides = (padded.stride(0), block * channels, channels, 1)
-    shape = (count, places // block, block + taps - 1, channels)
+    shape = (count, length // block, block + taps - 1, channels)
     return padded.as_strided(shape, strides).flatten(0, 1)
 
 
 def transpose_taps(taps: Float[Tensor, "N S R"]) -> Float[Tensor, "N S R"]:
-    """Taps from the neighbor's side, as a view: turned_{j,m} = taps_{j+m,-m}."""
-    count, places, taps_each = taps.shape
-    padded = F.pad(taps, (0, 0, taps_each // 2, taps_each // 2))
-    strides = (padded.stride(0), taps_each, taps_each - 1)
-    return padded.as_strided((count, places, taps_each), strides, taps_each - 1)
+    """Taps of the transposed convolution, as a view: out_{j,m} = taps_{j+m,-m}."""
+    tap_count = taps.shape[-1]
+    padded = F.pad(taps, (0, 0, tap_count // 2, tap_count // 2))
+    strides = (padded.stride(0), tap_count, tap_count - 1)
+    return padded.as_strided(taps.shape, strides, tap_count - 1)
 
 
 def pad_to_blocks(x: Float[Tensor, "B H S _"], block: int) -> Float[Tensor, "N P _"]:
-    """Heads in a row, zeros after the last place up to a whole number of blocks."""
+    """Batch and heads as one axis, with zeros after the last position up to whole blocks."""
     return F.pad(x, (0, 0, 0, -x.shape[2] % block)).flatten(0, 1).contiguous()
 
 
@@ -94,7 +89,7 @@ def convolve_blocks(taps: Float[Tensor, "N P R"], v: Float[Tensor, "N P K"], blo
 
 
 class _BandedConvolution(torch.autograd.Function):
-    """Backwards the same: to the values a convolution with turned taps, to the taps diagonals."""
+    """The gradient of the values is a convolution, that of the taps the diagonals of a product."""
 
     @staticmethod
     def forward(ctx, taps, v):  # type: ignore[no-untyped-def]
@@ -110,9 +105,8 @@ class _BandedConvolution(torch.autograd.Function):
         length, count = v.shape[2], taps.shape[-1]
         block = block_size(length, count)
         g, w = pad_to_blocks(gradient, block), pad_to_blocks(taps, block)
-        of_v = convolve_blocks(transpose_taps(w), g, block)[:, :length].unflatten(0, v.shape[:2])
-        products = (
-            g.view(-1, block, g.shape[-1]) @ block_windows(pad_to_blocks(v, block), block, count).mT
-        )
-        of_taps = band_diagonals(products, count).reshape(*w.shape[:2], count)
-        return of_taps[:, :length].unflatten(0, v.shape[:2]), of_v
+        grad_v = convolve_blocks(transpose_taps(w), g, block)[:, :length]
+        windows = block_windows(pad_to_blocks(v, block), block, count)
+        products = g.view(-1, block, g.shape[-1]) @ windows.mT
+        grad_taps = band_diagonals(products, count).reshape(*w.shape[:2], count)[:, :length]
+        return grad_taps.unflatten(0, v.shape[:2]), grad_v.unflatten(0, v.shape[:2])

@@ -1,10 +1,10 @@
 """Dynamic convolution (one kernel per position) as Triton kernels for GPUs.
 
-B batch   S places   H heads   K head width   R taps, 2 * radius + 1   N = B H
+B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   N = B H
 
-Each program computes a few rows of one head, its sums in fp32; nothing is unfolded, and values
-are read from the cache R times. `toolkit/nn/ops/banded_convolution.py` says what is computed; a
-test compares the two on a GPU.
+Each program computes a few rows of one head with sums in fp32. Nothing is unfolded; values are read
+R times, mostly from the cache. The result is that of `toolkit/nn/ops/banded_convolution.py`; a test
+compares the two on a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ROWS = 32
-"""Places that one program computes."""
+"""Positions per program."""
 
 
 def triton_dynamic_convolution(
@@ -31,68 +31,68 @@ def triton_dynamic_convolution(
 
 
 @triton.jit
-@no_type_check  # Triton reads the source: nothing may be wrapped around it
+@no_type_check  # Triton compiles the source, so the function must not be wrapped
 def _convolve(
     taps,
     v,
     out,
-    places,
+    length,
     width,
     TAPS: tl.constexpr,
-    TURNED: tl.constexpr,
+    TRANSPOSED: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """out_i = sum_m taps_{i,m} v_{i+m}; turned, out_j = sum_m taps_{j-m,m} v_{j-m}."""
-    head = tl.program_id(0).to(tl.int64) * places
-    here = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    """out_i = sum_m taps_{i,m} v_{i+m}; transposed, out_j = sum_m taps_{j-m,m} v_{j-m}."""
+    head = tl.program_id(0).to(tl.int64) * length
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     channels = tl.arange(0, WIDTH)[None, :]
     total = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
     for tap in range(TAPS):
-        there = here - (tap - TAPS // 2) if TURNED else here + (tap - TAPS // 2)
-        whose = there if TURNED else here
-        inside = (there >= 0) & (there < places) & (here < places)
-        weight = tl.load(taps + (head + whose) * TAPS + tap, mask=inside, other=0.0)
-        at = (head + there)[:, None] * width + channels
-        near = tl.load(v + at, mask=inside[:, None] & (channels < width), other=0.0)
+        neighbor = row - (tap - TAPS // 2) if TRANSPOSED else row + (tap - TAPS // 2)
+        tap_row = neighbor if TRANSPOSED else row
+        inside = (neighbor >= 0) & (neighbor < length) & (row < length)
+        weight = tl.load(taps + (head + tap_row) * TAPS + tap, mask=inside, other=0.0)
+        index = (head + neighbor)[:, None] * width + channels
+        near = tl.load(v + index, mask=inside[:, None] & (channels < width), other=0.0)
         total += weight.to(tl.float32)[:, None] * near.to(tl.float32)
-    at = (head + here)[:, None] * width + channels
-    tl.store(out + at, total, mask=(here < places)[:, None] & (channels < width))
+    index = (head + row)[:, None] * width + channels
+    tl.store(out + index, total, mask=(row < length)[:, None] & (channels < width))
 
 
 @triton.jit
 @no_type_check
 def _correlate(
-    g, v, out, places, width, TAPS: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
+    g, v, out, length, width, TAPS: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):
     """out_{i,m} = g_i . v_{i+m}."""
-    head = tl.program_id(0).to(tl.int64) * places
-    here = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    head = tl.program_id(0).to(tl.int64) * length
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     channels = tl.arange(0, WIDTH)[None, :]
-    known = (here < places)[:, None] & (channels < width)
-    at = (head + here)[:, None] * width + channels
-    mine = tl.load(g + at, mask=known, other=0.0).to(tl.float32)
+    valid = (row < length)[:, None] & (channels < width)
+    index = (head + row)[:, None] * width + channels
+    own = tl.load(g + index, mask=valid, other=0.0).to(tl.float32)
     for tap in range(TAPS):
-        there = here + (tap - TAPS // 2)
-        inside = ((there >= 0) & (there < places))[:, None] & known
-        at = (head + there)[:, None] * width + channels
-        near = tl.load(v + at, mask=inside, other=0.0).to(tl.float32)
-        tl.store(out + (head + here) * TAPS + tap, tl.sum(mine * near, 1), mask=here < places)
+        neighbor = row + (tap - TAPS // 2)
+        inside = ((neighbor >= 0) & (neighbor < length))[:, None] & valid
+        index = (head + neighbor)[:, None] * width + channels
+        near = tl.load(v + index, mask=inside, other=0.0).to(tl.float32)
+        tl.store(out + (head + row) * TAPS + tap, tl.sum(own * near, 1), mask=row < length)
 
 
-def launch_convolution(taps: Tensor, v: Tensor, *, turned: bool) -> Tensor:
-    heads, places, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
-    out, across = torch.empty_like(v), triton.next_power_of_2(width)
-    grid = (heads, triton.cdiv(places, ROWS))
-    _convolve[grid](taps, v, out, places, width, taps.shape[-1], turned, ROWS, across)
+def launch_convolution(taps: Tensor, v: Tensor, *, transposed: bool) -> Tensor:
+    heads, length, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
+    out, padded_width = torch.empty_like(v), triton.next_power_of_2(width)
+    grid = (heads, triton.cdiv(length, ROWS))
+    _convolve[grid](taps, v, out, length, width, taps.shape[-1], transposed, ROWS, padded_width)
     return out
 
 
 def launch_correlation(gradient: Tensor, v: Tensor, taps: int) -> Tensor:
-    heads, places, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
-    out, across = v.new_empty(*v.shape[:3], taps), triton.next_power_of_2(width)
-    grid = (heads, triton.cdiv(places, ROWS))
-    _correlate[grid](gradient, v, out, places, width, taps, ROWS, across)
+    heads, length, width = v.shape[0] * v.shape[1], v.shape[2], v.shape[3]
+    out, padded_width = v.new_empty(*v.shape[:3], taps), triton.next_power_of_2(width)
+    grid = (heads, triton.cdiv(length, ROWS))
+    _correlate[grid](gradient, v, out, length, width, taps, ROWS, padded_width)
     return out
 
 
@@ -100,12 +100,12 @@ class _TritonConvolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, v):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(taps, v)
-        return launch_convolution(taps, v, turned=False)
+        return launch_convolution(taps, v, transposed=False)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         taps, v = ctx.saved_tensors
         gradient = gradient.contiguous()
-        of_taps = launch_correlation(gradient, v, taps.shape[-1])
-        return of_taps, launch_convolution(taps, gradient, turned=True)
+        grad_taps = launch_correlation(gradient, v, taps.shape[-1])
+        return grad_taps, launch_convolution(taps, gradient, transposed=True)

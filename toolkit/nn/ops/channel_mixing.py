@@ -1,6 +1,6 @@
-"""A convolution over attention maps on a CPU: by sentences, while they are in its cache.
+"""PReLU of a 1x1 convolution over attention maps on a CPU, sentence by sentence in its cache.
 
-Between the maps and their gradients torch would copy each of them twice more.
+Torch's operations would copy each map and each gradient twice more.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ def mix_maps(
     bias: Float[Tensor, " H"],
     slope: Float[Tensor, " H"],
 ) -> Float[Tensor, "B H S T"]:
-    """PReLU(W * [maps] + b), W a 1x1 convolution and the maps' channels side by side."""
-    kind = maps[0].dtype
-    out: Tensor = _MixMaps.apply(weight.to(kind), bias.to(kind), slope, *maps)
+    """PReLU(W * [maps] + b), W a 1x1 convolution over the channels of all maps."""
+    dtype = maps[0].dtype
+    out: Tensor = _MixMaps.apply(weight.to(dtype), bias.to(dtype), slope, *maps)
     return out
 
 
 class _MixMaps(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, bias, slope, *maps):  # type: ignore[no-untyped-def]
-        batch, _, *places = maps[0].shape
-        together = maps[0].new_empty(batch, weight.shape[1], *places)
-        before = maps[0].new_empty(batch, weight.shape[0], *places)
-        after = torch.empty_like(before)
+        batch, _, *size = maps[0].shape
+        inputs = maps[0].new_empty(batch, weight.shape[1], *size)
+        mixed = maps[0].new_empty(batch, weight.shape[0], *size)
+        out = torch.empty_like(mixed)
         ctx.channels, slopes = [m.shape[1] for m in maps], slope.tolist()
-        for number in range(batch):
-            parts = together[number].split(ctx.channels)
-            for part, m in zip(parts, maps, strict=True):
-                part.copy_(m[number])
-            flat = before[number].flatten(1)
-            torch.addmm(bias[:, None], weight, together[number].flatten(1), out=flat)
+        for b in range(batch):
+            for part, m in zip(inputs[b].split(ctx.channels), maps, strict=True):
+                part.copy_(m[b])
+            torch.addmm(bias[:, None], weight, inputs[b].flatten(1), out=mixed[b].flatten(1))
             for h, a in enumerate(slopes):
-                torch.ops.aten.leaky_relu.out(before[number, h], a, out=after[number, h])
-        ctx.save_for_backward(weight, slope, together, before)
-        return after
+                torch.ops.aten.leaky_relu.out(mixed[b, h], a, out=out[b, h])
+        ctx.save_for_backward(weight, slope, inputs, mixed)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        weight, slope, together, before = ctx.saved_tensors
-        exact = torch.promote_types(weight.dtype, torch.float32)
-        sums = [torch.zeros_like(x, dtype=exact) for x in (weight, slope, slope)]
-        maps = [together.new_empty(len(together), c, *together.shape[2:]) for c in ctx.channels]
-        (of_weight, of_bias, of_slope), slopes = sums, slope.tolist()
-        across = weight.t().contiguous()
-        g, of_all = torch.empty_like(before[0]), torch.empty_like(together[0])
-        for number, given in enumerate(gradient):
+        weight, slope, inputs, mixed = ctx.saved_tensors
+        dtype, slopes = torch.promote_types(weight.dtype, torch.float32), slope.tolist()
+        grad_weight, grad_bias, grad_slope = (
+            torch.zeros_like(x, dtype=dtype) for x in (weight, slope, slope)
+        )
+        grad_maps = [inputs.new_empty(len(inputs), c, *inputs.shape[2:]) for c in ctx.channels]
+        weight_t = weight.t().contiguous()
+        g, grad_inputs = torch.empty_like(mixed[0]), torch.empty_like(inputs[0])
+        for b, grad_out in enumerate(gradient):
             for h, a in enumerate(slopes):
-                leaky_relu_backward(given[h], before[number, h], a, False, grad_input=g[h])
-            of_slope += before[number].clamp(max=0).mul_(given).flatten(1).sum(1)
-            of_bias += g.flatten(1).sum(1)
-            of_weight += g.flatten(1) @ together[number].flatten(1).mT
-            torch.mm(across, g.flatten(1), out=of_all.flatten(1))
-            for part, out in zip(of_all.split(ctx.channels), maps, strict=True):
-                out[number].copy_(part)
-        return of_weight.to(weight.dtype), of_bias.to(weight.dtype), of_slope.to(slope.dtype), *maps
+                leaky_relu_backward(grad_out[h], mixed[b, h], a, False, grad_input=g[h])
+            grad_slope += mixed[b].clamp(max=0).mul_(grad_out).flatten(1).sum(1)
+            grad_bias += g.flatten(1).sum(1)
+            grad_weight += g.flatten(1) @ inputs[b].flatten(1).mT
+            torch.mm(weight_t, g.flatten(1), out=grad_inputs.flatten(1))
+            for part, out in zip(grad_inputs.split(ctx.channels), grad_maps, strict=True):
+                out[b].copy_(part)
+        grad_weight, grad_bias = grad_weight.to(weight.dtype), grad_bias.to(weight.dtype)
+        return grad_weight, grad_bias, grad_slope.to(slope.dtype), *grad_maps

@@ -1,7 +1,7 @@
-"""Convolutions along a sequence as products, which is what a CPU does fastest.
+"""Convolutions along a sequence as matrix products.
 
-Torch's own convolutions of short sequences and their backward passes take several times as long
-there (benchmarks/tagging_speed.py).
+On a CPU torch's convolutions of short sequences and their backward passes take several times as
+long (benchmarks/tagging_speed.py).
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ def relu_convolution(
 ) -> Float[Tensor, "G N L E"]:
     """relu(b + sum_m W_m x_{i+m}), |m| <= R // 2, zeros beyond the ends.
 
-    Each of G groups has separate filters; N sequences of L places, C channels in and E out. The
-    filters are taken in the number format of x.
+    Each of G groups has separate filters; N sequences of length L, C channels in and E out. Filters
+    and bias are converted to the dtype of x.
     """
     y: Tensor = _ReluConvolution.apply(x, filters.to(x.dtype), bias.to(x.dtype))
     return y
 
 
 def unfold_windows(x: Float[Tensor, "G N L C"], taps: int) -> Float[Tensor, "G NL RC"]:
-    """x_{i-r} .. x_{i+r} side by side."""
+    """The concatenation of x_{i-r} .. x_{i+r}."""
     groups, count, length, channels = x.shape
-    around = F.pad(x, (0, 0, taps // 2, taps // 2)).contiguous()
+    padded = F.pad(x, (0, 0, taps // 2, taps // 2)).contiguous()
     shape = (groups, count, length, taps * channels)
-    return around.as_strided(shape, (*around.stride()[:2], channels, 1)).flatten(1, 2)
+    return padded.as_strided(shape, (*padded.stride()[:2], channels, 1)).flatten(1, 2)
 
 
 class _ReluConvolution(torch.autograd.Function):
-    """Backwards, a convolution with the filters turned round; windows are made again."""
+    """Backward is a convolution with flipped filters; windows are recomputed."""
 
     @staticmethod
     def forward(ctx, x, filters, bias):  # type: ignore[no-untyped-def]
-        product = torch.baddbmm(
-            bias[:, None], unfold_windows(x, filters.shape[1]), filters.flatten(1, 2)
-        )
+        windows = unfold_windows(x, filters.shape[1])
+        product = torch.baddbmm(bias[:, None], windows, filters.flatten(1, 2))
         y = product.relu_().unflatten(1, x.shape[1:3])
         ctx.save_for_backward(x, filters, y)
         return y
@@ -51,25 +50,23 @@ class _ReluConvolution(torch.autograd.Function):
         x, filters, y = ctx.saved_tensors
         taps = filters.shape[1]
         gradient = torch.ops.aten.threshold_backward(gradient, y, 0)
-        of_product = gradient.flatten(1, 2)
-        of_filters = sum_outer_products(of_product, unfold_windows(x, taps)).mT.unflatten(
-            1, (taps, -1)
-        )
-        of_x = None
+        grad_product = gradient.flatten(1, 2)
+        grad_filters = sum_outer_products(grad_product, unfold_windows(x, taps)).mT
+        grad_x = None
         if ctx.needs_input_grad[0]:
-            turned = filters.flip(1).mT.flatten(1, 2)  # (G, R, C, E) -> (G, RE, C)
-            of_x = (unfold_windows(gradient, taps) @ turned).unflatten(1, x.shape[1:3])
-        return of_x, of_filters, of_product.sum(1)
+            flipped = filters.flip(1).mT.flatten(1, 2)  # (G, R, C, E) -> (G, RE, C)
+            grad_x = (unfold_windows(gradient, taps) @ flipped).unflatten(1, x.shape[1:3])
+        return grad_x, grad_filters.unflatten(1, (taps, -1)), grad_product.sum(1)
 
 
 def sum_outer_products(
     a: Float[Tensor, "G M E"], b: Float[Tensor, "G M C"]
 ) -> Float[Tensor, "G E C"]:
-    """a^T b for each group; one by one, since torch's batched product copies transposed bf16."""
-    return torch.stack([one.mT @ other for one, other in zip(a, b, strict=True)])
+    """a^T b for each group; in a loop, since torch's batched product copies transposed bf16."""
+    return torch.stack([x.mT @ y for x, y in zip(a, b, strict=True)])
 
 
 def to_compute_dtype(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """x in the number format that products are computed in."""
-    kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+    """x in the dtype of matrix products: that of autocast, if enabled."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x

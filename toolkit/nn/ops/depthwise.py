@@ -1,4 +1,4 @@
-"""One kernel for each channel, and padding kept out of its reach."""
+"""Depthwise and separable convolutions along a sequence."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from toolkit.nn.ops.convolution import to_compute_dtype
+
 MAX_UNSAFE_BF16_CHANNELS = 16
-"""Channels up to which torch's kernel for bf16 on CPUs (oneDNN's) may never return, given
-15 taps or more."""
+"""With this many channels or fewer and 15 taps or more, torch's bf16 kernel for CPUs (oneDNN's)
+may hang."""
 
 
 def mask_padding(
     x: Float[Tensor, "B S D"], padding: Bool[Tensor, "B S"] | None
 ) -> Float[Tensor, "B S D"]:
-    """Zero at padding, so that a neighbor's convolution sees the end of the text."""
+    """x with zeros at padding, so that convolutions see the end of the text there."""
     return x if padding is None else x.masked_fill(padding.unsqueeze(-1), 0.0)
 
 
@@ -33,27 +35,22 @@ class DepthwiseConvolution(nn.Module):
         weight, bias = self.convolution.weight, self.convolution.bias
         if x.device.type != "cpu":
             return depthwise_conv1d(x, weight, bias)
-        if torch.is_autocast_enabled("cpu"):
-            x = x.to(torch.get_autocast_dtype("cpu"))
-        y: Tensor = _DepthwiseConvolution.apply(
-            x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
-        )
+        x = to_compute_dtype(x)
+        bias = None if bias is None else bias.to(x.dtype)
+        y: Tensor = _DepthwiseConvolution.apply(x, weight.to(x.dtype), bias)
         return y
 
 
 def depthwise_conv1d(
     x: Float[Tensor, "B S D"], weight: Float[Tensor, "D 1 R"], bias: Float[Tensor, " D"] | None
 ) -> Float[Tensor, "B S D"]:
-    if (
-        x.device.type == "cpu"
-        and x.dtype == torch.bfloat16
-        and len(weight) <= MAX_UNSAFE_BF16_CHANNELS
-    ):
-        wide = (None if it is None else it.float() for it in (x, weight, bias))
-        with torch.autocast("cpu", enabled=False):  # which would make them bf16 again
-            return depthwise_conv1d(*wide).to(x.dtype)  # type: ignore[arg-type]
-    # As an image one row high, its channels last as they lie in memory: conv1d would move them
-    # first, which takes 2.5 times as long on a CPU.
+    bf16_on_cpu = x.device.type == "cpu" and x.dtype == torch.bfloat16
+    if bf16_on_cpu and len(weight) <= MAX_UNSAFE_BF16_CHANNELS:
+        with torch.autocast("cpu", enabled=False):  # it would convert back to bf16
+            fp32_bias = None if bias is None else bias.float()
+            return depthwise_conv1d(x.float(), weight.float(), fp32_bias).to(x.dtype)
+    # As an image one row high with its channels last, as in memory: conv1d would first transpose,
+    # which takes 2.5 times as long on a CPU.
     image = x.mT.unsqueeze(2)  # (B, S, D) -> (B, D, 1, S)
     radius, width = weight.shape[-1] // 2, len(weight)
     y = F.conv2d(image, weight.unsqueeze(2), bias, padding=(0, radius), groups=width)
@@ -61,9 +58,9 @@ def depthwise_conv1d(
 
 
 class _DepthwiseConvolution(torch.autograd.Function):
-    """On a CPU, where torch's own gradient of the weights takes up to twice as long.
+    """For a CPU, where torch's gradient of the weights takes up to twice as long.
 
-    It is sum_i y'_{i,c} x_{i+m,c} for each tap m, one pass over the gradient y' for each.
+    It is sum_i y'_{i,c} x_{i+m,c} for each tap m: one pass over the gradient y' per tap.
     """
 
     @staticmethod
@@ -76,20 +73,22 @@ class _DepthwiseConvolution(torch.autograd.Function):
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
         taps, length = weight.shape[-1], x.shape[1]
-        near = F.pad(x, (0, 0, taps // 2, taps // 2))
-        passed, of_weight = torch.empty_like(gradient), torch.empty_like(weight[:, 0].mT)
+        padded = F.pad(x, (0, 0, taps // 2, taps // 2))
+        product, grad_weight = torch.empty_like(gradient), torch.empty_like(weight[:, 0].mT)
         for tap in range(taps):
-            torch.mul(gradient, near[:, tap : tap + length], out=passed)
-            torch.sum(passed, (0, 1), out=of_weight[tap])
-        of_bias = gradient.sum((0, 1)) if ctx.needs_input_grad[2] else None
-        return depthwise_conv1d(gradient, weight.flip(-1), None), of_weight.mT.unsqueeze(1), of_bias
+            torch.mul(gradient, padded[:, tap : tap + length], out=product)
+            torch.sum(product, (0, 1), out=grad_weight[tap])
+        grad_x = depthwise_conv1d(gradient, weight.flip(-1), None)
+        grad_bias = gradient.sum((0, 1)) if ctx.needs_input_grad[2] else None
+        return grad_x, grad_weight.mT.unsqueeze(1), grad_bias
 
 
 class SeparableConvolution(nn.Module):
-    """U depthwise(x) + b: the neighbors' channels one by one, then channels mixed.
+    """U depthwise(x) + b: a convolution of each channel, then a mixture of channels.
 
-    As in ConvBERT's code, the depthwise stage starts from a normal with deviation 1 / taps cut at
-    two deviations, and has no bias; with one, as in Chang et al. 2021, it starts as torch does.
+    As in ConvBERT's code, the depthwise stage has no bias and is initialized from a normal with
+    standard deviation 1 / taps, truncated at two deviations. With a bias, as in Chang et al. 2021,
+    it has torch's default initialization.
     """
 
     def __init__(self, width: int, out: int, radius: int, *, depthwise_bias: bool = False) -> None:

@@ -1,11 +1,11 @@
-"""Dropout from cheap random bits (Srivastava et al. 2014).
+"""Dropout (Srivastava et al. 2014) with fast random bits on CPUs.
 
-On a CPU torch draws its bits one after another, on one core; at small widths that costs as much
-as the rest of the layer. Here one number from torch's default generator seeds a counter, and every
-64 bits are SplitMix64's finaliser of it (Steele, Lea & Flood 2014, figure 16), in vector operations
-on all cores. Shifts here keep the sign, which leaves the highest of the 64 bits at 0; each number
-has 16 of them and uses its 15 low ones. The default generator is what activation checkpointing
-restores, so recomputed layers drop the same units.
+On a CPU torch draws bits one after another on one core, which at small widths costs as much as the
+rest of the layer. Here one number from torch's default generator seeds a counter, and SplitMix64's
+finalizer (Steele, Lea & Flood 2014, figure 16) turns each count into 64 bits, in vector operations
+on all cores. Torch's shifts keep the sign, which leaves the highest of the 64 bits at 0; each
+element has 16 bits and uses the 15 low ones. Activation checkpointing restores the default
+generator, so recomputed layers drop the same units.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 LEVELS = 2**15
-"""A rate is rounded to a multiple of 1 / LEVELS below 1; the scale is that of the rounded rate."""
+"""Rates are rounded to a multiple of 1 / LEVELS below 1; the scale is that of the rounded rate."""
 
 GOLDEN = 0x9E3779B97F4A7C15
 BLOCK = 2**18
-"""Words made at a time: they stay in the cache meanwhile."""
+"""Words computed at a time, so that they stay in the cache."""
 
-SAME_SIZE = {
+INTEGER_DTYPES = {
     torch.bfloat16: torch.int16,
     torch.float16: torch.int16,
     torch.float32: torch.int32,
@@ -43,7 +43,7 @@ class Dropout(nn.Module):
 
     @property
     def effective_rate(self) -> float:
-        """The rate in force: 0 in evaluation."""
+        """The rate; 0 in evaluation."""
         return self.rate if self.training else 0.0
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -55,8 +55,7 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-# Bits seen as other integers are beyond the compiler.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # views as other integers fail there
 def cpu_dropout(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shape"]:
     """x * keep / (1 - rate), on the CPU."""
     out: Tensor = _Dropout.apply(x, rate)
@@ -64,39 +63,41 @@ def cpu_dropout(x: Float[Tensor, "*shape"], rate: float) -> Float[Tensor, "*shap
 
 
 def round_rate(rate: float) -> float:
-    """The nearest rate below 1 that 15 bits can draw."""
+    """The nearest rate below 1 that 15 bits can express."""
     return min(round(rate * LEVELS), LEVELS - 1) / LEVELS
 
 
 def draw_keep_mask(shape: torch.Size, rate: float) -> Int16[Tensor, "*shape"]:
-    """All bits set with probability 1 - rounded(rate), none otherwise; on the CPU."""
-    kept = round((1 - round_rate(rate)) * LEVELS)  # of LEVELS values that the 15 low bits take
+    """All bits set with probability 1 - round_rate(rate), none otherwise; on the CPU."""
+    keep_levels = round((1 - round_rate(rate)) * LEVELS)  # of the LEVELS values of 15 bits
     words = torch.empty(-(-shape.numel() // 4), dtype=torch.int64)
     for block in fill_random_blocks(words):
         bits = block.view(torch.int16)
-        bits.bitwise_and_(LEVELS - 1).sub_(kept).bitwise_right_shift_(15)  # the sign, spread
+        bits.bitwise_and_(LEVELS - 1).sub_(keep_levels).bitwise_right_shift_(
+            15
+        )  # the sign, 16 times
     return words.view(torch.int16)[: shape.numel()].view(shape)
 
 
 def apply_keep_mask(
-    x: Float[Tensor, "*shape"], kept: Int[Tensor, "*shape"]
+    x: Float[Tensor, "*shape"], keep: Int[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
-    """x where all bits of `kept` are set, 0 where none is."""
-    integer = SAME_SIZE[x.dtype]
-    return x.view(integer).bitwise_and(kept.to(integer)).view(x.dtype)
+    """x where all bits of `keep` are set, 0 where none is."""
+    integer = INTEGER_DTYPES[x.dtype]
+    return x.view(integer).bitwise_and(keep.to(integer)).view(x.dtype)
 
 
 def fill_random_blocks(words: Int[Tensor, " words"]) -> Iterator[Int[Tensor, " block"]]:
-    """Its blocks one by one, filled with random bits, the highest of every word unset.
+    """Fill `words` with random bits and yield its blocks; the highest bit of a word is 0.
 
-    From one seed; word i is the finaliser of seed + (i + 1) golden, whatever the blocks are.
+    Word i is the finalizer of seed + (i + 1) golden, independently of the size of the blocks.
     """
     seed = torch.empty((), dtype=torch.int64).random_(-(2**63), None)
     scratch = torch.empty(min(BLOCK, len(words)), dtype=torch.int64)
-    for first in range(0, len(words), BLOCK):
-        z = words[first : first + BLOCK]
+    for start in range(0, len(words), BLOCK):
+        z = words[start : start + BLOCK]
         shifted = scratch[: len(z)]
-        torch.add(counter_block()[: len(z)], seed + _to_signed(GOLDEN * first), out=z)
+        torch.add(counter_block()[: len(z)], seed + _to_signed(GOLDEN * start), out=z)
         torch.bitwise_right_shift(z, 30, out=shifted)
         z.bitwise_xor_(shifted).mul_(_to_signed(0xBF58476D1CE4E5B9))
         torch.bitwise_right_shift(z, 27, out=shifted)
@@ -113,19 +114,19 @@ def counter_block() -> Int[Tensor, " words"]:
 
 
 def _to_signed(word: int) -> int:
-    """The same 64 bits as a number that torch takes."""
+    """The same 64 bits as a signed integer."""
     return (word + 2**63) % 2**64 - 2**63
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, rate):  # type: ignore[no-untyped-def]
-        kept, ctx.scale = draw_keep_mask(x.shape, rate), 1 / (1 - round_rate(rate))
-        ctx.save_for_backward(kept)
-        return apply_keep_mask(x, kept).mul_(ctx.scale)
+        keep, ctx.scale = draw_keep_mask(x.shape, rate), 1 / (1 - round_rate(rate))
+        ctx.save_for_backward(keep)
+        return apply_keep_mask(x, keep).mul_(ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        (kept,) = ctx.saved_tensors
-        return apply_keep_mask(gradient, kept).mul_(ctx.scale), None
+        (keep,) = ctx.saved_tensors
+        return apply_keep_mask(gradient, keep).mul_(ctx.scale), None

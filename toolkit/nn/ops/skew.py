@@ -1,4 +1,4 @@
-"""Taps laid out by position ids: a window of each query's row, moved keys' columns put right."""
+"""Scores from taps by position ids: windows of rows, with the columns of moved tokens corrected."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from torch.autograd.function import once_differentiable
 
 
 class MovedTokens(NamedTuple):
-    """Places that do not stand at their own position, as many in each sentence that has some."""
+    """Tokens whose position id differs from their index, the same number in every sentence."""
 
     ordered_prefix: int
-    """Sentences at the front that have none."""
+    """Number of sentences at the start of the batch without moved tokens."""
     first_position: int
-    """The position at which place 0 stands where it is not moved."""
+    """Position id of token 0 in a sentence in order."""
     indices: Int[Tensor, "b N"]
-    """Of the other sentences: moved ones, all that stand at `positions`, and more to fill up."""
+    """In the other sentences: moved tokens, all tokens at `positions`, and others as filling."""
     positions: Int[Tensor, "b C"]
-    """Those that moved places stand at or have left, and more to fill up; each once."""
+    """Positions that moved tokens have or have left, and others as filling; each once."""
     indicator: Float[Tensor, "b N C"]
-    """1 where such a place stands at such a position, else 0."""
+    """1 if a token of `indices` has a position of `positions`, else 0."""
 
     def covers_all(self, ids: Int[Tensor, "B S"]) -> bool:
-        """Whether no place is left to stand at its own position."""
+        """Whether all tokens count as moved."""
         return self.indices.shape == ids.shape
 
 
@@ -37,27 +37,27 @@ def find_moved_tokens(
     *,
     every: bool,
 ) -> MovedTokens:
-    """Which ids are not `first`, `first` + 1, ...; with `every` all count as moved.
+    """Tokens whose ids are not `first_position`, `first_position` + 1, ...; all if `every`.
 
-    How many there are is a question to the device, which a GPU should not be asked.
+    Without `every` their number is read from the device, which would synchronize a GPU.
     """
     others, length = ids[ordered_prefix:], ids.shape[1]
-    astray = (others != torch.arange(length, device=ids.device) + first_position) | every
-    left = torch.nn.functional.pad(astray, (first_position, positions - first_position - length))
-    taken = torch.zeros_like(left, dtype=ids.dtype).scatter_add_(1, others, astray.to(ids.dtype))
-    touched = first_true_indices((taken > 0) | left, every=every)
-    there = torch.zeros_like(left).scatter_(1, touched, value=True).gather(1, others)
-    places = first_true_indices(astray | there, every=every)
-    if not every and places.shape[1] == length:  # all of some sentence: then all of each, in order
+    moved = (others != torch.arange(length, device=ids.device) + first_position) | every
+    left = torch.nn.functional.pad(moved, (first_position, positions - first_position - length))
+    taken = torch.zeros_like(left, dtype=ids.dtype).scatter_add_(1, others, moved.to(ids.dtype))
+    affected = first_true_indices((taken > 0) | left, every=every)
+    at_affected = torch.zeros_like(left).scatter_(1, affected, value=True).gather(1, others)
+    indices = first_true_indices(moved | at_affected, every=every)
+    if not every and indices.shape[1] == length:  # all of one sentence: then all of each, in order
         return find_moved_tokens(ids, first_position, positions, ordered_prefix, every=True)
-    stands = others.gather(1, places)[..., None] == touched[:, None]
-    return MovedTokens(ordered_prefix, first_position, places, touched, stands.float())
+    indicator = others.gather(1, indices)[..., None] == affected[:, None]
+    return MovedTokens(ordered_prefix, first_position, indices, affected, indicator.float())
 
 
-def first_true_indices(wanted: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor, "b N"]:
-    """Which are wanted, as many in each row: the most of any, filled up by others."""
-    most = wanted.shape[1] if every else int(wanted.sum(1).max())
-    return wanted.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor, "b N"]:
+    """Indices of the true values of each row, then of others up to the largest count of a row."""
+    count = mask.shape[1] if every else int(mask.sum(1).max())
+    return mask.int().argsort(dim=1, descending=True, stable=True)[:, :count]
 
 
 def scatter_by_position(
@@ -65,76 +65,78 @@ def scatter_by_position(
 ) -> Float[Tensor, "B H S T"]:
     """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1, r = R // 2 >= P - 1.
 
-    Row i holds what it has for keys in order side by side, from r - p_i on. The columns of moved
-    keys are read one by one; what several of them ask of one position is added up by a product, in
-    a fixed order.
+    The scores of keys in order are a window of row i that starts at r - p_i. The columns of moved
+    keys are gathered separately; gradients of keys at the same position are added by a matrix
+    product, in a fixed order.
     """
-    laid: Tensor = _ScatterByPosition.apply(taps, ids, m)
-    return laid
+    scores: Tensor = _ScatterByPosition.apply(taps, ids, m)
+    return scores
 
 
 class _ScatterByPosition(torch.autograd.Function):
     @staticmethod
     def forward(ctx, taps, ids, m):  # type: ignore[no-untyped-def]
-        taps, around, length = pack_rows(taps), taps.shape[-1] // 2, ids.shape[1]
+        taps, radius, length = pack_rows(taps), taps.shape[-1] // 2, ids.shape[1]
         ctx.ids, ctx.moved_tokens, ctx.layout = ids, m, (taps.shape, taps.stride())
         others = ids[m.ordered_prefix :]
         offsets = others.gather(1, m.indices)[:, None] - others[..., None]  # (b, S, N)
-        index = (offsets + around)[:, None].expand(-1, taps.shape[1], -1, -1)
+        index = (offsets + radius)[:, None].expand(-1, taps.shape[1], -1, -1)
         columns = taps[m.ordered_prefix :].gather(-1, index)
         if m.covers_all(ids):
             return columns
-        laid = gather_windows(taps, around - ids + m.first_position, length)
-        for sentence, places, column in zip(
-            laid[m.ordered_prefix :], m.indices, columns, strict=True
-        ):
-            sentence.index_copy_(-1, places, column)
-        return laid
+        scores = gather_windows(taps, radius - ids + m.first_position, length)
+        copy_by_index(scores[m.ordered_prefix :], -1, m.indices, columns)
+        return scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        m, taps = ctx.moved_tokens, gradient.new_empty_strided(*ctx.layout).zero_()
-        by_position = unskew(taps, m.first_position)
+        m, grad_taps = ctx.moved_tokens, gradient.new_empty_strided(*ctx.layout).zero_()
+        by_position = unskew(grad_taps, m.first_position)
         others = by_position[m.ordered_prefix :]
         if not m.covers_all(ctx.ids):
             by_position.narrow(-1, m.first_position, gradient.shape[-1]).copy_(gradient)
         index = m.indices[:, None, None].expand(-1, *gradient.shape[1:3], -1)
         columns = gradient[m.ordered_prefix :].gather(-1, index).flatten(1, 2)
-        added = (columns @ m.indicator.to(gradient.dtype)).unflatten(1, gradient.shape[1:3])
-        for sentence, at, column in zip(others, m.positions, added, strict=True):
-            sentence.index_copy_(-1, at, column)
+        sums = (columns @ m.indicator.to(gradient.dtype)).unflatten(1, gradient.shape[1:3])
+        copy_by_index(others, -1, m.positions, sums)
         if m.indices.numel():
-            reindex_rows(taps[m.ordered_prefix :], others, ctx.ids[m.ordered_prefix :], m.indices)
-        return taps, None, None
+            ids = ctx.ids[m.ordered_prefix :]
+            reindex_rows(grad_taps[m.ordered_prefix :], others, ids, m.indices)
+        return grad_taps, None, None
+
+
+def copy_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values: Tensor) -> None:
+    """Copy each sentence's values to its indices along an axis of a sentence."""
+    for sentence, index, value in zip(out, indices, values, strict=True):
+        sentence.index_copy_(axis, index, value)
 
 
 def unskew(taps: Float[Tensor, "B H S R"], first: int) -> Float[Tensor, "B H S P"]:
-    """A view of the taps by position, of rows that stand at `first`, `first` + 1, ..."""
-    around = taps.shape[-1] // 2
-    strides, start = (*taps.stride()[:2], 2 * around, 1), taps.storage_offset() + around - first
-    return taps.as_strided((*taps.shape[:-1], around + 1), strides, start)
+    """A view of the taps by position, for rows at positions `first`, `first` + 1, ..."""
+    radius = taps.shape[-1] // 2
+    strides, start = (*taps.stride()[:2], 2 * radius, 1), taps.storage_offset() + radius - first
+    return taps.as_strided((*taps.shape[:-1], radius + 1), strides, start)
 
 
 def reindex_rows(
     taps: Float[Tensor, "b H S R"],
     by_position: Float[Tensor, "b H S P"],
     ids: Int[Tensor, "b S"],
-    places: Int[Tensor, "b N"],
+    indices: Int[Tensor, "b N"],
 ) -> None:
-    """Rearrange the rows of moved tokens, each for its position."""
-    around, positions = taps.shape[-1] // 2, by_position.shape[-1]
-    index = places[:, None, :, None].expand(-1, taps.shape[1], -1, positions)
-    among_zeros = torch.nn.functional.pad(by_position.gather(2, index), (around, around))
-    turned = gather_windows(among_zeros, ids.gather(1, places), taps.shape[-1])
-    for sentence, at, row in zip(taps, places, turned, strict=True):
-        sentence.index_copy_(1, at, row)
+    """Write the rows of moved tokens to `taps`, shifted to their positions."""
+    radius, positions = taps.shape[-1] // 2, by_position.shape[-1]
+    index = indices[:, None, :, None].expand(-1, taps.shape[1], -1, positions)
+    padded = torch.nn.functional.pad(by_position.gather(2, index), (radius, radius))
+    rows = gather_windows(padded, ids.gather(1, indices), taps.shape[-1])
+    copy_by_index(taps, 1, indices, rows)
 
 
 def pack_rows(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S R"]:
-    """The same, the rows of a head one after the other; heads and sentences lie as they do."""
-    apart = taps.stride()[-2:] != (taps.shape[-1], 1) or 0 in taps.stride()
-    return taps.contiguous() if apart else taps
+    """Taps with contiguous rows within each head; any strides of heads and sentences stay."""
+    scattered = taps.stride()[-2:] != (taps.shape[-1], 1) or 0 in taps.stride()
+    return taps.contiguous() if scattered else taps
 
 
 def gather_windows(
@@ -143,9 +145,9 @@ def gather_windows(
     """rows[b, h, i, starts[b, i] :][:width]."""
     strides, device = rows.stride(), rows.device
     last = sum((n - 1) * stride for n, stride in zip(rows.shape, strides, strict=True))
-    every = rows.as_strided((last + 2 - width, width), (1, 1))
-    begins = starts[:, None]
+    windows = rows.as_strided((last + 2 - width, width), (1, 1))
+    index = starts[:, None]
     for axis, stride in enumerate(strides[:3]):
         shape = [-1 if axis == a else 1 for a in range(3)]
-        begins = begins + stride * torch.arange(rows.shape[axis], device=device).view(shape)
-    return every.index_select(0, begins.flatten()).view(*rows.shape[:3], width)
+        index = index + stride * torch.arange(rows.shape[axis], device=device).view(shape)
+    return windows.index_select(0, index.flatten()).view(*rows.shape[:3], width)
