@@ -11,32 +11,32 @@ from toolkit.config.commands.plot import AttentionConfig
 
 @pytest.fixture
 def drawn(trained, tmp_path, capsys):
-    """The JSON lines that drawing a sentence's maps gives, and what people read."""
+    """The JSON lines that drawing a sentence's maps gives, and the text output."""
 
     def draw(sentence="the cat [MASK]", **options):
         output = str(tmp_path / "a.png")
         asked = {"path": [str(trained)], "sentence": sentence, "output": output, "json": "-"}
         plot_attention(AttentionConfig(**(asked | options)))
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], said.err
+        captured = capsys.readouterr()
+        return [json.loads(line) for line in captured.out.splitlines()], captured.err
 
     return draw
 
 
 def maps_of(found):
     """The lines of the sentence and of its maps."""
-    records, said = found
-    return [r for r in records if r["event"] != "concentration"], said
+    records, captured = found
+    return [r for r in records if r["event"] != "concentration"], captured
 
 
 def test_plot_attention_draws_prints_and_writes_every_head(drawn, tmp_path):
-    [sentence, *maps], said = maps_of(drawn())
+    [sentence, *maps], captured = maps_of(drawn())
     assert sentence["tokens"][0] == "[CLS]" and sentence["tokens"][-2:] == ["[MASK]", "[SEP]"]
     assert [(m["layer"], m["head"]) for m in maps] == [(1, 1), (1, 2)]
     rows = torch.tensor(maps[0]["weights"])
     assert rows.shape == (len(sentence["tokens"]),) * 2
     torch.testing.assert_close(rows.sum(1), torch.ones(len(rows)))
-    assert "layer  head" in said and (tmp_path / "a.png").exists()
+    assert "layer  head" in captured and (tmp_path / "a.png").exists()
 
 
 def test_plot_attention_averages_heads(drawn):
@@ -49,18 +49,18 @@ def test_plot_attention_averages_heads(drawn):
 
 def test_plot_attention_draws_mean_maps_of_several_models(drawn, trained):
     [_, one, two, *_], _ = drawn()
-    records, said = drawn(mean=True, path=[str(trained)] * 2)
+    records, captured = drawn(mean=True, path=[str(trained)] * 2)
     assert [r["event"] for r in records] == [*["sentence", "map"] * 2, *["concentration"] * 4]
     weights = [torch.tensor(m["weights"]) for m in (one, two, records[1])]
     torch.testing.assert_close((weights[0] + weights[1]) / 2, weights[2])
-    assert records[1]["layer"] is records[1]["head"] is None and "previous" not in said
+    assert records[1]["layer"] is records[1]["head"] is None and "previous" not in captured
 
 
 def test_plot_attention_reports_the_concentration(drawn):
-    records, said = drawn("the cat sat on a mat")
+    records, captured = drawn("the cat sat on a mat")
     mean, layer = (r for r in records if r["event"] == "concentration")
     assert mean["mean"] == layer["mean"] > 0 and (mean["layer"], layer["layer"]) == (None, 1)
-    assert "C: attention to tokens at most 4 away" in said and "1 sentence;" in said
+    assert "C: attention to tokens at most 4 away" in captured and "1 sentence;" in captured
 
 
 def test_plot_attention_draws_the_first_sentence_of_a_file(drawn, tmp_path):

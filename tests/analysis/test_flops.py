@@ -34,9 +34,9 @@ def test_flops_of_a_layer_equal_a_count_by_hand():
 def test_flops_of_the_last_layer_are_those_of_masked_tokens():
     found = counted(tokens_per_sample=128, mask_rate=0.5, batch_size=64)
     last = found.parts["encoder.layers.1.feed_forward"].forward
-    places = last / (16 * WIDTH**2)
-    assert places == pytest.approx(64 * 125 * 0.5, rel=0.05)
-    assert found.parts["task.head"].forward == places * 2 * (WIDTH * 16 + 16 * SYMBOLS)
+    selected = last / (16 * WIDTH**2)
+    assert selected == pytest.approx(64 * 125 * 0.5, rel=0.05)
+    assert found.parts["task.head"].forward == selected * 2 * (WIDTH * 16 + 16 * SYMBOLS)
     whole = found.parts["encoder.layers.1.attention"]
     assert whole == found.parts["encoder.layers.0.attention"]
 

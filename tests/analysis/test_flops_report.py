@@ -88,8 +88,8 @@ def test_flops_take_the_vocabulary_size_from_data(data):
 def test_flops_are_written_as_json(capsys):
     with Output("-") as output:
         print_flops(flops(max_update=10), output)
-    said = capsys.readouterr()
-    *parts, whole = map(json.loads, said.out.splitlines())
+    captured = capsys.readouterr()
+    *parts, whole = map(json.loads, captured.out.splitlines())
     assert parts[0] == {
         "event": "part",
         "part": "encoder.embeddings",
@@ -97,4 +97,4 @@ def test_flops_are_written_as_json(capsys):
         "backward": 4.0,
     }
     assert len(parts) == len(PARTS) and whole["event"] == "flops" and whole["run"] == 9000
-    assert "encoder layers 1 to 2, each" in said.err
+    assert "encoder layers 1 to 2, each" in captured.err

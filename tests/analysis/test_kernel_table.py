@@ -26,11 +26,11 @@ def test_kernel_table_has_heads_as_rows_and_offsets_as_columns():
 def test_kernel_table_omits_distant_offsets_on_a_narrow_terminal():
     found = kernel_table([HEADS], 80)
     assert found.columns[3:] == OFFSETS[1:-1]
-    assert found.caption.endswith("offsets beyond 3 are left out here")
+    assert found.caption.endswith("offsets beyond 3 are omitted")
 
 
 def test_kernel_table_mentions_omitted_offsets_only_if_there_are_some():
-    assert "left out" not in kernel_table([HEADS.crop(3)], 80).caption
+    assert "omitted" not in kernel_table([HEADS.crop(3)], 80).caption
 
 
 def test_kernel_table_counts_channels_by_their_peak():

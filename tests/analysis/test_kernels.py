@@ -10,7 +10,7 @@ from toolkit.training.run import run
 
 @pytest.fixture
 def drawn(trained, tmp_path, capsys):
-    """The JSON lines that drawing a small run's kernels gives, and what is said on stderr."""
+    """The JSON lines that drawing a small run's kernels gives, and the text on stderr."""
 
     def draw(*more, text="the cat sat on a mat\n", **options):
         (tmp_path / "text").write_text(text)
@@ -22,20 +22,20 @@ def drawn(trained, tmp_path, capsys):
             "sentences": sentences,
         }
         plot_kernels(KernelsConfig(**{**where, **options}))
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], said.err
+        captured = capsys.readouterr()
+        return [json.loads(line) for line in captured.out.splitlines()], captured.err
 
     return draw
 
 
 def test_plot_kernels_draws_prints_and_writes_every_kernel(drawn, tmp_path):
-    records, said = drawn()
+    records, captured = drawn()
     assert [(r["event"], r["layer"], r["kernel"], r["by"]) for r in records] == [
         ("kernel", 1, "fixed", "head"),
         ("kernel", 1, "query", "head"),
     ]
     assert len(records[1]["mean"]) == 2 and len(records[1]["deviation"][0]) == 17
-    assert "layer  kernel  head" in said and (tmp_path / "k.png").exists()
+    assert "layer  kernel  head" in captured and (tmp_path / "k.png").exists()
 
 
 def test_plot_kernels_draws_selected_heads_and_offsets(drawn):
@@ -44,14 +44,14 @@ def test_plot_kernels_draws_selected_heads_and_offsets(drawn):
 
 
 def test_plot_kernels_names_each_of_several_checkpoints(drawn, trained):
-    records, said = drawn(str(trained / "checkpoint_last"))
-    assert len({r["checkpoint"] for r in records}) == 2 and "checkpoint_last\n" in said
+    records, captured = drawn(str(trained / "checkpoint_last"))
+    assert len({r["checkpoint"] for r in records}) == 2 and "checkpoint_last\n" in captured
 
 
 def test_plot_kernels_without_text_reports_omitted_kernels(drawn):
-    records, said = drawn(text="")
+    records, captured = drawn(text="")
     assert [r["kernel"] for r in records] == ["fixed"]
-    assert "query kernels depend on the text. Pass --sentences FILE to draw" in said
+    assert "query kernels depend on the text. Pass --sentences FILE to draw" in captured
 
 
 def test_plot_kernels_rejects_dynamic_kernels_without_text(config, drawn, tmp_path):

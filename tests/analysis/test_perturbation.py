@@ -1,5 +1,6 @@
 import json
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -13,11 +14,12 @@ from toolkit.analysis.perturbation import (
 from toolkit.analysis.plots.perturbation import VectorDifference
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
 @pytest.fixture
 def compared(trained, tmp_path, capsys):
-    """The JSON lines that comparing sentences gives, and what people read."""
+    """The JSON lines that comparing sentences gives, and the text output."""
 
     def compare(*lines):
         (tmp_path / "s.txt").write_text("\n".join(lines))
@@ -29,8 +31,8 @@ def compared(trained, tmp_path, capsys):
                 json="-",
             )
         )
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], said.err
+        captured = capsys.readouterr()
+        return [json.loads(line) for line in captured.out.splitlines()], captured.err
 
     return compare
 
@@ -44,11 +46,11 @@ def test_compare_vectors_follows_the_paper():
 
 
 def test_perturbation_compares_equal_words_at_any_position(compared, tmp_path):
-    found, said = compared("the cat the dog", "the dog the cat")
+    found, captured = compared("the cat the dog", "the dog the cat")
     words = [one["word"] for one in found]
     assert words == ["the", "cat", "the (2)", "dog", "[CLS]"]
     assert all(one["distance"] > 0 for one in found)
-    assert "1, 2       cat" in said and (tmp_path / "p.png").exists()
+    assert "1, 2       cat" in captured and (tmp_path / "p.png").exists()
 
 
 def test_perturbation_of_an_equal_sentence_is_zero(compared):
@@ -58,22 +60,20 @@ def test_perturbation_of_an_equal_sentence_is_zero(compared):
     assert sum(one["word"] == "[CLS]" for one in found) == 3
 
 
-class Spelt:
-    """Letters as tokens, @ begins a word: a tokenizer whose pieces can be read off."""
-
-    def __init__(self, text):
-        self.symbols = ["[CLS]", *text, "[SEP]"]
-        self.special = {0, len(self.symbols) - 1}
-        self.starts_word = [symbol == "@" for symbol in self.symbols]
-        self.vocabulary = self
-
-    def decode(self, ids):
-        return "".join(self.symbols[i] for i in ids).replace("@", "")
+def letter_tokenizer(text):
+    """A tokenizer of letters, in which @ begins a word."""
+    symbols = ["[CLS]", *text, "[SEP]"]
+    tokenizer = Mock(spec=Tokenizer)
+    tokenizer.vocabulary = Mock()
+    tokenizer.decode = lambda ids: "".join(symbols[i] for i in ids).replace("@", "")
+    tokenizer.vocabulary.special = {0, len(symbols) - 1}
+    tokenizer.vocabulary.starts_word = [symbol == "@" for symbol in symbols]
+    return tokenizer
 
 
 def test_split_words_joins_subwords_without_punctuation():
     text = "@Cats,@(do-g)@--@a"
-    found = dict(split_words(Spelt(text), range(len(text) + 2)))
+    found = dict(split_words(letter_tokenizer(text), range(len(text) + 2)))
     assert list(found) == ["cats", "do-g", "a"]
     assert found["cats"] == [2, 3, 4, 5] and found["do-g"] == [9, 10, 11, 12] and found["a"] == [18]
 

@@ -19,7 +19,8 @@ from toolkit.reporting.tables import Table
 from toolkit.tasks.task import Learner
 
 MAX_DISTANCE = 4
-"""Maximum distance of tokens that are near each other."""
+"""Maximum distance of tokens that count as near."""
+BATCH_SIZE = 8  # sentences whose maps are in memory at a time
 
 
 def concentration(
@@ -27,8 +28,8 @@ def concentration(
 ) -> Float[Tensor, " B"]:
     """C = sum_{|i-j| <= 4} M_ij / sum_{|i-j| > 4} M_ij (section 6.5) of each sentence.
 
-    Rows of padding do not count, and nobody attends to it. A sentence of five tokens or fewer has
-    none that are farther apart: its C is infinite.
+    Padding is excluded. C is infinite for sentences of five tokens or fewer, in which no two tokens
+    are farther apart.
     """
     total = weights.double()
     if padding is not None:
@@ -44,9 +45,6 @@ def uniform_concentration(tokens: int) -> float:
     return near / (tokens * tokens - near)
 
 
-BATCH_SIZE = 8  # sentences whose maps are held at a time
-
-
 class AttentionLocality(NamedTuple):
     """C of a layer's mean map over sentences of more than five tokens; None without any."""
 
@@ -58,7 +56,7 @@ class AttentionLocality(NamedTuple):
     deviation: float | None
     """Over sentences; None for a single one, or if the mean is infinite."""
     near_rate: float | None
-    """C / (1 + C), the share of attention to near tokens."""
+    """C / (1 + C), the fraction of attention to near tokens."""
     uniform: float | None
     """C of uniform attention over the same sentences."""
     sentences: int
@@ -70,27 +68,25 @@ def measure_locality(
     path: str, learner: Learner, lines: Sequence[str], c: AttentionConfig
 ) -> list[AttentionLocality]:
     """Locality of the mean over the selected layers and heads, then of each layer."""
-    found: dict[int | None, list[float]] = {None: []}
+    values: dict[int | None, list[float]] = {None: []}
     uniform: list[float] = []
 
-    def of_heads(weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B S T"]:
+    def mean_over_heads(weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B S T"]:
         return (weights[:, [h - 1 for h in c.heads]] if c.heads else weights).mean(1)
 
-    text = list(batch_lines(learner, lines, BATCH_SIZE))
-    for batch in with_progress(text, f"reading {c.sentences}"):
+    batches = list(batch_lines(learner, lines, BATCH_SIZE))
+    for batch in with_progress(batches, f"reading {c.sentences}"):
         padding = batch.inputs.padding
-        assert padding is not None, "sentences that are read together say where they end"
+        assert padding is not None, "batch_lines pads"
         lengths = (~padding).sum(1)
         long = lengths > MAX_DISTANCE + 1
         uniform += [uniform_concentration(tokens) for tokens in lengths[long].tolist()]
-        every = dict(enumerate(attention_maps(learner.encoder, batch.inputs, of_heads), 1))
-        layers = {layer: every[layer] for layer in c.layers or every}
+        maps = dict(enumerate(attention_maps(learner.encoder, batch.inputs, mean_over_heads), 1))
+        layers = {layer: maps[layer] for layer in c.layers or maps}
         mean = torch.stack(list(layers.values())).mean(0)
         for layer, weights in [(None, mean), *layers.items()]:
-            found.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
-    return [
-        summarize_layer(path, layer, values, uniform, len(lines)) for layer, values in found.items()
-    ]
+            values.setdefault(layer, []).extend(concentration(weights, padding)[long].tolist())
+    return [summarize_layer(path, n, ratios, uniform, len(lines)) for n, ratios in values.items()]
 
 
 def summarize_layer(
@@ -98,35 +94,40 @@ def summarize_layer(
 ) -> AttentionLocality:
     if not values:
         return AttentionLocality(path, layer, None, None, None, None, 0, lines)
-    over, share = summarize(values), summarize([1 - 1 / (1 + c) for c in values])
-    spread = over.deviation if math.isfinite(over.mean) else None
-    uniform_mean = summarize(uniform).mean
+    summary = summarize(values)
     return AttentionLocality(
-        path, layer, over.mean, spread, share.mean, uniform_mean, over.n, lines - over.n
+        path,
+        layer,
+        mean=summary.mean,
+        deviation=summary.deviation if math.isfinite(summary.mean) else None,
+        near_rate=summarize([1 - 1 / (1 + c) for c in values]).mean,
+        uniform=summarize(uniform).mean,
+        sentences=summary.n,
+        short=lines - summary.n,
     )
 
 
-def locality_table(found: Sequence[AttentionLocality], *, several: bool) -> Table:
+def locality_table(localities: Sequence[AttentionLocality], *, several: bool) -> Table:
     """One row per layer, or per model and layer."""
     rows = [
         [
-            *[one.checkpoint] * several,
-            "mean" if one.layer is None else str(one.layer),
-            one.mean,
-            one.deviation,
-            None if one.near_rate is None else f"{one.near_rate:.1%}",
-            one.uniform,
+            *[it.checkpoint] * several,
+            "mean" if it.layer is None else str(it.layer),
+            it.mean,
+            it.deviation,
+            None if it.near_rate is None else f"{it.near_rate:.1%}",
+            it.uniform,
         ]
-        for one in found
+        for it in localities
     ]
-    first = found[0]
-    left_out = f", {first.short:,} without such left out" if first.short else ""
+    first = localities[0]
+    left_out = f", {first.short:,} too short" if first.short else ""
     return Table(
         columns=[*["checkpoint"] * several, "layer", "C", "deviation", "near", "uniform"],
         rows=rows,
         shared_precision=("C", "deviation", "uniform"),
         right_align=("deviation", "near"),
-        caption=f"C: attention to tokens at most {MAX_DISTANCE} away, over that to farther ones, "
-        f"mean over {first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; near: "
-        f"its share of all; uniform: C of uniform attention",
+        caption=f"C: attention to tokens at most {MAX_DISTANCE} away, divided by that to farther "
+        f"ones, mean over {first.sentences:,} sentence{'s' * (first.sentences != 1)}{left_out}; "
+        f"near: fraction to tokens at most {MAX_DISTANCE} away; uniform: C of uniform attention",
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from toolkit.models.interface import Inputs
 from toolkit.nn.attention import Attention, AttentionInputs, TwoStreamMaps
@@ -19,35 +21,40 @@ def attention_maps(
     inputs: Inputs,
     transform: Callable[[Float[Tensor, "B H S T"]], Tensor] = lambda weights: weights,
 ) -> list[Tensor]:
-    """What multiplies the values in each layer, softmax(scores) or what the architecture has in its
-    place, without dropout; row i holds what place i looks at.
+    """The weights that multiply the values in each layer, without dropout: [B, H, S, T].
 
-    [B, H, S, T], or what `of` makes of each, so that not all need to be kept. Any architecture's
-    whose layers are `Attention`s, or have `TwoStreamMaps` of several streams. They are computed
-    in addition to the encoder's own pass, which takes a faster path that shows no maps.
+    Row i has the weights of query i. `transform` is applied to each layer's map, so that not all
+    need to be in memory. Works for architectures whose layers are `Attention`s or have
+    `TwoStreamMaps`. The maps are computed in addition to the encoder's forward pass, whose faster
+    path never forms them.
     """
     maps: list[Tensor] = []
 
-    def make_hook(attention: Attention) -> Any:
-        def hook(project: nn.Module, given: Any, projected: AttentionInputs) -> None:
-            maps.append(transform(attention.map(projected).float()))
+    def record_map(attention: Attention) -> Callable[[nn.Module, Any, AttentionInputs], None]:
+        return lambda _, args, inputs: maps.append(transform(attention.map(inputs).float()))
 
-        return hook
+    def record_two_streams(module: TwoStreamMaps, args: Any, scores: Tensor) -> None:
+        maps.append(transform(module.weights(scores, args[0].sequence.padding).float()))
 
-    def joint(module: TwoStreamMaps, given: Any, scores: Tensor) -> None:
-        maps.append(transform(module.weights(scores, given[0].sequence.padding).float()))
-
-    modules = list(encoder.modules())
-    hooks = [
-        a.project.register_forward_hook(make_hook(a)) for a in modules if isinstance(a, Attention)
-    ]
-    hooks += [m.register_forward_hook(joint) for m in modules if isinstance(m, TwoStreamMaps)]
-    training = encoder.training
-    try:
-        encoder.eval()
+    hooks = []
+    for module in encoder.modules():
+        if isinstance(module, Attention):
+            hooks.append(module.project.register_forward_hook(record_map(module)))
+        elif isinstance(module, TwoStreamMaps):
+            hooks.append(module.register_forward_hook(record_two_streams))
+    with evaluating(encoder, hooks):
         encoder(inputs)
+    return maps
+
+
+@contextmanager
+def evaluating(module: nn.Module, hooks: Sequence[RemovableHandle]) -> Iterator[None]:
+    """Evaluation mode; on exit the mode is restored and the hooks are removed."""
+    training = module.training
+    try:
+        module.eval()
+        yield
     finally:
-        encoder.train(training)
+        module.train(training)
         for hook in hooks:
             hook.remove()
-    return maps

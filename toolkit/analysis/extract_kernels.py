@@ -6,17 +6,17 @@ Kernels that depend on the query or the key are averaged over the tokens of a te
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from toolkit.analysis.extract_attention import evaluating
 from toolkit.analysis.kernel_table import KernelRows
-from toolkit.models.interface import Inputs
+from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.attention import Kernel, RelativeToKey
 from toolkit.nn.ops.depthwise import DepthwiseConvolution
 
@@ -51,10 +51,10 @@ class TapStatistics:
         if taps.shape[0] == 1 and taps.shape[2] == 1:
             self.fixed = taps[0, :, 0]
         elif included.any():
-            whole = taps.expand(len(included), -1, included.shape[1], -1)
-            seen = whole.transpose(1, 2)[included]  # (B, H, S, R) -> (N, H, R)
-            ones = torch.full_like(seen[0], len(seen))
-            self.sums = add_sums(self.sums, [ones, seen.sum(0), seen.square().sum(0)])
+            all_taps = taps.expand(len(included), -1, included.shape[1], -1)
+            taps = all_taps.transpose(1, 2)[included]  # (B, H, S, R) -> (N, H, R)
+            counts = torch.full_like(taps[0], len(taps))
+            self.sums = add_sums(self.sums, [counts, taps.sum(0), taps.square().sum(0)])
 
     @property
     def is_determined(self) -> bool:
@@ -69,73 +69,57 @@ class TapStatistics:
         if self.fixed is not None:
             return None
         count, total, squares = self.sums
-        found = (squares / count - (total / count).square()).clamp(min=0).sqrt()
-        return found.flip(-1) if self.of_key else found
+        deviation = (squares / count - (total / count).square()).clamp(min=0).sqrt()
+        return deviation.flip(-1) if self.of_key else deviation
 
 
 def add_sums(before: list[Tensor], now: list[Tensor]) -> list[Tensor]:
     """Add sums aligned at offset 0; longer sentences may have more taps."""
     if not before:
         return now
-    widest = max(before[0].shape[-1], now[0].shape[-1])
-    return [pad_taps(a, widest) + pad_taps(b, widest) for a, b in zip(before, now, strict=True)]
+    taps = max(before[0].shape[-1], now[0].shape[-1])
+    return [pad_taps(a, taps) + pad_taps(b, taps) for a, b in zip(before, now, strict=True)]
 
 
 def pad_taps(rows: Tensor, taps: int) -> Tensor:
-    more = (taps - rows.shape[-1]) // 2
-    return nn.functional.pad(rows, (more, more))
+    each_side = (taps - rows.shape[-1]) // 2
+    return nn.functional.pad(rows, (each_side, each_side))
 
 
 @torch.no_grad()
-def extract_kernels(encoder: nn.Module, text: Iterable[TextBatch] = ()) -> ExtractedKernels:
+def extract_kernels(encoder: EncoderModel, text: Iterable[TextBatch] = ()) -> ExtractedKernels:
     """All kernels of all layers by offset, including those of convolutions.
 
     Works for any architecture made of `Kernel`s and `DepthwiseConvolution`s.
     """
-    averages = {
+    statistics = {
         path: TapStatistics(of_key=of_key) for path, of_key in list_kernels(encoder).items()
     }
-    with observe_kernels(encoder, averages) as watch:
-        watch(probe_batch(encoder))
-        for batch in text:
-            watch(batch)
-    names = name_kernels(encoder, averages)
-    known = [
-        kernel_rows(path, names[path], average)
-        for path, average in averages.items()
-        if average.is_determined
-    ]
-    unknown = [names[path] for path, average in averages.items() if not average.is_determined]
-    kernels = sorted([*known, *convolution_kernels(encoder)], key=lambda kernel: kernel.layer)
-    return ExtractedKernels(kernels, list(dict.fromkeys(unknown)))
+    update_statistics(encoder, statistics, chain([probe_batch(encoder)], text))
+    names = name_kernels(encoder, statistics)
+    kernels = [kernel_rows(p, names[p], s) for p, s in statistics.items() if s.is_determined]
+    kernels += convolution_kernels(encoder)
+    undetermined = [names[path] for path, s in statistics.items() if not s.is_determined]
+    by_layer = sorted(kernels, key=lambda kernel: kernel.layer)
+    return ExtractedKernels(by_layer, list(dict.fromkeys(undetermined)))
 
 
-@contextmanager
-def observe_kernels(
-    encoder: nn.Module, averages: Mapping[str, TapStatistics]
-) -> Iterator[Callable[[TextBatch], None]]:
-    """A function that runs the encoder on a batch and updates the statistics."""
-    counted: list[Tensor] = []
+def update_statistics(
+    encoder: EncoderModel, statistics: Mapping[str, TapStatistics], text: Iterable[TextBatch]
+) -> None:
+    """Run the encoder on the text and add the taps of each kernel to its statistics."""
+    batch: TextBatch
 
-    def watch(batch: TextBatch) -> None:
-        counted[:] = [batch.included]
-        encoder(batch.inputs)
+    def record_taps(kernel: TapStatistics) -> Callable[[nn.Module, Any, Tensor], None]:
+        return lambda _, args, taps: kernel.update(taps, batch.included)
 
-    def shown_to(average: TapStatistics) -> Callable[[nn.Module, Any, Tensor], None]:
-        return lambda kernel, given, taps: average.update(taps, counted[0])
-
-    training = encoder.training
     hooks = [
-        encoder.get_submodule(path).register_forward_hook(shown_to(average))
-        for path, average in averages.items()
+        encoder.get_submodule(path).register_forward_hook(record_taps(kernel))
+        for path, kernel in statistics.items()
     ]
-    try:
-        encoder.eval()
-        yield watch
-    finally:
-        encoder.train(training)
-        for hook in hooks:
-            hook.remove()
+    with evaluating(encoder, hooks):
+        for batch in text:
+            encoder(batch.inputs)
 
 
 def list_kernels(encoder: nn.Module) -> dict[str, bool]:
@@ -146,25 +130,25 @@ def list_kernels(encoder: nn.Module) -> dict[str, bool]:
     return {path: id(module) in of_key for path, module in named if isinstance(module, Kernel)}
 
 
-def probe_batch(encoder: Any) -> TextBatch:
+def probe_batch(encoder: EncoderModel) -> TextBatch:
     """Two sentences without included tokens, which reveal the kernels that are equal for all."""
     length = encoder.fixed_length or 2
     tokens = torch.zeros(2, length, dtype=torch.long, device=encoder.token_embedding.weight.device)
-    spelled = Inputs(tokens, char_ids=tokens[:1, :1], word_index=tokens)
-    return TextBatch(spelled, torch.zeros_like(tokens, dtype=torch.bool))
+    inputs = Inputs(tokens, char_ids=tokens[:1, :1], word_index=tokens)
+    return TextBatch(inputs, torch.zeros_like(tokens, dtype=torch.bool))
 
 
 def name_kernels(encoder: nn.Module, paths: Iterable[str]) -> dict[str, str]:
     """Path -> name after the kernel's class, numbered if a layer has several."""
-    plain = {path: kernel_kind(type(encoder.get_submodule(path))) for path in paths}
-    alike = Counter((layer_number(path), name) for path, name in plain.items())
-    given: Counter[tuple[int, str]] = Counter()
-    found = {}
-    for path, name in plain.items():
-        key = layer_number(path), name
-        given[key] += 1
-        found[path] = f"{name} {given[key]}" if alike[key] > 1 else name
-    return found
+    groups: dict[tuple[int, str], list[str]] = {}
+    for path in paths:
+        key = layer_number(path), kernel_kind(type(encoder.get_submodule(path)))
+        groups.setdefault(key, []).append(path)
+    return {
+        path: f"{name} {number}" if len(group) > 1 else name
+        for (_, name), group in groups.items()
+        for number, path in enumerate(group, 1)
+    }
 
 
 def kernel_kind(kind: type) -> str:
@@ -175,12 +159,12 @@ def kernel_kind(kind: type) -> str:
 
 def layer_number(path: str) -> int:
     """Layer number, from 1, of a module path."""
-    found = re.search(r"(?:^|\.)layers\.(\d+)\.", path)
-    return int(found[1]) + 1 if found else 1
+    match = re.search(r"(?:^|\.)layers\.(\d+)\.", path)
+    return int(match[1]) + 1 if match else 1
 
 
-def kernel_rows(path: str, name: str, average: TapStatistics) -> KernelRows:
-    mean, deviation = average.mean(), average.deviation()
+def kernel_rows(path: str, name: str, statistics: TapStatistics) -> KernelRows:
+    mean, deviation = statistics.mean(), statistics.deviation()
     return KernelRows(
         layer=layer_number(path),
         name=name,
@@ -193,18 +177,17 @@ def kernel_rows(path: str, name: str, average: TapStatistics) -> KernelRows:
 
 def convolution_kernels(encoder: nn.Module) -> list[KernelRows]:
     """Kernels by channel: of the values (depthwise), or of projections."""
-    found = []
+    kernels = []
     for path, module in encoder.named_modules():
         if isinstance(module, DepthwiseConvolution):
             taps = module.convolution.weight.detach()[:, 0].double()
             part = re.search(r"\.parts\.(\w+)\.", path)
             name = f"{part[1]} convolution" if part else "depthwise"
-            found.append(
-                KernelRows(
-                    layer_number(path), name, "channel", tap_offsets(taps), taps.tolist(), None
-                )
+            offsets, rows = tap_offsets(taps), taps.tolist()
+            kernels.append(
+                KernelRows(layer_number(path), name, "channel", offsets, rows, deviation=None)
             )
-    return found
+    return kernels
 
 
 def tap_offsets(taps: Tensor) -> list[int]:

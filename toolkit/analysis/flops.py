@@ -24,6 +24,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.synthetic import SyntheticFolder, synthetic_vocabulary
 from toolkit.models.interface import Sizes
 from toolkit.nn.layer_stack import LayerStack
+from toolkit.tasks.batch import Batch
 from toolkit.tasks.build import build_learner
 from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.training.data import resolve_task
@@ -42,18 +43,18 @@ class PassFlops(NamedTuple):
 
 
 class Flops(NamedTuple):
-    """FLOPs of one update, and the size and number of updates."""
+    """FLOPs of one update, its batches, and the number of updates."""
 
     run: RunConfig
     sizes: Sizes
     parts: Mapping[str, PassFlops]
     """Module name -> FLOPs, without the named modules inside it."""
     sentences: int
-    """Per micro-batch."""
+    """Number per micro-batch."""
     tokens: int
-    """Per sentence."""
+    """Number per sentence."""
     micro_batches: int
-    """Per update, over all ranks."""
+    """Number per update, over all ranks."""
     completed_updates: int | None = None
     """Updates so far, if the run was saved."""
 
@@ -82,21 +83,19 @@ def count_flops(
 
 
 def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
-    """Synthetic examples, or the run's own data if the task does not learn from plain text."""
+    """Synthetic examples, or the run's data if the task does not learn from plain text."""
     task = resolve_task(run.task, run.arch)
-    build: Any = TASKS[task.name].factory
+    task_class: Any = TASKS[task.name].factory
 
-    def of(folder: DataFolder) -> Examples[Any]:
-        split = run.data.train_subset if folder.sources else "train"
+    def load_examples(folder: DataFolder, split: str) -> Examples[Any]:
         source = SplitSource(folder, split, seed=run.training.seed, training=True)
-        examples: Examples[Any] = build.examples(task.config, source)
+        examples: Examples[Any] = task_class.examples(task.config, source)
         return examples
 
+    items = 4 * min(sentences_per_batch(run.data, 1), 1 << 12)
     try:
-        most = sentences_per_batch(run.data, 1)
-        return of(
-            SyntheticFolder(synthetic_vocabulary(sizes["tokens"]), items=4 * min(most, 1 << 12))
-        )
+        folder = SyntheticFolder(synthetic_vocabulary(sizes["tokens"]), items=items)
+        return load_examples(folder, "train")
     except ToolkitError as error:
         missing = [folder for folder in run.data.dirs if not Path(folder).exists()]
         if missing or not run.data.dirs:
@@ -104,17 +103,17 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
                 f"counting FLOPs of task {task.name} requires its data, but there is no such "
                 f"folder: {', '.join(missing) or 'none given'} ({error})"
             ) from error
-        return of(Corpora.open(*run.data.dirs).for_epoch(1))
+        return load_examples(Corpora.open(*run.data.dirs).for_epoch(1), run.data.train_subset)
 
 
 def sentences_per_batch(c: DataConfig, tokens: int) -> int:
     """Number of sentences that fill a micro-batch."""
-    bounds = [c.batch_size] if c.batch_size else []
-    bounds += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
-    return min(bounds, default=32)
+    limits = [c.batch_size] if c.batch_size else []
+    limits += [max(1, c.max_tokens // tokens)] if c.max_tokens else []
+    return min(limits, default=32)
 
 
-def count_batch(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, PassFlops]:
+def count_batch(run: RunConfig, sizes: Sizes, batch: Batch) -> dict[str, PassFlops]:
     """Count one micro-batch on the meta device, or on the CPU if the model needs values."""
     try:
         return count_on_device(META, run, sizes, batch)
@@ -123,7 +122,7 @@ def count_batch(run: RunConfig, sizes: Sizes, batch: Any) -> dict[str, PassFlops
 
 
 def count_on_device(
-    device: torch.device, run: RunConfig, sizes: Sizes, batch: Any
+    device: torch.device, run: RunConfig, sizes: Sizes, batch: Batch
 ) -> dict[str, PassFlops]:
     criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
     with device:
@@ -139,10 +138,10 @@ def count_on_device(
 
 def list_parts(learner: nn.Module) -> dict[str, nn.Module]:
     """Layers of every stack with their parts, and all modules outside of stacks."""
-    return dict(_walk_parts(learner, ""))
+    return dict(walk_parts(learner, ""))
 
 
-def _walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+def walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
     for name, child in module.named_children():
         if isinstance(child, LayerStack):
             for number, layer in child.named_children():
@@ -150,6 +149,6 @@ def _walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module
                 for inner, part in layer.named_children():
                     yield f"{prefix}{name}.{number}.{inner}", part
         elif not prefix or any(isinstance(inner, LayerStack) for inner in child.modules()):
-            yield from _walk_parts(child, f"{prefix}{name}.")
+            yield from walk_parts(child, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", child

@@ -57,102 +57,100 @@ def run_flops(run: RunConfig, c: FlopsConfig) -> Flops:
     return count_flops(run, to_sizes(Corpora.open(*run.data.dirs).all))
 
 
-def print_flops(found: Flops, output: Output) -> None:
+def print_flops(flops: Flops, output: Output) -> None:
     """Print the table of parts, and the cost of an update and of the run."""
-    for name, both in found.parts.items():
-        each = {key: value / found.sentences for key, value in both._asdict().items()}
-        output.write("part", {"part": name, **each})
-    output.write("flops", flops_record(found))
-    flops_table(found).print(output.console)
-    print(format_columns(describe_flops(found).items()), file=output.text_stream)
+    for name, part in flops.parts.items():
+        per_sentence = {key: value / flops.sentences for key, value in part._asdict().items()}
+        output.write("part", {"part": name, **per_sentence})
+    output.write("flops", flops_record(flops))
+    flops_table(flops).print(output.console)
+    print(format_columns(describe_flops(flops).items()), file=output.text_stream)
 
 
-def flops_record(found: Flops) -> dict[str, Any]:
-    run = found.run
+def flops_record(flops: Flops) -> dict[str, Any]:
+    """The cost as a JSON event; forward and backward per sentence."""
+    run, updates = flops.run, flops.run.training.max_update
     return {
         "architecture": run.arch.name,
         "task": run.task.name,
-        "symbols": found.sizes["tokens"],
-        "sentences": found.sentences,
-        "tokens": found.tokens,
-        "micro_batches": found.micro_batches,
-        "forward": found.batch.forward / found.sentences,
-        "backward": found.batch.backward / found.sentences,
-        "update": found.update,
-        "updates": run.training.max_update,
-        "run": None if run.training.max_update is None else found.update * run.training.max_update,
-        "done": found.completed_updates,
+        "symbols": flops.sizes["tokens"],
+        "sentences": flops.sentences,
+        "tokens": flops.tokens,
+        "micro_batches": flops.micro_batches,
+        "forward": flops.batch.forward / flops.sentences,
+        "backward": flops.batch.backward / flops.sentences,
+        "update": flops.update,
+        "updates": updates,
+        "run": None if updates is None else flops.update * updates,
+        "done": flops.completed_updates,
     }
 
 
-def describe_flops(found: Flops) -> dict[str, str]:
-    """The same as text."""
-    told, run = flops_record(found), found.run
-    many = f"{found.micro_batches} x " if found.micro_batches > 1 else ""
-    known = {
-        "model": f"{run.arch.name}, {run.task.name}, {found.sizes['tokens']:,} symbols",
-        "update": f"{many}{found.sentences:,} sentences of {found.tokens:,} tokens: "
-        f"{found.update:.2e} FLOP forward and backward",
+def describe_flops(flops: Flops) -> dict[str, str]:
+    """Name -> text of the model, an update and the run."""
+    run, updates, done = flops.run, flops.run.training.max_update, flops.completed_updates
+    batches = f"{flops.micro_batches} x " if flops.micro_batches > 1 else ""
+    facts = {
+        "model": f"{run.arch.name}, {run.task.name}, {flops.sizes['tokens']:,} symbols",
+        "update": f"{batches}{flops.sentences:,} sentences of {flops.tokens:,} tokens: "
+        f"{flops.update:.2e} FLOP forward and backward",
     }
-    if found.completed_updates:
-        known["so far"] = (
-            f"{found.completed_updates:,} updates: {found.completed_updates * found.update:.2e} "
-            "FLOP"
-        )
-    if told["run"]:
-        known["run"] = f"{told['updates']:,} updates: {told['run']:.2e} FLOP"
-    elif not found.completed_updates:
-        known["run"] = "pass --max-update for the total"
-    return known
+    if done:
+        facts["so far"] = f"{done:,} updates: {done * flops.update:.2e} FLOP"
+    if updates is not None:
+        facts["run"] = f"{updates:,} updates: {updates * flops.update:.2e} FLOP"
+    elif not done:
+        facts["run"] = "pass --max-update for the total"
+    return facts
 
 
-def flops_table(found: Flops) -> Table:
+def flops_table(flops: Flops) -> Table:
     """Million FLOPs per sentence, with equal layers in one row."""
-    cells: list[list[Cell]] = []
-    for row in part_rows(found.parts):
-        share = sum(row.each) * row.alike / sum(found.batch)
-        cells.append([row.name, *millions_per_sentence(row.each, found), f"{share:.1%}"])
-        cells += [
-            [f"  {name}", *millions_per_sentence(both, found), ""] for name, both in row.inner
-        ]
+    rows: list[list[Cell]] = []
+    for row in part_rows(flops.parts):
+        fraction = sum(row.each) * row.alike / sum(flops.batch)
+        rows.append([row.name, *millions_per_sentence(row.each, flops), f"{fraction:.1%}"])
+        rows += [[f"  {name}", *millions_per_sentence(it, flops), ""] for name, it in row.inner]
     return Table(
         columns=("part", "forward", "backward", "share"),
-        rows=[*cells, ["all", *millions_per_sentence(found.batch, found), "100.0%"]],
+        rows=[*rows, ["all", *millions_per_sentence(flops.batch, flops), "100.0%"]],
         shared_precision=("forward", "backward"),
         right_align=("share",),
-        caption=f"million operations per sentence of {found.tokens:,} tokens; only matrix "
+        caption=f"million operations per sentence of {flops.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )
 
 
-def millions_per_sentence(both: PassFlops, found: Flops) -> list[float]:
+def millions_per_sentence(part: PassFlops, flops: Flops) -> list[float]:
     """Million FLOPs per sentence, forward and backward."""
-    return [operations / found.sentences / MILLION for operations in both]
+    return [operations / flops.sentences / MILLION for operations in part]
 
 
 def part_rows(parts: Mapping[str, PassFlops]) -> Iterator[PartRow]:
     """One row per part, or per sequence of equal layers."""
     for layers in group_layers(parts).values():
-        for (each, inner), alike in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
-            same = list(alike)
-            first, last = same[0].name, same[-1].name.rpartition(" ")[2]
-            several = f"{first.replace(' layer ', ' layers ')} to {last}, each"
-            yield PartRow(first if len(same) == 1 else several, each, len(same), inner)
+        for _, group in groupby(layers, key=lambda layer: (layer.each, layer.inner)):
+            first, *others = group
+            if not others:
+                yield first
+                continue
+            start, end = first.name.replace(" layer ", " layers "), others[-1].name.split()[-1]
+            yield first._replace(name=f"{start} to {end}, each", alike=1 + len(others))
 
 
 def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
-    """Stack -> its layers with their parts; other parts on their own."""
-    found: dict[str, dict[str, PartRow]] = {}
-    for name, both in parts.items():
+    """Stack -> its layers with their parts; every other part is a group."""
+    groups: dict[str, dict[str, PartRow]] = {}
+    for name, flops in parts.items():
         match = LAYER.fullmatch(name)
         if not match:
-            found[name] = {name: PartRow(name or "between the parts", both, 1)}
+            groups[name] = {name: PartRow(name or "between the parts", flops, 1)}
             continue
         stack, number, inner = match.group("stack", "number", "inner")
-        layers = found.setdefault(stack, {})
-        told = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
-        before = layers.get(number, PartRow(told, PassFlops(0, 0), 1))
-        more = ((inner[1:], both),) if inner else ()
-        each = PassFlops(*(a + b for a, b in zip(before.each, both, strict=True)))
-        layers[number] = PartRow(told, each, 1, (*before.inner, *more))
-    return {name: list(layers.values()) for name, layers in found.items()}
+        layers = groups.setdefault(stack, {})
+        layer_name = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
+        layer = layers.get(number, PartRow(layer_name, PassFlops(0, 0), 1))
+        total = PassFlops(*(a + b for a, b in zip(layer.each, flops, strict=True)))
+        inner_parts = (*layer.inner, (inner[1:], flops)) if inner else layer.inner
+        layers[number] = PartRow(layer_name, total, 1, inner_parts)
+    return {name: list(layers.values()) for name, layers in groups.items()}

@@ -20,25 +20,21 @@ def plot_kernels(c: KernelsConfig) -> None:
     """Draw, print and write the kernels of all checkpoints."""
     lines = read_lines(c.sentences) if c.sentences else []
     with Output(c.json) as output:
-        found = {path: load_kernels(path, lines, c) for path in c.path}
-        for path, learned in found.items():
-            for kernel in learned:
+        by_path = {path: load_kernels(path, lines, c) for path in c.path}
+        for path, kernels in by_path.items():
+            for kernel in kernels:
                 output.write("kernel", {"checkpoint": path, **kernel.to_record()})
-            print_table(path, learned, output, several=len(found) > 1)
-        save_figure(
-            draw_kernels(
-                {path: kernels_to_draw(learned, c) for path, learned in found.items()}, c.title
-            ),
-            c.output_file,
-        )
+            print_table(path, kernels, output, several=len(by_path) > 1)
+        drawn = {path: kernels_to_draw(kernels, c) for path, kernels in by_path.items()}
+        save_figure(draw_kernels(drawn, c.title), c.output_file)
         print(c.output_file, file=output.text_stream)
 
 
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
     """The selected kernels of a checkpoint; omitted ones are reported."""
     learner = load_reader(path, c.device)
-    text = list(batch_lines(learner, lines))
-    learned = extract_kernels(learner.encoder, with_progress(text, f"reading {c.sentences}"))
+    batches = list(batch_lines(learner, lines))
+    learned = extract_kernels(learner.encoder, with_progress(batches, f"reading {c.sentences}"))
     if not learned.kernels and not learned.undetermined:
         raise ToolkitError(
             f"toolkit-plot kernels requires a model with kernels, such as composite_bert; {path} "
@@ -53,28 +49,28 @@ def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[Kern
     return select_kernels(learned.kernels, path, c)
 
 
-def with_progress(text: Sequence[TextBatch], what: str) -> Iterator[TextBatch]:
+def with_progress(batches: Sequence[TextBatch], description: str) -> Iterator[TextBatch]:
     """The batches, with a progress bar."""
-    with Progress(what, sum(len(batch.included) for batch in text), "sentences") as work:
-        for batch in text:
+    total = sum(len(batch.included) for batch in batches)
+    with Progress(description, total, "sentences") as progress:
+        for batch in batches:
             yield batch
-            work.advance(len(batch.included))
+            progress.advance(len(batch.included))
 
 
-def select_kernels(found: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
+def select_kernels(kernels: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
     """The selected layers and heads, up to the radius."""
-    known = sorted({kernel.layer for kernel in found})
-    check_selection("layers", c.layers, known, path)
-    by_head = [kernel for kernel in found if kernel.by == "head"]
-    check_selection(
-        "heads", c.heads, range(1, max((len(k.mean) for k in by_head), default=0) + 1), path
-    )
-    kept = [kernel.crop(c.radius) for kernel in found if kernel.layer in (c.layers or known)]
-    return [kernel.select_heads(c.heads) if c.heads else kernel for kernel in kept]
+    layers = sorted({kernel.layer for kernel in kernels})
+    check_selection("layers", c.layers, layers, path)
+    heads = max((len(kernel.mean) for kernel in kernels if kernel.by == "head"), default=0)
+    check_selection("heads", c.heads, range(1, heads + 1), path)
+    selected = [kernel.crop(c.radius) for kernel in kernels if kernel.layer in (c.layers or layers)]
+    return [kernel.select_heads(c.heads) if c.heads else kernel for kernel in selected]
 
 
-def check_selection(option: str, asked: Sequence[int], known: Sequence[int], path: str) -> None:
-    unknown = sorted(set(asked) - set(known))
+def check_selection(option: str, selected: Sequence[int], known: Sequence[int], path: str) -> None:
+    """Raise unless all selected numbers are known; anything is allowed if none are."""
+    unknown = sorted(set(selected) - set(known))
     if unknown and known:
         raise ToolkitError(
             f"{option} of {path} must be between {min(known)} and {max(known)}, but one is "
@@ -82,15 +78,15 @@ def check_selection(option: str, asked: Sequence[int], known: Sequence[int], pat
         )
 
 
-def kernels_to_draw(found: Sequence[KernelRows], c: KernelsConfig) -> list[KernelRows]:
+def kernels_to_draw(kernels: Sequence[KernelRows], c: KernelsConfig) -> list[KernelRows]:
     """The kernels to draw: by channel only the last layer, unless layers are selected."""
-    deepest = max((kernel.layer for kernel in found if kernel.by == "channel"), default=0)
-    return [k for k in found if k.by == "head" or c.layers or k.layer == deepest]
+    deepest = max((kernel.layer for kernel in kernels if kernel.by == "channel"), default=0)
+    return [k for k in kernels if k.by == "head" or c.layers or k.layer == deepest]
 
 
-def print_table(path: str, found: Sequence[KernelRows], output: Output, *, several: bool) -> None:
+def print_table(path: str, kernels: Sequence[KernelRows], output: Output, *, several: bool) -> None:
     """Print the numbers of one checkpoint."""
-    terminal = output.console
+    console = output.console
     if several:
-        terminal.print(path, markup=False, highlight=False, soft_wrap=True)
-    kernel_table(found, terminal.width if terminal.is_terminal else None).print(terminal)
+        console.print(path, markup=False, highlight=False, soft_wrap=True)
+    kernel_table(kernels, console.width if console.is_terminal else None).print(console)

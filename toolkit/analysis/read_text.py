@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,13 +14,12 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.task import Learner
 
-BATCH_SIZE = 32  # sentences that go through the encoder together
-MAX_TOKENS = 512  # tokens of a line that are read; an absolute table may allow fewer
+BATCH_SIZE = 32  # sentences per forward pass
+MAX_TOKENS = 512  # per line; an absolute position table may allow fewer
 
 
 def load_reader(path: str, device: str) -> Learner:
     """The learner of a checkpoint that reads subword text, on a device."""
-    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     learner = load_checkpoint(path)
     if learner.encoder.is_word_level:
         raise ToolkitError(
@@ -33,7 +31,13 @@ def load_reader(path: str, device: str) -> Learner:
             f"toolkit-plot needs an encoder-only model that reads subword text; {path} is a "
             f"generative model."
         )
-    return learner.to(chosen)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return learner.to(device)
+
+
+def model_device(learner: Learner) -> torch.device:
+    return learner.encoder.token_embedding.weight.device
 
 
 def read_lines(path: str) -> list[str]:
@@ -48,42 +52,50 @@ def read_lines(path: str) -> list[str]:
         raise ToolkitError(
             f"--sentences must be UTF-8, but {path} is not at byte {error.start + 1}. Convert it."
         ) from error
-    found = [line.strip() for line in text.split("\n") if line.strip()]
-    if not found:
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
         raise ToolkitError(f"--sentences must contain text, but {path} is empty.")
-    return found
+    return lines
 
 
 def encode_with_special_tokens(learner: Learner, sentence: str) -> list[int]:
-    """[CLS] sentence [SEP]; special tokens may be spelled out in the text."""
-    words = learner.tokenizer.vocabulary
-    found: list[int] = [words.cls, *learner.tokenizer.encode_parsing_special(sentence), words.sep]
-    return found
+    """[CLS] sentence [SEP], truncated; special tokens may be spelled out in the text."""
+    return encode_untruncated(learner, sentence)[: max_length(learner)]
+
+
+def encode_whole_sentence(learner: Learner, sentence: str, subject: str) -> list[int]:
+    """[CLS] sentence [SEP]; raises a ToolkitError about `subject` if it is too long."""
+    ids = encode_untruncated(learner, sentence)
+    if len(ids) > max_length(learner):
+        raise ToolkitError(
+            f"{subject} must have at most {max_length(learner)} tokens for this model, but "
+            f"{sentence[:60]!r} has {len(ids)}. Shorten it."
+        )
+    return ids
+
+
+def encode_untruncated(learner: Learner, sentence: str) -> list[int]:
+    vocabulary = learner.tokenizer.vocabulary
+    ids = learner.tokenizer.encode_parsing_special(sentence)
+    return [vocabulary.cls, *ids, vocabulary.sep]
 
 
 def max_length(learner: Learner) -> int:
-    encoder: Any = learner.encoder
-    return min(MAX_TOKENS, encoder.max_positions or MAX_TOKENS)
+    return min(MAX_TOKENS, learner.encoder.max_positions or MAX_TOKENS)
 
 
 def batch_lines(
     learner: Learner, lines: Sequence[str], size: int = BATCH_SIZE
 ) -> Iterator[TextBatch]:
     """Batches of lines of similar length; special tokens are not included."""
-    words = learner.tokenizer.vocabulary
-    device = learner.encoder.get_parameter(
-        next(iter(dict(learner.encoder.named_parameters())))
-    ).device
-    coded = sorted(
-        (encode_with_special_tokens(learner, line)[: max_length(learner)] for line in lines),
-        key=len,
-    )
-    special = torch.tensor(words.special)
-    for first in range(0, len(coded), size):
-        some = [torch.tensor(ids) for ids in coded[first : first + size]]
-        tokens = torch.nn.utils.rnn.pad_sequence(some, True, words.pad)
-        lengths = torch.tensor([len(ids) for ids in some])
+    vocabulary, device = learner.tokenizer.vocabulary, model_device(learner)
+    encoded = sorted((encode_with_special_tokens(learner, line) for line in lines), key=len)
+    special = torch.tensor(vocabulary.special)
+    for start in range(0, len(encoded), size):
+        rows = [torch.tensor(ids) for ids in encoded[start : start + size]]
+        tokens = torch.nn.utils.rnn.pad_sequence(rows, True, vocabulary.pad)
+        lengths = torch.tensor([len(ids) for ids in rows])
         padding = torch.arange(tokens.shape[1]) >= lengths[:, None]
-        counted = ~padding & ~torch.isin(tokens, special)
+        included = ~padding & ~torch.isin(tokens, special)
         inputs = Inputs(tokens=tokens.to(device), padding=padding.to(device))
-        yield TextBatch(inputs, counted.to(device))
+        yield TextBatch(inputs, included.to(device))

@@ -15,7 +15,7 @@ EVENT = {
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "figures.jsonl"
+    path = tmp_path / "metrics.jsonl"
     path.write_text(json.dumps({"event": "valid", "loss": 1}) + "\n" + json.dumps(EVENT) + "\n")
     return path
 
@@ -32,17 +32,17 @@ def test_mistakes_are_listed_by_frequency(file):
 
 def test_read_confusions_accepts_classes_with_unicode_line_ends(tmp_path):
     event = {**EVENT, "predicted": ["\u2028", "\x85"]}
-    (tmp_path / "figures.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
-    [table] = read_confusions(tmp_path / "figures.jsonl")
+    (tmp_path / "metrics.jsonl").write_text(json_files.dumps(event) + "\n", "utf-8")
+    [table] = read_confusions(tmp_path / "metrics.jsonl")
     assert table.predicted == ["\u2028", "\x85"]
 
 
-def test_plot_confusion_writes_a_picture_and_json(file, tmp_path, capsys):
+def test_plot_confusion_writes_an_image_and_json(file, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    picture, numbers = tmp_path / "confusion.png", tmp_path / "numbers.jsonl"
-    words = ["confusion", str(file), str(file), "--output", str(picture), "--json", str(numbers)]
+    image, numbers = tmp_path / "confusion.png", tmp_path / "numbers.jsonl"
+    words = ["confusion", str(file), str(file), "--output", str(image), "--json", str(numbers)]
     assert main(words) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert image.read_bytes().startswith(b"\x89PNG")
     assert len(numbers.read_text().splitlines()) == 7
     assert "VERB" in capsys.readouterr().out
 

@@ -1,13 +1,23 @@
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from toolkit.analysis.plots.curve import Curve, CurveLine, draw_line, plot_curves
+from toolkit.analysis.plots.curve import (
+    Curve,
+    CurveLine,
+    band_edges,
+    compute_curve,
+    draw_line,
+    plot_curves,
+    smooth,
+)
 from toolkit.analysis.plots.style import new_figure
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import summarize
+from toolkit.reporting.runs import LoggedRun
 
 
 def save(folder, losses):
@@ -22,7 +32,7 @@ def save(folder, losses):
 
 @pytest.fixture
 def drawn(tmp_path):
-    """The text of a picture of runs with these final losses."""
+    """The SVG text of a plot of runs with these names."""
 
     def draw(names, **options):
         folders = [save(tmp_path / n, {1: 4.0, 2: 3.0 + i}) for i, n in enumerate(names)]
@@ -76,21 +86,25 @@ def test_plot_curves_omits_a_single_validation_if_training_has_a_curve(tmp_path)
 
 @pytest.mark.parametrize(("subset", "lines"), [("train", 2), ("valid", 1)])
 def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines):
-    axes = new_figure(4.0, 3.0).subplots()
+    ax = new_figure(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = CurveConfig(runs=["run"], output="x.svg", smoothing=0.5)
-    draw_line(axes, CurveLine("run", subset, found, 0), "run", c)
-    assert len(axes.get_lines()) == lines
-    assert (axes.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
+    draw_line(ax, CurveLine("run", subset, found, 0), "run", c)
+    assert len(ax.get_lines()) == lines
+    assert (ax.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 
 
 def test_plot_curves_writes_json_lines(tmp_path, capsys):
     folder = save(tmp_path / "run", {1: 4.0, 2: 3.0})
     output = str(tmp_path / "x.png")
     plot_curves(CurveConfig(runs=[folder], output=output, json="-", subset="valid"))
-    said = capsys.readouterr()
-    record = json.loads(said.out)
-    assert record["metric"] == "loss" and record["mean"] == [3.0, 2.0] and said.err == f"{output}\n"
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert (
+        record["metric"] == "loss"
+        and record["mean"] == [3.0, 2.0]
+        and captured.err == f"{output}\n"
+    )
 
 
 def test_plot_curves_draws_a_metric_of_a_single_validation(tmp_path):
@@ -114,3 +128,45 @@ def test_plot_without_matplotlib_says_what_to_install(drawn, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ToolkitError, match=r"requires matplotlib.*pip install 'toolkit-seq"):
         drawn("a")
+
+
+CURVE = Curve([1, 2], [summarize([1.0, 3.0]), summarize([5.0, 5.0])], 2)
+
+
+def logged_run(losses):
+    train = [{"event": "train", "update": u, "loss": loss} for u, loss in losses.items()]
+    valid = [{**r, "event": "valid", "subset": "valid", "loss": r["loss"] - 1} for r in train]
+    return LoggedRun(Path("run"), [*train, {"event": "save", "update": 1}, *valid], {})
+
+
+def test_compute_curve_summarizes_common_updates():
+    found = compute_curve(
+        [logged_run({1: 4.0, 2: 3.0, 3: 2.0}), logged_run({1: 6.0, 2: 5.0})], "valid", "loss"
+    )
+    assert (found.updates, found.runs) == ([1, 2], 2)
+    assert [(s.mean, s.deviation) for s in found.summaries] == [(4.0, 2.0**0.5), (3.0, 2.0**0.5)]
+
+
+def test_compute_curve_skips_non_finite_values():
+    assert compute_curve([logged_run({1: 4.0, 2: float("nan")})], "train", "loss").updates == [1]
+
+
+def test_smooth_is_an_unbiased_exponential_moving_average():
+    assert smooth([4.0, 1.0, 1.0], 0.5) == pytest.approx([4.0, 3 / 1.5, 2.5 / 1.75])
+    assert smooth([4.0, 1.0], 0.0) == [4.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("band", "expected"),
+    [
+        ("deviation", ([2 - 2**0.5, 5.0], [2 + 2**0.5, 5.0])),
+        ("range", ([1.0, 5.0], [3.0, 5.0])),
+        ("none", ([2.0, 5.0], [2.0, 5.0])),
+    ],
+)
+def test_band_edges_follow_the_option(band, expected):
+    assert band_edges(CURVE, band) == expected
+
+
+def test_curve_record_has_one_value_per_update():
+    assert CURVE.record()["mean"] == [2.0, 5.0] and CURVE.record()["updates"] == [1, 2]

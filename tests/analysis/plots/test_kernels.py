@@ -17,10 +17,10 @@ def channels(layer):
 
 @pytest.fixture
 def axes():
-    def every(figure):
-        return [*figure.axes, *(a for sub in figure.subfigs for a in every(sub))]
+    def every(fig):
+        return [*fig.axes, *(a for sub in fig.subfigs for a in every(sub))]
 
-    return lambda figure: list(dict.fromkeys(every(figure)))
+    return lambda fig: list(dict.fromkeys(every(fig)))
 
 
 def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
@@ -32,8 +32,8 @@ def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
 
 def test_draw_kernels_draws_kernels_of_a_layer_in_shared_panels():
     spread = [[0.1, 0.1, 0.1]] * 2
-    figure = draw_kernels({"run": [heads(1), heads(1, "query", spread)]}, "")
-    [block] = figure.subfigs
+    fig = draw_kernels({"run": [heads(1), heads(1, "query", spread)]}, "")
+    [block] = fig.subfigs
     assert [t.get_text() for t in block.legends[0].texts] == ["fixed", "query, mean and deviation"]
     assert len(block.axes) == 2 and len(block.axes[0].collections) == 1  # the band
 
@@ -52,6 +52,6 @@ def test_sort_channels_keeps_the_order_of_kernels_with_one_tap(axes):
 
 
 def test_draw_kernels_has_one_block_per_checkpoint(axes):
-    figure = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
-    assert [block.get_suptitle() for block in figure.subfigs] == ["a", "b"]
-    assert len(axes(figure)) == 2 * (2 + 2)
+    fig = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]}, "both")
+    assert [block.get_suptitle() for block in fig.subfigs] == ["a", "b"]
+    assert len(axes(fig)) == 2 * (2 + 2)

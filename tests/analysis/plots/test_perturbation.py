@@ -26,12 +26,12 @@ def test_group_by_sentences_groups_words_and_cls():
 
 
 def test_draw_differences_has_panels_for_distance_and_angle():
-    figure = draw_differences(WORDS, "title")
-    assert len(figure.axes) == 6
-    distances, angles = figure.axes[:2]
+    fig = draw_differences(WORDS, "title")
+    assert len(fig.axes) == 6
+    distances, angles = fig.axes[:2]
     assert [bar.get_height() for bar in distances.patches] == [0.5, 0.7, 0.5, 0.7]
     assert [bar.get_height() for bar in angles.patches] == [30.0, 40.0, 30.0, 40.0]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a", "b"]
 
 
 def test_draw_differences_shares_a_scale_among_words_only():

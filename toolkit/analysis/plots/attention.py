@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from toolkit.analysis.plots.style import new_figure
+from toolkit.analysis.plots.style import Axes, AxesImage, Figure, new_figure, style_colorbar
 
-MIN_INCHES, MAX_INCHES = 0.95, 3.2  # inches of a map's side
-INCHES_PER_TOKEN = 0.11
-GAP, TITLE, LABEL = 0.1, 0.24, 0.3  # inches between maps, above one, and for an axis' label
-BAR_HEIGHT, BAR_SPACE = 2.4, 0.85  # inches of the color bar, and for it and its numbers
-POINTS = 72.0  # of an inch
-LETTER = 0.62  # width of a letter, as a share of its height
-MAX_COLUMNS = 4  # maps beside each other where there is one for each layer
+INCHES_PER_TOKEN, MIN_INCHES, MAX_INCHES = 0.11, 0.95, 3.2  # of a map's side
+MEAN_INCHES_PER_TOKEN, MIN_MEAN_INCHES, MAX_MEAN_INCHES = 0.14, 2.2, 5.0
+GAP, TITLE, LABEL = 0.1, 0.24, 0.3  # inches between maps, above one, and for an axis label
+BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 0.13, 2.4, 0.85  # inches; the space includes the numbers
+POINTS = 72.0  # per inch
+LETTER = 0.62  # width of a letter relative to its height
+MAX_COLUMNS = 4  # maps per row if there is one per layer
+
+Weights = Sequence[Sequence[float]]
+"""Row i: how much token i attends to each token."""
 
 
 class HeadMap(NamedTuple):
@@ -24,8 +27,7 @@ class HeadMap(NamedTuple):
     """None: the mean over layers."""
     head: int | None
     """None: the mean over heads."""
-    weights: Sequence[Sequence[float]]
-    """Row i: how much token i attends to each token."""
+    weights: Weights
 
     @property
     def title(self) -> str:
@@ -34,60 +36,77 @@ class HeadMap(NamedTuple):
         return f"layer {self.layer}" + ("" if self.head is None else f", head {self.head}")
 
 
-def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Any:
+class MeanMap(NamedTuple):
+    """Mean of all maps of one model for a sentence."""
+
+    name: str
+    tokens: Sequence[str]
+    weights: Weights
+    concentration: float | None
+    """C of the map (`attention_distance`), if known."""
+
+    @property
+    def title(self) -> str:
+        c = "" if self.concentration is None else f"C = {self.concentration:.3f}"
+        return ", ".join(part for part in (self.name, c) if part)
+
+
+def draw_maps(maps: Sequence[HeadMap], tokens: Sequence[str], title: str) -> Figure:
     """Maps on a common square-root scale, which keeps small weights visible.
 
     All parts are placed manually: automatic layout of 144 labeled maps takes a minute.
     """
     rows, columns = grid_shape(maps)
     side = min(MAX_INCHES, max(MIN_INCHES, INCHES_PER_TOKEN * len(tokens)))
-    points = min(8.0, max(3.0, 0.85 * POINTS * side / len(tokens)))
-    margin = points / POINTS * LETTER * max(map(len, tokens)) + 0.1 + LABEL
+    points = label_size(side, len(tokens))
+    margin = label_inches(points, tokens) + LABEL
     width = margin + columns * (side + GAP) + BAR_SPACE
     height = margin + rows * (side + TITLE) + LABEL
-    figure, most = new_figure(width, height, constrained=False), max_weight(maps)
-    for place, drawn in enumerate(maps):
-        row, column = divmod(place, columns)
+    fig, vmax = new_figure(width, height, constrained=False), max_weight([m.weights for m in maps])
+    for index, head_map in enumerate(maps):
+        row, column = divmod(index, columns)
         corner = margin + column * (side + GAP), height - LABEL - (row + 1) * (side + TITLE)
-        panel = figure.add_axes(figure_fractions(figure, *corner, side, side))
-        image = draw_map(panel, drawn, most)
-        below = place + columns >= len(maps)
-        label_tokens(panel, tokens, points, beside=column == 0, below=below)
+        ax = add_axes(fig, *corner, side, side)
+        image = draw_map(ax, head_map.weights, vmax)
+        ax.set_title(head_map.title, fontsize=7, pad=2)
+        label_tokens(ax, tokens, points, left=column == 0, below=index + columns >= len(maps))
     bar = min(BAR_HEIGHT, height - margin - LABEL - TITLE)
     middle = (height + margin - LABEL) / 2
-    side_bar = figure.add_axes(
-        figure_fractions(figure, width - BAR_SPACE + 0.1, middle - bar / 2, 0.13, bar)
-    )
-    add_colorbar(figure, image, side_bar)
-    figure.text(0.5, 1 - 0.17 / height, title, ha="center", va="center", fontsize=9)
-    middle_of_maps = (margin + (columns * (side + GAP) - GAP) / 2) / width
-    figure.text(middle_of_maps, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
-    figure.text(
-        0.17 / width,
-        middle / height,
-        "token that attends",
-        rotation=90,
-        va="center",
-        fontsize=8,
-        ha="center",
-    )
-    return figure
+    draw_scale(fig, image, middle - bar / 2, bar)
+    center = margin + (columns * (side + GAP) - GAP) / 2
+    label_figure(fig, title, center / width, middle / height)
+    return fig
 
 
-def figure_fractions(
-    figure: Any, left: float, bottom: float, width: float, height: float
-) -> list[float]:
-    """Inches as fractions of the figure."""
-    whole = figure.get_size_inches()
-    return [left / whole[0], bottom / whole[1], width / whole[0], height / whole[1]]
+def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Figure:
+    """One panel per model on a common scale, each with its tokens."""
+    length = max(len(mean.tokens) for mean in means)
+    side = min(MAX_MEAN_INCHES, max(MIN_MEAN_INCHES, MEAN_INCHES_PER_TOKEN * length))
+    points = label_size(side, length)
+    margin = label_inches(points, [token for mean in means for token in mean.tokens])
+    width = LABEL + len(means) * (margin + side + GAP) + BAR_SPACE
+    bottom = LABEL + margin
+    fig = new_figure(width, bottom + side + TITLE + bool(title) * LABEL, constrained=False)
+    vmax = max_weight([mean.weights for mean in means])
+    for index, mean in enumerate(means):
+        left = LABEL + margin + index * (margin + side + GAP)
+        ax = add_axes(fig, left, bottom, side, side)
+        image = draw_map(ax, mean.weights, vmax)
+        ax.set_title(mean.title, fontsize=8, pad=3)
+        label_tokens(ax, mean.tokens, points, left=True, below=True)
+    draw_scale(fig, image, bottom, side)
+    label_figure(fig, title, (width - BAR_SPACE) / 2 / width, 0.5)
+    return fig
 
 
-def add_colorbar(figure: Any, image: Any, axes: Any) -> None:
-    """Add the color bar."""
-    bar = figure.colorbar(image, cax=axes)
-    bar.ax.tick_params(labelsize=7, length=2)
-    bar.outline.set_visible(False)
-    bar.set_label("weight, square-root scale", fontsize=8)
+def label_size(side: float, tokens: int) -> float:
+    """Font size in points of token labels, of which `tokens` share a side."""
+    return min(8.0, max(3.0, 0.85 * POINTS * side / tokens))
+
+
+def label_inches(points: float, tokens: Sequence[str]) -> float:
+    """Space for the longest label."""
+    return points / POINTS * LETTER * max(map(len, tokens)) + 0.1
 
 
 def grid_shape(maps: Sequence[HeadMap]) -> tuple[int, int]:
@@ -95,83 +114,53 @@ def grid_shape(maps: Sequence[HeadMap]) -> tuple[int, int]:
     if maps[0].head is None:
         columns = min(MAX_COLUMNS, len(maps))
         return math.ceil(len(maps) / columns), columns
-    layers = {drawn.layer for drawn in maps}
+    layers = {head_map.layer for head_map in maps}
     return len(layers), len(maps) // len(layers)
 
 
-def max_weight(maps: Sequence[HeadMap]) -> float:
-    return max(weight for drawn in maps for row in drawn.weights for weight in row)
+def max_weight(maps: Sequence[Weights]) -> float:
+    return max(weight for weights in maps for row in weights for weight in row)
 
 
-def draw_map(panel: Any, drawn: HeadMap, most: float) -> Any:
+def add_axes(fig: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a position in inches."""
+    w, h = fig.get_size_inches()
+    return fig.add_axes((left / w, bottom / h, width / w, height / h))
+
+
+def draw_map(ax: Axes, weights: Weights, vmax: float) -> AxesImage:
     from matplotlib.colors import PowerNorm
 
-    scale = PowerNorm(0.5, vmin=0.0, vmax=most)
-    panel.spines[:].set_color("#bbbbbb")
-    panel.set_title(drawn.title, fontsize=7, pad=2)
-    return panel.imshow(drawn.weights, cmap="Blues", norm=scale, interpolation="nearest")
+    ax.spines[:].set_color("#bbbbbb")
+    scale = PowerNorm(0.5, vmin=0.0, vmax=vmax)
+    return ax.imshow(weights, cmap="Blues", norm=scale, interpolation="nearest")
 
 
 def label_tokens(
-    panel: Any, tokens: Sequence[str], points: float, *, beside: bool, below: bool
+    ax: Axes, tokens: Sequence[str], points: float, *, left: bool, below: bool
 ) -> None:
     """Label the outer maps with tokens."""
-    places = range(len(tokens))
-    panel.tick_params(length=0, pad=1, labelsize=points)
-    panel.set_yticks(places if beside else [], tokens if beside else [])
-    panel.set_xticks(places if below else [], tokens if below else [], rotation=90)
+    ticks = range(len(tokens))
+    ax.tick_params(length=0, pad=1, labelsize=points)
+    ax.set_yticks(ticks if left else [], tokens if left else [])
+    ax.set_xticks(ticks if below else [], tokens if below else [], rotation=90)
 
 
-MEAN_INCHES_PER_TOKEN, MIN_MEAN_INCHES, MAX_MEAN_INCHES = 0.14, 2.2, 5.0  # of a map's side
-BAR_WIDTH, MEAN_BAR_SPACE = 0.13, 0.85  # inches of the color bar, and for it and its numbers
+def draw_scale(fig: Figure, image: AxesImage, bottom: float, height: float) -> None:
+    """A color bar at the right edge."""
+    left = fig.get_figwidth() - BAR_SPACE + 0.1
+    bar = fig.colorbar(image, cax=add_axes(fig, left, bottom, BAR_WIDTH, height))
+    bar.set_label("weight, square-root scale", fontsize=8)
+    style_colorbar(bar)
 
 
-class MeanMap(NamedTuple):
-    """Mean of all maps of one model for a sentence."""
-
-    name: str
-    tokens: Sequence[str]
-    weights: Sequence[Sequence[float]]
-    concentration: float | None
-    """C of the map (`attention_distance`), if known."""
-
-    @property
-    def title(self) -> str:
-        near = "" if self.concentration is None else f"C = {self.concentration:.3f}"
-        return ", ".join(part for part in (self.name, near) if part)
-
-
-def draw_mean_maps(means: Sequence[MeanMap], title: str) -> Any:
-    """One panel per model on a common scale, each with its own tokens."""
-    most = max(len(mean.tokens) for mean in means)
-    side = min(MAX_MEAN_INCHES, max(MIN_MEAN_INCHES, MEAN_INCHES_PER_TOKEN * most))
-    points = min(8.0, max(3.0, 0.85 * POINTS * side / most))
-    longest = max(len(token) for mean in means for token in mean.tokens)
-    margin = points / POINTS * LETTER * longest + 0.1
-    width = LABEL + len(means) * (margin + side + GAP) + MEAN_BAR_SPACE
-    height = LABEL + margin + side + TITLE + bool(title) * LABEL
-    figure = new_figure(width, height, constrained=False)
-    largest = max(weight for mean in means for row in mean.weights for weight in row)
-    bottom = LABEL + margin
-    for place, mean in enumerate(means):
-        left = LABEL + margin + place * (margin + side + GAP)
-        panel = figure.add_axes(figure_fractions(figure, left, bottom, side, side))
-        image = draw_map(panel, HeadMap(None, None, mean.weights), largest)
-        panel.set_title(mean.title, fontsize=8, pad=3)
-        label_tokens(panel, mean.tokens, points, beside=True, below=True)
-    bar = figure_fractions(figure, width - MEAN_BAR_SPACE + 0.1, bottom, BAR_WIDTH, side)
-    add_colorbar(figure, image, figure.add_axes(bar))
-    label_axes(figure, title, width, height)
-    return figure
-
-
-def label_axes(figure: Any, title: str, width: float, height: float) -> None:
-    middle = (width - MEAN_BAR_SPACE) / 2 / width
-    figure.text(middle, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
-    figure.text(
-        0.15 / width, 0.5, "token that attends", rotation=90, ha="center", va="center", fontsize=8
+def label_figure(fig: Figure, title: str, x: float, y: float) -> None:
+    """Label both axes of all maps, centered at (x, y); long titles are shortened."""
+    width, height = fig.get_size_inches()
+    fig.text(x, 0.12 / height, "token that is attended to", ha="center", fontsize=8)
+    fig.text(
+        0.17 / width, y, "token that attends", rotation=90, ha="center", va="center", fontsize=8
     )
-    if title:
-        letters = max(20, math.floor(width * POINTS / (9 * LETTER)))
-        shown = title if len(title) <= letters else title[: letters - 3] + "..."
-        figure.text(0.5, 1 - 0.17 / height, shown, ha="center", va="center", fontsize=9)
+    letters = max(20, math.floor(width * POINTS / (9 * LETTER)))
+    shortened = title if len(title) <= letters else title[: letters - 3] + "..."
+    fig.text(0.5, 1 - 0.17 / height, shortened, ha="center", va="center", fontsize=9)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from toolkit.analysis.plots.style import line_style, new_figure, save_figure
+import numpy as np
+
+from toolkit.analysis.plots.style import (
+    Axes,
+    Axis,
+    Figure,
+    hide_box,
+    line_style,
+    new_figure,
+    save_figure,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import CurveConfig
 from toolkit.metrics.seed_summary import SeedSummary, summarize
@@ -21,22 +31,17 @@ class Curve(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """The curve as JSON; each list has one value per update."""
-        return {
-            "runs": self.runs,
-            "updates": list(self.updates),
-            "mean": [figure.mean for figure in self.summaries],
-            "deviation": [figure.deviation for figure in self.summaries],
-            "minimum": [figure.minimum for figure in self.summaries],
-            "maximum": [figure.maximum for figure in self.summaries],
-        }
+        statistics = ("mean", "deviation", "minimum", "maximum")
+        lists = {name: [getattr(s, name) for s in self.summaries] for name in statistics}
+        return {"runs": self.runs, "updates": list(self.updates), **lists}
 
 
 def compute_curve(runs: Sequence[LoggedRun], subset: str, metric: str) -> Curve:
     """Summaries at the updates that all runs reported."""
-    by_run = [metric_by_update(run, subset, metric) for run in runs]
-    by_run = [figures for figures in by_run if figures]
-    common = sorted(set.intersection(*map(set, by_run))) if by_run else []
-    return Curve(common, [summarize([f[u] for f in by_run]) for u in common], len(by_run))
+    by_run = [values for run in runs if (values := metric_by_update(run, subset, metric))]
+    updates = sorted(set.intersection(*map(set, by_run))) if by_run else []
+    summaries = [summarize([values[update] for values in by_run]) for update in updates]
+    return Curve(updates, summaries, len(by_run))
 
 
 def metric_by_update(run: LoggedRun, subset: str, metric: str) -> dict[int, float]:
@@ -74,27 +79,26 @@ def list_metrics(runs: Sequence[LoggedRun]) -> list[str]:
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:
     """sum_k w^k x_{n-k} / sum_k w^k, an unbiased exponential moving average."""
-    found, total, share = [], 0.0, 0.0
+    averages, total, norm = [], 0.0, 0.0
     for value in values:
-        total, share = weight * total + value, weight * share + 1
-        found.append(total / share)
-    return found
+        total, norm = weight * total + value, weight * norm + 1
+        averages.append(total / norm)
+    return averages
 
 
-def band_edges(found: Curve, band: str) -> tuple[list[float], list[float]]:
+def band_edges(curve: Curve, band: str) -> tuple[list[float], list[float]]:
     """Lower and upper edge; equal without a band."""
-    figures = found.summaries
     if band == "range":
-        return [f.minimum for f in figures], [f.maximum for f in figures]
-    spread = [f.deviation or 0.0 if band == "deviation" else 0.0 for f in figures]
-    pairs = list(zip(figures, spread, strict=True))
-    return [f.mean - s for f, s in pairs], [f.mean + s for f, s in pairs]
+        return [s.minimum for s in curve.summaries], [s.maximum for s in curve.summaries]
+    pairs = [(s.mean, s.deviation or 0.0) for s in curve.summaries]
+    width = 1.0 if band == "deviation" else 0.0
+    return [m - width * d for m, d in pairs], [m + width * d for m, d in pairs]
 
 
 MARKED_POINTS = 25  # more would hide the line
 PANEL_WIDTH, HEIGHT = 5.6, 4.2  # inches
-LETTER_INCHES = 0.075  # inches
-MAX_LINES_ABOVE = 3  # more lines have their legend beside the panels
+LETTER_INCHES = 0.075  # average width of a letter of the legend
+MAX_LINES_ABOVE = 3  # the legend of more lines is to the right of the panels
 
 
 class CurveLine(NamedTuple):
@@ -118,22 +122,22 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     """Plot runs grouped by configuration."""
     groups = group_runs(runs)
     panels = {metric: collect_lines(groups, metric, c, runs) for metric in c.metric}
-    names = {line.number: legend_label(line, groups) for lines in panels.values() for line in lines}
-    beside = len(names) > MAX_LINES_ABOVE
-    width = PANEL_WIDTH * len(panels) + beside * (
-        LETTER_INCHES * max(map(len, names.values())) + 0.6
-    )
-    figure = new_figure(width, HEIGHT)
-    figure.suptitle(c.title, x=0.01, ha="left")  # a legend may have the right corner
-    every = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (metric, lines) in zip(every, panels.items(), strict=True):
+    labels = {
+        line.number: legend_label(line, groups) for lines in panels.values() for line in lines
+    }
+    right = len(labels) > MAX_LINES_ABOVE
+    legend_width = LETTER_INCHES * max(map(len, labels.values())) + 0.6
+    fig = new_figure(PANEL_WIDTH * len(panels) + right * legend_width, HEIGHT)
+    fig.suptitle(c.title, x=0.01, ha="left")  # a legend may have the right corner
+    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (metric, lines) in zip(axes, panels.items(), strict=True):
         for line in lines:
-            draw_line(axes, line, names[line.number], c)
+            draw_line(ax, line, labels[line.number], c)
             if output:
                 output.write("curve", {"metric": metric, **to_record(line)})
-        format_axes(axes, c, axis_label(metric, lines))
-    add_legend(figure, names, beside=beside)
-    save_figure(figure, c.output_file)
+        format_axes(ax, c, axis_label(metric, lines))
+    add_legend(fig, labels.values(), right=right)
+    save_figure(fig, c.output_file)
 
 
 def collect_lines(
@@ -144,23 +148,23 @@ def collect_lines(
 ) -> list[CurveLine]:
     """The lines that have the metric; at least one must."""
     keys = [(subset, name) for subset in choose_subsets(groups, c, metric) for name in groups]
-    found = [
+    lines = [
         CurveLine(name, subset, compute_curve(groups[name], subset, metric), index)
         for index, (subset, name) in enumerate(keys)
     ]
-    apart = [line.name for line in found if line.curve.runs and not line.curve.updates]
-    found = [line for line in found if line.curve.updates]
-    if not found and apart:
+    drawable = [line for line in lines if line.curve.updates]
+    disjoint = [line.name for line in lines if line.curve.runs and not line.curve.updates]
+    if not drawable and disjoint:
         raise ToolkitError(
-            f"the seeds of {apart[0]} have logged {metric!r} at no common update. Name one run of "
-            f"each configuration."
+            f"the seeds of {disjoint[0]} have logged {metric!r} at no common update. Name one run "
+            f"of each configuration."
         )
-    if not found:
+    if not drawable:
         raise ToolkitError(
             f"no run has logged {metric!r} of {c.subset or 'valid'}. "
             f"Logged: {', '.join(list_metrics(runs)) or 'nothing'}."
         )
-    return found
+    return drawable
 
 
 def choose_subsets(
@@ -189,56 +193,66 @@ def to_record(line: CurveLine) -> dict[str, Any]:
 
 def axis_label(metric: str, lines: Sequence[CurveLine]) -> str:
     """Label of the y-axis."""
-    shown = {line.subset for line in lines}
-    return f"{metric} on {shown.pop()}" if len(shown) == 1 else metric
+    subsets = {line.subset for line in lines}
+    return f"{metric} on {subsets.pop()}" if len(subsets) == 1 else metric
 
 
-def draw_line(axes: Any, line: CurveLine, name: str, c: CurveConfig) -> None:
+def draw_line(ax: Axes, line: CurveLine, label: str, c: CurveConfig) -> None:
     """Draw a line and its band; a smoothed line keeps the raw one, faded."""
-    found, look = line.curve, line_style(line.number)
-    means = [figure.mean for figure in found.summaries]
+    curve, (color, style) = line.curve, line_style(line.number)
+    means = [summary.mean for summary in curve.summaries]
     marker = "o" if len(means) <= MARKED_POINTS else ""
-    weight = c.smoothing if line.subset == "train" else 0.0  # validations have no noise to speak of
+    weight = c.smoothing if line.subset == "train" else 0.0  # validations have little noise
     if weight:
-        axes.plot(found.updates, means, color=look["color"], alpha=0.3, linewidth=0.8)
-    shown = smooth(means, weight)
-    axes.plot(found.updates, shown, label=name, marker=marker, markersize=3, **look)
-    below, above = (smooth(edge, weight) for edge in band_edges(found, c.band))
-    if below != above:
-        axes.fill_between(found.updates, below, above, color=look["color"], alpha=0.2, linewidth=0)
+        ax.plot(curve.updates, means, color=color, alpha=0.3, linewidth=0.8)
+    ax.plot(
+        curve.updates,
+        smooth(means, weight),
+        label=label,
+        marker=marker,
+        markersize=3,
+        color=color,
+        linestyle=style,
+    )
+    lower, upper = (smooth(edge, weight) for edge in band_edges(curve, c.band))
+    if lower != upper:
+        ax.fill_between(curve.updates, lower, upper, color=color, alpha=0.2, linewidth=0)
 
 
-def add_legend(figure: Any, names: Mapping[int, str], *, beside: bool) -> None:
+def add_legend(fig: Figure, labels: Iterable[str], *, right: bool) -> None:
     """One legend outside the panels, in the order in which the lines end."""
-    found = {h.get_label(): h for axes in figure.axes for h in axes.get_lines()}
-    lines = [found[name] for name in names.values()]
-    lines.sort(key=lambda line: line.get_ydata()[-1], reverse=True)
-    place = "outside right upper" if beside else "outside upper center"
-    columns = 1 if beside else len(lines)
-    figure.legend(lines, [h.get_label() for h in lines], loc=place, ncols=columns, frameon=False)
+    handles = {h.get_label(): h for ax in fig.axes for h in ax.get_lines()}
+    lines = [handles[label] for label in labels]
+    lines.sort(key=lambda line: float(np.asarray(line.get_ydata())[-1]), reverse=True)
+    fig.legend(
+        lines,
+        [str(line.get_label()) for line in lines],
+        loc="outside right upper" if right else "outside upper center",
+        ncols=1 if right else len(lines),
+        frameon=False,
+    )
 
 
-def format_axes(axes: Any, c: CurveConfig, what: str) -> None:
+def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
     """Format axes, scales and grid."""
-    axes.set_xlabel("update")
-    axes.set_ylabel(what)
+    ax.set_xlabel("update")
+    ax.set_ylabel(ylabel)
     if c.log_updates:
-        axes.set_xscale("log")
+        ax.set_xscale("log")
+        use_plain_numbers(ax.xaxis)
     else:
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        ax.locator_params("x", integer=True)
     if c.log_scale:
-        axes.set_yscale("log")
-    for axis, logarithmic in ((axes.xaxis, c.log_updates), (axes.yaxis, c.log_scale)):
-        if logarithmic:
-            use_plain_numbers(axis)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.02)
+        ax.set_yscale("log")
+        use_plain_numbers(ax.yaxis)
+    hide_box(ax)
+    ax.grid(color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.margins(x=0.02)
 
 
-def use_plain_numbers(axis: Any) -> None:
-    """Label logarithmic axes with plain numbers, between powers of ten too."""
+def use_plain_numbers(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, between powers of ten too."""
     from matplotlib.ticker import LogFormatter, LogLocator
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

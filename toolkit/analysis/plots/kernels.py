@@ -9,26 +9,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.analysis.kernel_table import KernelRows
-from toolkit.analysis.plots.style import line_style, new_figure
+from toolkit.analysis.plots.style import (
+    Axes,
+    Figure,
+    SubFigure,
+    hide_box,
+    line_style,
+    new_figure,
+    style_colorbar,
+)
 
-PANEL_WIDTH, PANEL_HEIGHT = 1.25, 0.95  # inches, of one head's
-MAP_WIDTH, MAP_HEIGHT = 2.4, 4.0  # inches, of one layer's channels
+PANEL_WIDTH, PANEL_HEIGHT = 1.25, 0.95  # inches of the panel of one head
+MAP_WIDTH, MAP_HEIGHT = 2.4, 4.0  # inches of the map of one layer's channels
 LEGEND_HEIGHT, TITLE_HEIGHT = 0.45, 0.3
 
 
-def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Any:
+def draw_kernels(checkpoints: Mapping[str, Sequence[KernelRows]], title: str) -> Figure:
     """One block per checkpoint, one above the other."""
     sizes = [block_size(kernels) for kernels in checkpoints.values()]
     heights = [height for _, height in sizes]
-    figure = new_figure(max(4.5, *(width for width, _ in sizes)), sum(heights))
+    fig = new_figure(max(4.5, *(width for width, _ in sizes)), sum(heights))
     if title:
-        figure.suptitle(title)
-    blocks = figure.subfigures(len(sizes), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for block, (name, kernels) in zip(blocks, checkpoints.items(), strict=True):
+        fig.suptitle(title)
+    blocks: Any = fig.subfigures(len(sizes), 1, height_ratios=heights, squeeze=False)
+    for block, (name, kernels) in zip(blocks[:, 0], checkpoints.items(), strict=True):
         if len(checkpoints) > 1:
             block.suptitle(name, fontsize=9)
         draw_block(block, kernels)
-    return figure
+    return fig
 
 
 def block_size(kernels: Sequence[KernelRows]) -> tuple[float, float]:
@@ -47,88 +55,84 @@ def split_heads_and_channels(
     return [k for k in kernels if k.by == "head"], [k for k in kernels if k.by == "channel"]
 
 
-def draw_block(block: Any, kernels: Sequence[KernelRows]) -> None:
+def draw_block(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     heads, channels = split_heads_and_channels(kernels)
     if not (heads and channels):
         draw_heads(block, heads) if heads else draw_channels(block, channels)
         return
     columns = max(len(k.mean) for k in heads)
     widths = [PANEL_WIDTH * columns + 0.6, MAP_WIDTH * len(channels)]
-    left, right = block.subfigures(1, 2, width_ratios=widths)
-    draw_heads(left, heads)
-    draw_channels(right, channels)
+    sides: Any = block.subfigures(1, 2, width_ratios=widths)
+    draw_heads(sides[0], heads)
+    draw_channels(sides[1], channels)
 
 
-def draw_heads(block: Any, kernels: Sequence[KernelRows]) -> None:
+def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     """Figure 2: one row of panels per layer, one column per head, on one scale."""
     layers = sorted({kernel.layer for kernel in kernels})
     names = list(dict.fromkeys(kernel.name for kernel in kernels))
-    columns = max(len(kernel.mean) for kernel in kernels)
-    axes = block.subplots(len(layers), columns, sharex=True, sharey=True, squeeze=False)
-    for kernel in kernels:
-        for panel, number in zip(
-            axes[layers.index(kernel.layer)], range(len(kernel.mean)), strict=False
-        ):
-            draw_head(panel, kernel, number, names.index(kernel.name))
-    for panel in axes.flat:
-        panel.axhline(0, color="#999999", linewidth=0.6, zorder=0)
-        panel.axvline(0, color="#dddddd", linewidth=0.6, zorder=0)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=7, length=2)
-    reach = max(max(kernel.offsets) for kernel in kernels)
-    axes[0, 0].set_xticks([-reach, 0, reach])
-    for row, layer in zip(axes, layers, strict=True):
-        row[0].set_ylabel(f"layer {layer}", fontsize=8)
     widest = max(kernels, key=lambda kernel: len(kernel.mean))
-    for number, panel in zip(widest.heads, axes[0], strict=True):
-        panel.set_title(f"head {number}", fontsize=8)
+    shape = len(layers), len(widest.mean)
+    axes = block.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+    for kernel in kernels:
+        row = axes[layers.index(kernel.layer)]
+        for head in range(len(kernel.mean)):
+            draw_head(row[head], kernel, head, names.index(kernel.name))
+    for ax in axes.flat:
+        ax.axhline(0, color="#999999", linewidth=0.6, zorder=0)
+        ax.axvline(0, color="#dddddd", linewidth=0.6, zorder=0)
+        hide_box(ax)
+        ax.tick_params(labelsize=7, length=2)
+    radius = max(max(kernel.offsets) for kernel in kernels)
+    axes[0, 0].set_xticks([-radius, 0, radius])
+    for ax, layer in zip(axes[:, 0], layers, strict=True):
+        ax.set_ylabel(f"layer {layer}", fontsize=8)
+    for ax, head in zip(axes[0], widest.heads, strict=True):
+        ax.set_title(f"head {head}", fontsize=8)
     block.supxlabel("offset of the key from the query, in tokens", fontsize=8)
-    handles = {h.get_label(): h for panel in axes.flat for h in panel.get_lines()}
-    of_text = {kernel.name for kernel in kernels if kernel.deviation is not None}
-    explained = [f"{name}, mean and deviation" if name in of_text else name for name in names]
-    shown = [handles[name] for name in names]
-    block.legend(shown, explained, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
+    handles = {h.get_label(): h for ax in axes.flat for h in ax.get_lines()}
+    averaged = {kernel.name for kernel in kernels if kernel.deviation is not None}
+    labels = [f"{name}, mean and deviation" if name in averaged else name for name in names]
+    lines = [handles[name] for name in names]
+    block.legend(lines, labels, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
 
 
-def draw_head(panel: Any, kernel: KernelRows, number: int, index: int) -> None:
+def draw_head(ax: Axes, kernel: KernelRows, head: int, index: int) -> None:
     """The kernel of one head, with a band of one deviation if it depends on the text."""
-    mean, colors = kernel.mean[number], line_style(index)
-    panel.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, **colors)
+    mean, (color, style) = kernel.mean[head], line_style(index)
+    ax.plot(kernel.offsets, mean, label=kernel.name, linewidth=1.3, color=color, linestyle=style)
     if kernel.deviation is not None:
-        spread = kernel.deviation[number]
-        below = [m - s for m, s in zip(mean, spread, strict=True)]
-        above = [m + s for m, s in zip(mean, spread, strict=True)]
-        panel.fill_between(kernel.offsets, below, above, color=colors["color"], alpha=0.2, lw=0)
+        pairs = list(zip(mean, kernel.deviation[head], strict=True))
+        lower, upper = [m - s for m, s in pairs], [m + s for m, s in pairs]
+        ax.fill_between(kernel.offsets, lower, upper, color=color, alpha=0.2, lw=0)
 
 
-def draw_channels(block: Any, kernels: Sequence[KernelRows]) -> None:
+def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     """Figure 3: one row of colors per channel, sorted by next minus previous."""
     axes = block.subplots(1, len(kernels), squeeze=False)[0]
-    largest = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
-    for panel, kernel in zip(axes, kernels, strict=True):
-        reach = max(kernel.offsets)
-        image = panel.imshow(
+    vmax = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
+    for ax, kernel in zip(axes, kernels, strict=True):
+        radius = max(kernel.offsets)
+        image = ax.imshow(
             sort_channels(kernel),
             aspect="auto",
             cmap="RdBu_r",
-            vmin=-largest,
-            vmax=largest,
+            vmin=-vmax,
+            vmax=vmax,
             interpolation="nearest",
-            extent=(-reach - 0.5, reach + 0.5, len(kernel.mean) + 0.5, 0.5),
+            extent=(-radius - 0.5, radius + 0.5, len(kernel.mean) + 0.5, 0.5),
         )
-        panel.set_title(f"layer {kernel.layer}, {kernel.name}", fontsize=8)
-        panel.set_xticks([-reach, 0, reach])
-        panel.tick_params(labelsize=7, length=2)
+        ax.set_title(f"layer {kernel.layer}, {kernel.name}", fontsize=8)
+        ax.set_xticks([-radius, 0, radius])
+        ax.tick_params(labelsize=7, length=2)
     axes[0].set_ylabel("channel, sorted by next minus previous", fontsize=8)
     block.supxlabel("offset, in tokens", fontsize=8)
-    bar = block.colorbar(image, ax=list(axes), fraction=0.05, pad=0.03)
-    bar.ax.tick_params(labelsize=7, length=2)
-    bar.outline.set_visible(False)
+    style_colorbar(block.colorbar(image, ax=list(axes), fraction=0.05, pad=0.03))
 
 
 def sort_channels(kernel: KernelRows) -> list[Sequence[float]]:
     """Rows sorted by the weight of the next token minus that of the previous one."""
-    at = {offset: place for place, offset in enumerate(kernel.offsets)}
-    if 1 not in at:  # a kernel of one tap has no neighbors
+    if 1 not in kernel.offsets:  # a kernel of one tap has no neighbors
         return list(kernel.mean)
-    return sorted(kernel.mean, key=lambda row: row[at[1]] - row[at[-1]])
+    after, before = kernel.offsets.index(1), kernel.offsets.index(-1)
+    return sorted(kernel.mean, key=lambda row: row[after] - row[before])

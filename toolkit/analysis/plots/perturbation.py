@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from toolkit.analysis.plots.style import COLORS, new_figure
+from toolkit.analysis.plots.style import COLORS, Axes, Figure, hide_box, new_figure
 
 PANEL_HEIGHT, BAR_WIDTH, MIN_WIDTH = 2.2, 0.14, 3.2  # inches
 LEGEND_HEIGHT = 0.4
-CLS_GROUP = "[CLS] of sentences"
+CLS, CLS_GROUP = "[CLS]", "[CLS] of sentences"
 MEASURES = {"distance": "distance / shorter vector", "angle": "angle in degrees"}
 
 
@@ -26,52 +26,54 @@ class VectorDifference(NamedTuple):
     """Between v and w, in degrees."""
 
 
-def draw_differences(found: Sequence[VectorDifference], title: str) -> Any:
+def draw_differences(differences: Sequence[VectorDifference], title: str) -> Figure:
     """One row of panels per pair of sentences, with distance and angle."""
-    models = list(dict.fromkeys(one.checkpoint for one in found))
-    groups = group_by_sentences(found)
+    models = list(dict.fromkeys(it.checkpoint for it in differences))
+    groups = group_by_sentences(differences)
     words = max(len(group) // len(models) for group in groups.values())
     width = max(MIN_WIDTH, BAR_WIDTH * words * (len(models) + 1) + 0.8)
-    figure = new_figure(2 * width, PANEL_HEIGHT * len(groups) + LEGEND_HEIGHT)
-    axes = figure.subplots(len(groups), 2, squeeze=False)
+    fig = new_figure(2 * width, PANEL_HEIGHT * len(groups) + LEGEND_HEIGHT)
+    axes = fig.subplots(len(groups), 2, squeeze=False)
     for row, (name, group) in zip(axes, groups.items(), strict=True):
-        for panel, first, (measure, label) in zip(row, axes[0], MEASURES.items(), strict=True):
-            if panel is not first and name != CLS_GROUP:
-                panel.sharey(first)  # words on one scale; sentences differ by much less
-            draw_bars(panel, group, models, measure)
-            panel.set_ylabel(label, fontsize=8)
-            panel.set_title(name, fontsize=9)
+        for ax, first, (measure, label) in zip(row, axes[0], MEASURES.items(), strict=True):
+            if ax is not first and name != CLS_GROUP:
+                ax.sharey(first)  # words on one scale; sentences differ by much less
+            draw_bars(ax, group, models, measure)
+            ax.set_ylabel(label, fontsize=8)
+            ax.set_title(name, fontsize=9)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(models), fontsize=8)
+    fig.legend(handles, labels, loc="outside lower center", ncols=len(models), fontsize=8)
     if title:
-        figure.suptitle(title)
-    return figure
+        fig.suptitle(title)
+    return fig
 
 
-def group_by_sentences(found: Sequence[VectorDifference]) -> dict[str, list[VectorDifference]]:
+def group_by_sentences(
+    differences: Sequence[VectorDifference],
+) -> dict[str, list[VectorDifference]]:
     """Words by pair of sentences, then [CLS] of all pairs in one group."""
     groups: dict[str, list[VectorDifference]] = {}
-    for one in found:
-        pair = "{} and {}".format(*one.sentences)
-        if one.word == "[CLS]":
-            groups.setdefault(CLS_GROUP, []).append(one._replace(word=pair))
+    for it in differences:
+        pair = "{} and {}".format(*it.sentences)
+        if it.word == CLS:
+            groups.setdefault(CLS_GROUP, []).append(it._replace(word=pair))
         else:
-            groups.setdefault(f"words of sentences {pair}", []).append(one)
+            groups.setdefault(f"words of sentences {pair}", []).append(it)
     return groups
 
 
 def draw_bars(
-    panel: Any, group: Sequence[VectorDifference], models: Sequence[str], measure: str
+    ax: Axes, group: Sequence[VectorDifference], models: Sequence[str], measure: str
 ) -> None:
     """One group of bars per word, one bar per model."""
-    wide = 0.8 / len(models)
+    width = 0.8 / len(models)
     for number, model in enumerate(models):
-        mine = [one for one in group if one.checkpoint == model]
-        places = [place + (number - (len(models) - 1) / 2) * wide for place in range(len(mine))]
-        heights = [getattr(one, measure) for one in mine]
-        panel.bar(places, heights, wide, color=COLORS[number % len(COLORS)], label=model)
-    names = [one.word for one in group if one.checkpoint == models[0]]
-    turned = 45 if sum(map(len, names)) > 60 else 0
-    panel.set_xticks(range(len(names)), names, fontsize=8, rotation=turned)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(axis="y", labelsize=7)
+        heights = [getattr(it, measure) for it in group if it.checkpoint == model]
+        shift = (number - (len(models) - 1) / 2) * width
+        x = [index + shift for index in range(len(heights))]
+        ax.bar(x, heights, width, color=COLORS[number % len(COLORS)], label=model)
+    words = [it.word for it in group if it.checkpoint == models[0]]
+    rotation = 45 if sum(map(len, words)) > 60 else 0
+    ax.set_xticks(range(len(words)), words, fontsize=8, rotation=rotation)
+    hide_box(ax)
+    ax.tick_params(axis="y", labelsize=7)

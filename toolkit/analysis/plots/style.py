@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toolkit.common.errors import ToolkitError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.axis import Axis as Axis
+    from matplotlib.colorbar import Colorbar as Colorbar
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.figure import SubFigure as SubFigure
+    from matplotlib.image import AxesImage as AxesImage
+else:  # matplotlib is optional and slow to import
+    Axes = AxesImage = Axis = Colorbar = Figure = SubFigure = object
 
 # Distinguishable for color-blind readers (Okabe & Ito 2008); then line styles differ.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINE_STYLES = ("-", "--", ":", "-.")
 DOTS_PER_INCH = 160
-MAX_PIXELS = 8000  # of a side; larger pictures get fewer dots per inch
+MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
 
 
-def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
+def new_figure(width: float, height: float, *, constrained: bool = True) -> Figure:
     """An empty figure without window or global state; sizes in inches.
 
     `constrained` lets matplotlib arrange labels and legends.
@@ -29,19 +39,26 @@ def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
     return Figure(figsize=(width, height), layout="constrained" if constrained else None)
 
 
-def line_style(index: int) -> dict[str, str]:
+def line_style(index: int) -> tuple[str, str]:
     """Color and line style of the line with this index."""
-    return {
-        "color": COLORS[index % len(COLORS)],
-        "linestyle": LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)],
-    }
+    return COLORS[index % len(COLORS)], LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
 
 
-def save_figure(figure: Any, output: str) -> None:
-    dots = min(DOTS_PER_INCH, MAX_PIXELS / max(figure.get_size_inches()))
+def hide_box(ax: Axes) -> None:
+    """Keep only the left and bottom spines."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def style_colorbar(bar: Colorbar) -> None:
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.outline.set_visible(False)
+
+
+def save_figure(fig: Figure, output: str) -> None:
+    dpi = min(DOTS_PER_INCH, MAX_PIXELS / max(fig.get_size_inches()))
     try:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(output, dpi=dots)
+        fig.savefig(output, dpi=dpi)
     except OSError as error:
         raise ToolkitError(
             f"--output must be writable, but {output} is not: {error.strerror}. Choose "

@@ -61,11 +61,9 @@ def test_locality_is_that_of_selected_heads(learner):
 
 
 def test_locality_of_narrow_windows_is_infinite(learner, monkeypatch):
-    """As with windows that are narrow enough."""
-
     def diagonal(encoder, inputs, of):
-        places = inputs.tokens.shape[1]
-        return [of(torch.eye(places).expand(len(inputs.tokens), 2, places, places))]
+        rows, length = inputs.tokens.shape
+        return [of(torch.eye(length).expand(rows, 2, length, length))]
 
     monkeypatch.setattr("toolkit.analysis.attention_distance.attention_maps", diagonal)
     found = near(learner)
@@ -79,5 +77,42 @@ def test_locality_table_counts_sentences():
         AttentionLocality("run", 1, 0.5, 0.1, 1 / 3, 0.2, 40, 2),
     ]
     text = locality_table(rows, several=False).text()
-    assert "mean over 40 sentences, 2 without such left out" in text
+    assert "mean over 40 sentences, 2 too short" in text
     assert "mean   0.50000    0.10000  33.3%  0.20000" in text and "checkpoint" not in text
+
+
+def by_loops(weights):
+    """Jiang et al. 2020, section 6.5, as it is written."""
+    near = far = 0.0
+    for i, row in enumerate(weights.tolist()):
+        for j, weight in enumerate(row):
+            if abs(i - j) <= 4:
+                near += weight
+            else:
+                far += weight
+    return near / far
+
+
+def test_concentration_equals_the_sums_of_the_paper():
+    maps = torch.randn(3, 11, 11, dtype=torch.float64).softmax(-1)
+    expected = torch.tensor([by_loops(m) for m in maps], dtype=torch.float64)
+    torch.testing.assert_close(concentration(maps), expected, rtol=1e-12, atol=0)
+
+
+def test_concentration_ignores_padding():
+    scores = torch.randn(1, 8, 8)
+    alone = concentration(scores.softmax(-1))
+    padded = torch.full((1, 10, 10), -torch.inf)
+    padded[:, :8, :8], padded[:, 8:, 8:] = scores, 0.0
+    padding = torch.arange(10)[None] >= 8
+    torch.testing.assert_close(concentration(padded.softmax(-1), padding), alone)
+
+
+@pytest.mark.parametrize("tokens", [6, 9, 40])
+def test_uniform_concentration_equals_that_of_a_uniform_map(tokens):
+    even = torch.full((1, tokens, tokens), 1 / tokens)
+    assert uniform_concentration(tokens) == pytest.approx(concentration(even).item())
+
+
+def test_concentration_of_five_tokens_is_infinite():
+    assert math.isinf(concentration(torch.full((1, 5, 5), 0.2)).item())
