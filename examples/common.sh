@@ -13,7 +13,7 @@ print_tables() { # EXAMPLE RUNS [OPTION...]: the tables of an example's README, 
   python "$examples/../tools/example_tables.py" "$example" --runs "$runs" "$@"
 }
 
-prepare_text() { # DATA TEXT...: lower-case sentences, 8,000 pieces (VOCABULARY), 1 % held out; skipped if DATA exists
+prepare_text() { # DATA TEXT...: lowercased sentences, 8,000 pieces (VOCABULARY), 1 % held out; skipped if DATA exists
   local data="$1" && shift
   [ ! -f "$data/meta.json" ] || return 0
   [ $# -gt 0 ] || usage "$data does not exist: give files or folders of plain text."

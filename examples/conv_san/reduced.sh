@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Treebanks without their training part: examples/conv_san/reduced.sh TREEBANK...
+# Treebanks without their training set: examples/conv_san/reduced.sh TREEBANK...
 # TREEBANK: folders with *-dev and *-test.conllu (or .xz). Trains on the first 90 % of the development sentences, stops
-# by the others, and evaluates on the complete test part. Baseline and 2d convolution, three seeds. Save directories are
+# by the others, and evaluates on the complete test set. Baseline and 2d convolution, three seeds. Save directories are
 # in RUNS (conv-san-runs/reduced), data in DATA (conv-san-data/reduced); JOBS runs at a time (2). Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"

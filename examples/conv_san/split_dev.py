@@ -20,7 +20,7 @@ def sentences(path: Path) -> list[str]:
 
 def main(source: str, folder: str) -> None:
     if not Path(source).is_file():
-        sys.exit(f"No such file: {source}. Expected one development part, .conllu or .conllu.xz.")
+        sys.exit(f"No such file: {source}. Expected one development set, .conllu or .conllu.xz.")
     found = sentences(Path(source))
     kept = int(SHARE * len(found))
     Path(folder, "train.conllu").write_text("".join(found[:kept]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Score of predicting the majority class of the training part, per task, as JSON.
+"""Score of predicting the majority class of the training set, per task, as JSON.
 
 python examples/glue/majority.py DATA   (DATA/TASK: written by toolkit-preprocess)
 """

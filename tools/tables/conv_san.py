@@ -54,7 +54,7 @@ def treebank(run: Run) -> str:
 
 
 def percents(runs: Sequence[Run], metric: str) -> list[float]:
-    """On the test part, at the best epoch of the development part."""
+    """On the test set, at the best epoch of the development set."""
     return [100 * run.best(METRICS[metric], "test") for run in runs]
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuned encoders and a tagger that was trained from scratch, on the test part."""
+"""Fine-tuned encoders and a tagger that was trained from scratch, on the test set."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ HEAD = ["architecture", "parameters", "weights", "BLEU, mean", "BLEU, each seed"
 
 def tables(runs: list[Run], source: Path) -> Iterator[tuple[str, Rows]]:
     by_arch = group(runs, lambda run: run.arch)
-    rows = [[*HEAD, "lower-case BLEU", "chrF", "minutes per run"]]
+    rows = [[*HEAD, "lowercase BLEU", "chrF", "minutes per run"]]
     for line in read_lines(source / "scores.jsonl"):
         arch = line["architecture"]
         minutes = statistics.mean(run.record["seconds"] for run in by_arch[arch]) / 60
