@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
 from toolkit.config.commands.average import AverageConfig
-from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-average",
@@ -22,13 +21,7 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, average, argv)
-
-
-def average(loaded: LoadedConfig) -> None:
-    from toolkit.commands.average import average
-
-    average(loaded.config)
+    return execute(COMMAND, call("toolkit.commands.average:average"), argv)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Around every command: the choice of a subcommand, info flags, and reports of user errors."""
+"""Run a command: choose its subcommand, answer info flags, report user errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import Command
@@ -15,26 +16,34 @@ from toolkit.config.early_exit import handle_info_flags
 from toolkit.config.load import LoadedConfig, load
 
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
+Act = Callable[[LoadedConfig], int | None]
+"""Carries out a command; returns its exit code, or None for 0."""
 
 
-def execute(
-    command: Command | CommandGroup,
-    act: Callable[[LoadedConfig], int | None],
-    argv: Sequence[str] | None,
-) -> int:
-    """The exit code: what `act` returns, 2 for a user's mistake, 130 for Ctrl-C.
+def call(function: str) -> Act:
+    """Call `module:function` with the command's config; imported only then, as torch is slow."""
 
-    Any other exception is our bug, or a plugin's, and keeps its traceback.
+    def act(loaded: LoadedConfig) -> None:
+        module, _, name = function.partition(":")
+        getattr(import_module(module), name)(loaded.config)
+
+    return act
+
+
+def execute(command: Command | CommandGroup, act: Act, argv: Sequence[str] | None) -> int:
+    """The exit code: that of `act`, 2 for a user's mistake, 130 for Ctrl-C.
+
+    Any other exception is a bug of ours, or of a plugin, and keeps its traceback.
     """
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
     code = 0
     try:
-        found = prepare(command, sys.argv[1:] if argv is None else argv)
-        if isinstance(found, LoadedConfig):
-            code = act(found) or 0
+        prepared = prepare(command, sys.argv[1:] if argv is None else argv)
+        if isinstance(prepared, LoadedConfig):
+            code = act(prepared) or 0
         else:
-            print(found)
+            print(prepared)
         sys.stdout.flush()
     except ToolkitError as error:
         print(f"{command.name}: {' '.join(str(error).split())}", file=sys.stderr)
@@ -50,19 +59,15 @@ def execute(
 
 def prepare(command: Command | CommandGroup, argv: Sequence[str]) -> LoadedConfig | str:
     """The configs to act on, or the text that an info flag asks for."""
-    chosen: Command | None
     if isinstance(command, CommandGroup):
         chosen, argv = command.choose(argv)
-        if chosen is None:
-            return command.answer(argv)
-    else:
-        chosen = command
-    text = handle_info_flags(argv, chosen)
-    return load(argv, chosen) if text is None else text
+        return prepare(chosen, argv) if chosen else command.answer(argv)
+    text = handle_info_flags(argv, command)
+    return load(argv, command) if text is None else text
 
 
 def is_reader_gone(descriptor: int) -> bool:
-    """Whether nobody reads any more what is written there."""
+    """Whether the other end of this pipe is closed."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
 from toolkit.config.commands.convert import ConvertConfig
-from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-convert",
@@ -22,13 +21,7 @@ COMMAND = Command(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, convert, argv)
-
-
-def convert(loaded: LoadedConfig) -> None:
-    from toolkit.conversion.convert import convert
-
-    convert(loaded.config)
+    return execute(COMMAND, call("toolkit.conversion.convert:convert"), argv)
 
 
 if __name__ == "__main__":

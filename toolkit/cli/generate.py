@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
@@ -84,13 +83,13 @@ def infer_mode(argv: Sequence[str]) -> str:
         Path(paths if isinstance(paths, str) else paths[0]), MANIFEST
     )
     task = read_component(checkpoint, "task", "--path")["name"]
-    factory: Any = TASKS[task].factory  # a subclass of Task
-    if not factory.generation_mode:
+    mode: str = TASKS[task].factory.generation_mode
+    if not mode:
         raise ToolkitError(
             f"toolkit-generate needs a model that fills masks or generates text, but {checkpoint} "
             f"was trained with --task {task}. Use toolkit-validate."
         )
-    return str(factory.generation_mode)
+    return mode
 
 
 COMMAND = CommandGroup(
@@ -109,15 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(COMMAND, generate, argv)
 
 
-def generate(loaded: LoadedConfig) -> None:
-    if isinstance(loaded.config, ScoreConfig):
-        from toolkit.commands.score import score
-
-        score(loaded.config)
-        return
-    from toolkit.commands.generate import generate
-
-    generate(loaded.config)
+def generate(loaded: LoadedConfig) -> int | None:
+    scores = isinstance(loaded.config, ScoreConfig)
+    act = "toolkit.commands.score:score" if scores else "toolkit.commands.generate:generate"
+    return call(act)(loaded)
 
 
 if __name__ == "__main__":

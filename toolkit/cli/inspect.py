@@ -48,10 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def choose_command(argv: Sequence[str]) -> Command:
-    """COUNT for a run that is only described, by --arch or a file; else COMMAND."""
+    """COUNT if options describe a run, with --arch or in a file; else COMMAND."""
     names = {word.partition("=")[0] for word in argv}
-    described = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
-    return COUNT if described else COMMAND
+    has_run = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
+    return COUNT if has_run else COMMAND
 
 
 def count(loaded: LoadedConfig) -> None:
@@ -69,8 +69,8 @@ def inspect(loaded: LoadedConfig) -> None:
     from toolkit.reporting.json_output import Output
 
     with Output(loaded.config.json) as output:
-        for place, path in enumerate(loaded.config.paths):
-            if place:
+        for index, path in enumerate(loaded.config.paths):
+            if index:
                 print(file=output.text_stream)
             print("\n\n".join(describe(path, loaded.config, output)), file=output.text_stream)
             if loaded.config.flops:
@@ -93,9 +93,12 @@ def show_flops(path: str, output: Output) -> None:
 
 def describe(path: str, config: InspectConfig, output: Output) -> list[str]:
     """Paragraphs about a checkpoint, else about a data folder; write their records."""
-    from toolkit.commands.describe_checkpoint import checkpoint_record, find_checkpoint
-    from toolkit.commands.describe_checkpoint import describe_checkpoint as describe_checkpoint
-    from toolkit.commands.describe_data import describe_data as describe_data
+    from toolkit.commands.describe_checkpoint import (
+        checkpoint_record,
+        describe_checkpoint,
+        find_checkpoint,
+    )
+    from toolkit.commands.describe_data import describe_data
 
     for part in path.split(":"):
         if not Path(part).exists():
@@ -105,11 +108,11 @@ def describe(path: str, config: InspectConfig, output: Output) -> list[str]:
         facts = describe_checkpoint(checkpoint, verify=config.verify)
         output.write("checkpoint", {**checkpoint_record(checkpoint), "verified": config.verify})
         return [f"{path}\n{format_columns(facts.items())}"]
-    found = describe_data(path, verify=config.verify, examples=config.examples)
-    for row in found.records:
+    data = describe_data(path, verify=config.verify, examples=config.examples)
+    for row in data.records:
         output.write("column", {**row, "verified": config.verify})
-    paragraphs = [f"{path}\n{format_columns(found.facts.items())}", found.splits]
-    return [*paragraphs, *([format_columns(found.items.items())] if found.items else [])]
+    paragraphs = [f"{path}\n{format_columns(data.facts.items())}", data.splits]
+    return [*paragraphs, *([format_columns(data.items.items())] if data.items else [])]
 
 
 if __name__ == "__main__":

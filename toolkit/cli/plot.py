@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
 from toolkit.config.command_group import CommandGroup
 from toolkit.config.commands.plot import (
@@ -16,7 +15,6 @@ from toolkit.config.commands.plot import (
     KernelsConfig,
     PerturbationConfig,
 )
-from toolkit.config.load import LoadedConfig
 
 KINDS = (
     Command(
@@ -60,22 +58,17 @@ COMMAND = CommandGroup(
 )
 
 PLOTS = {
-    "curve": ("toolkit.analysis.plots.curve", "plot_curves"),
-    "confusion": ("toolkit.analysis.plots.confusion", "plot_confusion"),
-    "kernels": ("toolkit.analysis.kernels", "plot_kernels"),
-    "attention": ("toolkit.analysis.attention", "plot_attention"),
-    "perturbation": ("toolkit.analysis.perturbation", "plot_perturbation"),
+    "curve": "toolkit.analysis.plots.curve:plot_curves",
+    "confusion": "toolkit.analysis.plots.confusion:plot_confusion",
+    "kernels": "toolkit.analysis.kernels:plot_kernels",
+    "attention": "toolkit.analysis.attention:plot_attention",
+    "perturbation": "toolkit.analysis.perturbation:plot_perturbation",
 }
-"""Kind of plot -> module and function, imported only when needed: a curve needs no torch."""
+"""Kind of plot -> its function; a curve needs no torch."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, plot, argv)
-
-
-def plot(loaded: LoadedConfig) -> None:
-    module, function = PLOTS[loaded.config.kind]
-    getattr(import_module(module), function)(loaded.config)
+    return execute(COMMAND, lambda loaded: call(PLOTS[loaded.config.kind])(loaded), argv)
 
 
 if __name__ == "__main__":

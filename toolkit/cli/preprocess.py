@@ -5,19 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.config.commands.preprocess import PREPROCESS as COMMAND
-from toolkit.config.load import LoadedConfig
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, preprocess, argv)
-
-
-def preprocess(loaded: LoadedConfig) -> None:
-    from toolkit.data.preprocess import preprocess
-
-    preprocess(loaded.config)
+    return execute(COMMAND, call("toolkit.data.preprocess:preprocess"), argv)
 
 
 if __name__ == "__main__":

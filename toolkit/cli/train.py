@@ -17,12 +17,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def train(argv: Sequence[str], loaded: LoadedConfig) -> int:
-    """One run, or with --seeds or --grid a sweep, each of whose runs gets these words."""
-    several: SweepConfig = loaded.extra["sweep"]
-    if several.is_sweep:
+    """Train one run; or with --seeds or --grid a sweep, whose runs all get these words."""
+    config: SweepConfig = loaded.extra["sweep"]
+    if config.is_sweep:
         from toolkit.sweep.sweep import run_sweep
 
-        return run_sweep(argv, several)
+        return run_sweep(argv, config)
     from toolkit.training.run import run
 
     return run(loaded.config).exit_code

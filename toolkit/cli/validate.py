@@ -5,30 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from toolkit.cli.command import execute
+from toolkit.cli.command import call, execute
 from toolkit.config.command import Command
 from toolkit.config.commands.validate import ValidateConfig
-from toolkit.config.load import LoadedConfig
 
 COMMAND = Command(
     name="toolkit-validate",
     summary="Evaluate checkpoints: loss, perplexity and the metrics of the task over the full "
     "splits. The results do not depend on batch size and number of processes.",
     example="toolkit-validate data --path run/checkpoint_best --valid-subset valid,test "
-    "--results-path figures.json",
+    "--results-path metrics.json",
     config=ValidateConfig,
     common=("path", "valid_subset", "results_path", "max_tokens"),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return execute(COMMAND, validate, argv)
-
-
-def validate(loaded: LoadedConfig) -> None:
-    from toolkit.commands.validate import evaluate_checkpoints
-
-    evaluate_checkpoints(loaded.config)
+    return execute(COMMAND, call("toolkit.commands.validate:evaluate_checkpoints"), argv)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import GenerationOptions
-from toolkit.config.sections import check_distinct_files
+from toolkit.config.option_groups import check_distinct_files
 from toolkit.data.text_files import open_text
 from toolkit.generation.output import (
     R,

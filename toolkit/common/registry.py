@@ -8,23 +8,23 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from toolkit.common import builtins, plugins
 from toolkit.common.builtins import Builtin
 from toolkit.common.errors import ToolkitError
 
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
-class Entry(Generic[T]):
+class Entry:
     """A registered component: its factory, its default config and its source."""
 
     name: str
-    factory: Callable[..., T]
+    factory: Any
+    """Class or function that builds the component."""
     config: Any
     source_location: str
 
@@ -44,7 +44,7 @@ def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> 
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
 
-class Registry(Generic[T]):
+class Registry:
     """Names of one kind of component, each with a factory and a default config.
 
     A built-in's module is imported when its name is first looked up, never before.
@@ -52,7 +52,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, builtins: Mapping[str, Builtin]) -> None:
         self.kind, self.builtins = kind, builtins
-        self._entries: dict[str, Entry[T]] = {}
+        self._entries: dict[str, Entry] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
         """Add a factory. The same one twice is harmless; two of the same name are an error."""
@@ -69,7 +69,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def _conflicting_source(self, name: str, build: Callable[..., T]) -> str | None:
+    def _conflicting_source(self, name: str, build: Callable[..., object]) -> str | None:
         """Source of another component that already has this name; None if it is free."""
         if name in self._entries:
             taken = self._entries[name]
@@ -78,7 +78,7 @@ class Registry(Generic[T]):
             return str(PROJECT / Path(*self.builtins[name].module.split("."))) + ".py"
         return None
 
-    def __getitem__(self, name: str) -> Entry[T]:
+    def __getitem__(self, name: str) -> Entry:
         if name not in self._entries and name in self.builtins:
             importlib.import_module(self.builtins[name].module)
         if name not in self._entries:
@@ -98,7 +98,7 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         return sorted({*self.builtins, *self._entries})
 
-    def list_entries(self, module: str) -> list[Entry[T]]:
+    def list_entries(self, module: str) -> list[Entry]:
         """The components that a package or module has registered."""
         return [
             e for e in self._entries.values() if f"{e.factory.__module__}.".startswith(f"{module}.")
@@ -111,22 +111,22 @@ class Registry(Generic[T]):
         return (inspect.getdoc(self[name].factory) or "").partition("\n")[0]
 
 
-ARCHITECTURES: Registry[Any] = Registry("architecture", builtins.ARCHITECTURES)
-TASKS: Registry[Any] = Registry("task", builtins.TASKS)
-CRITERIA: Registry[Any] = Registry("criterion", builtins.CRITERIA)
-OPTIMIZERS: Registry[Any] = Registry("optimizer", builtins.OPTIMIZERS)
-LR_SCHEDULERS: Registry[Any] = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
-FORMATS: Registry[Any] = Registry("data format", builtins.FORMATS)
+ARCHITECTURES = Registry("architecture", builtins.ARCHITECTURES)
+TASKS = Registry("task", builtins.TASKS)
+CRITERIA = Registry("criterion", builtins.CRITERIA)
+OPTIMIZERS = Registry("optimizer", builtins.OPTIMIZERS)
+LR_SCHEDULERS = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
+FORMATS = Registry("data format", builtins.FORMATS)
 
 # Config section of a run -> the registry that its `name` is looked up in.
-COMPONENTS: dict[str, Registry[Any]] = {
+COMPONENTS: dict[str, Registry] = {
     "arch": ARCHITECTURES,
     "task": TASKS,
     "criterion": CRITERIA,
     "optimizer": OPTIMIZERS,
     "lr_scheduler": LR_SCHEDULERS,
 }
-REGISTRIES: dict[str, Registry[Any]] = {**COMPONENTS, "format": FORMATS}
+REGISTRIES: dict[str, Registry] = {**COMPONENTS, "format": FORMATS}
 
 register_arch = ARCHITECTURES.register
 register_task = TASKS.register

@@ -1,4 +1,4 @@
-"""Two readable columns: a term, and the text that explains it, wrapped."""
+"""Two columns for terminals: a term, and a wrapped text that explains it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TERM_WIDTH = 34
 
 
 def format_columns(rows: Iterable[tuple[str, str]], *, indent: int = 2) -> str:
-    """A term that is too long for its column gets a separate line."""
+    """The rows as text; a term that is too long for its column gets a separate line."""
     rows = list(rows)
     left = min(TERM_WIDTH, indent + 2 + max((len(term) for term, _ in rows), default=0))
     return "\n".join(format_row(term, text, left, indent) for term, text in rows)

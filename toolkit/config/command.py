@@ -1,4 +1,4 @@
-"""A command's options: its config classes, its components and what they default to."""
+"""Commands: the config classes and components that declare their options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_COMPONENTS = {"optimizer": "adamw", "lr_scheduler": "linear"}
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLineConfig:
-    """Options of every command that say how to read the others, so a file cannot hold them."""
+    """Options of every command; they cannot be in a file, since they control how it is read."""
 
     config: TextList = field(default_factory=list, metadata=NO_SPLIT)
     """YAML file of options. Repeat the flag for more files; later ones win."""
@@ -46,18 +46,18 @@ class Command:
     """RunConfig, or the config class of a command without sections."""
     sections: Mapping[str, type] = field(default_factory=dict)
     """Sections in addition to those of a run."""
-    components: Mapping[str, Registry[Any]] = field(default_factory=dict)
+    components: Mapping[str, Registry] = field(default_factory=dict)
     """Section -> the registry in which its `name` is looked up."""
     defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULT_COMPONENTS)
-    """Section -> the component that is used unless one is named."""
+    """Section -> its default component."""
     implied: Mapping[str, str] = field(default_factory=dict)
-    """Option of a component -> that component, which the option alone selects."""
+    """Option of a component -> the component, which the option selects if none is named."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
 
     @property
     def positional(self) -> str:
-        """Path of the option that words without a flag fill; empty if none does."""
+        """Path of the option that words without a flag set; empty if there is none."""
         if self.config is RunConfig:
             return "data.dirs"
         return getattr(self.config, "POSITIONAL", "")
@@ -69,7 +69,7 @@ class Command:
         return {**run_sections(), **self.sections}
 
     def command_line_options(self) -> list[Option]:
-        """The options that every command has; one without components has none to list."""
+        """The options of every command; --list is only for commands with components."""
         options = list_options("", CommandLineConfig)
         return [option for option in options if self.components or option.name != "list"]
 
@@ -82,6 +82,7 @@ RUN = Command(name="run", summary="", example="", config=RunConfig, components=C
 """A run without a command line, as in Python and in checkpoints."""
 
 
-def run_sections() -> dict[str, Any]:
+def run_sections() -> dict[str, type]:
     """The sections of a run that are not components."""
-    return {f.name: f.default_factory for f in fields(RunConfig) if f.name not in COMPONENTS}
+    sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
+    return {name: config for name, config in sections.items() if name not in COMPONENTS}

@@ -1,4 +1,4 @@
-"""A command whose first word selects one of several, each with its own options."""
+"""A group of commands: the first word selects one of them, each with separate options."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class CommandGroup:
     summary: str
     example: str
     metavar: str
-    """What the help calls the first word."""
+    """Name of the first word in the help."""
     commands: Mapping[str, Command]
     infer: Callable[[Sequence[str]], str] | None = None
-    """The first word that is meant if the words do not start with one; "" if none is."""
+    """Infers the command if the first word names none; returns "" if it cannot."""
 
     def choose(self, argv: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
-        """The command that the words name or imply, and the words that are left to it."""
+        """The command that the words name or imply, and its words."""
         if argv and argv[0] in self.commands:
             return self.commands[argv[0]], argv[1:]
         word = self.infer(argv) if self.infer else ""
         return self.commands.get(word), argv
 
     def answer(self, argv: Sequence[str]) -> str:
-        """The text to print if no command is chosen: help or version; anything else is an error."""
+        """Help or version, to print if no command is chosen; anything else is an error."""
         if "--version" in argv:
             return f"{self.name} {toolkit.__version__}"
         if not argv or set(argv) & set(HELP_FLAGS):

@@ -16,7 +16,8 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -90,7 +91,7 @@ class OptionType(NamedTuple):
         )
 
 
-def parse_annotation(annotation: Any) -> OptionType:
+def parse_annotation(annotation: object) -> OptionType:
     """What `T`, `T | None`, `list[T]`, `Literal[...]` or `Annotated[T, bound, ...]` declares."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
@@ -121,13 +122,6 @@ def read_declarations(config: type) -> dict[str, OptionType]:
     }
 
 
-def check_declared(config: Any, section: str = "") -> None:
-    """Raise a ToolkitError for the first field whose value is outside its choices or range."""
-    cls: type = type(config)
-    for name, declared in read_declarations(cls).items():
-        check_value(f"{section}.{name}" if section else name, declared, getattr(config, name))
-
-
 def check_value(path: str, declared: OptionType, value: Any) -> None:
     """Raise a ToolkitError if the value is outside the choices or range of an option."""
     if value is None and declared.optional:
@@ -139,7 +133,7 @@ def check_value(path: str, declared: OptionType, value: Any) -> None:
 
 
 class Options:
-    """Base class of configs: checks the declared choices and ranges of every instance.
+    """Base class of configs: checks required fields, declared choices and ranges of an instance.
 
     A subclass with rules across fields checks them in `__post_init__`, after the one of its base.
     """
@@ -152,11 +146,27 @@ class Options:
     help_title: ClassVar[str] = ""
     """Title in `--help` of the options that this class itself declares."""
 
-    def __init_subclass__(cls, section: str | None = None, title: str = "") -> None:
+    required: ClassVar[dict[str, str]] = {}
+    """Field that must not be empty -> the message if it is."""
+
+    def __init_subclass__(
+        cls,
+        section: str | None = None,
+        title: str = "",
+        required: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init_subclass__()
         cls.help_title = title
+        inherited = ChainMap(*(getattr(base, "required", {}) for base in cls.__bases__))
+        cls.required = {**inherited, **(required or {})}
         if section is not None:
             cls.section = section
 
     def __post_init__(self) -> None:
-        check_declared(self, self.section)
+        for name, message in self.required.items():
+            if not getattr(self, name):
+                raise ToolkitError(message)
+        prefix = f"{self.section}." if self.section else ""
+        config: type = type(self)
+        for name, declared in read_declarations(config).items():
+            check_value(prefix + name, declared, getattr(self, name))

@@ -26,32 +26,32 @@ LISTS = {
 
 
 def handle_info_flags(argv: Sequence[str], command: Command) -> str | None:
-    """The text that such a flag asks for; None if there is none and the command is to run."""
-    first = scan_flags(argv, bootstrap_options(command))
-    if is_requested(first, "version"):
+    """The text to print; None if there is no such flag and the command runs."""
+    values = scan_flags(argv, bootstrap_options(command))
+    if is_requested(values, "version"):
         return f"{command.name} {toolkit.__version__}"
-    if is_requested(first, "help") or is_requested(first, "help_all"):
-        given = {section: first.get(f"{section}.name") for section in command.components}
-        named = {section: str(name.value) for section, name in given.items() if name}
-        found = load_plugin_folders(first)
-        return help_text(command, named, found, advanced=is_requested(first, "help_all"))
-    if "list" in first:
-        load_plugin_folders(first)
+    if is_requested(values, "help") or is_requested(values, "help_all"):
+        names = {section: values.get(f"{section}.name") for section in command.components}
+        components = {section: str(name.value) for section, name in names.items() if name}
+        loaded = load_plugin_folders(values)
+        return help_text(command, components, loaded, advanced=is_requested(values, "help_all"))
+    if "list" in values:
+        load_plugin_folders(values)
         plugins.load_installed()
-        return list_components(command, str(first["list"].value))
-    if is_requested(first, "print_config"):
+        return list_components(command, str(values["list"].value))
+    if is_requested(values, "print_config"):
         from toolkit.config.serialize import print_config  # PyYAML is slow to import
 
         return print_config(resolve(argv, command))
     return None
 
 
-def is_requested(first: OptionValues, name: str) -> bool:
-    return name in first and first[name].value.lower() not in FALSE_WORDS
+def is_requested(values: OptionValues, name: str) -> bool:
+    return name in values and values[name].value.lower() not in FALSE_WORDS
 
 
-def load_plugin_folders(first: OptionValues) -> list[Plugin]:
-    return [plugins.load_folder(folder) for folder in get_value(first, "user_dir", [])]
+def load_plugin_folders(values: OptionValues) -> list[Plugin]:
+    return [plugins.load_folder(folder) for folder in get_value(values, "user_dir", [])]
 
 
 def list_components(command: Command, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Default architecture for --finetune-from: that of the checkpoint."""
+"""Default architecture of --finetune-from: that of the checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANIFEST, CONFIG = "manifest.json", "config.json"
 def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
     """The architecture of the checkpoint that --finetune-from names, unless one is named.
 
-    Its options are the weakest ones: files and flags change them.
+    Files and flags override its options.
     """
     if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
         return {}

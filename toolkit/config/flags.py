@@ -18,54 +18,46 @@ def parse_flags(
 ) -> OptionValues:
     """`--a.b-c 1` and `--a.b-c=1` set a.b_c; words without a flag fill the positional option.
 
-    A flag of a bool needs no value. Of repeated flags the last one counts, but those of a list that
-    is not split at commas, such as --config, are appended.
+    A bool flag needs no value. The last of repeated flags counts; but values of a list that is not
+    split at commas, such as --config, are appended.
     """
-    found: OptionValues = {}
+    values: OptionValues = {}
     rest: list[str] = []
     words = deque(argv)
-    while words:
-        word = words.popleft()
-        word = SHORT_FLAGS.get(word, word)
-        if word == "--":
-            rest += words
-            break
-        if word.startswith("-") and word != "-" and not word.startswith("--"):
+    while words and (word := words.popleft()) != "--":
+        if (word := SHORT_FLAGS.get(word, word)).startswith("--"):
+            store_flag(values, word, words, find)
+        elif word.startswith("-") and word != "-":
             raise missing_dashes_error(word)
-        if not word.startswith("--"):
+        else:
             rest.append(word)
-            continue
-        name, equals, value = word[2:].partition("=")
-        option = find(name.replace("-", "_"))
-        texts = [value] if equals else take_values(option, f"--{name}", words)
-        store(found, option, texts, f"--{name}")
-    if rest:
-        check_given_once(found, positional)
-        found |= positional_values(rest, positional)
-    return found
-
-
-def check_given_once(found: OptionValues, positional: Option | None) -> None:
-    """Raise if both a flag and words without a flag set an option."""
-    if positional and positional.path in found:
+    rest += words
+    if rest and positional and positional.path in values:
         raise ToolkitError(
             f"{positional.flag} cannot be combined with words without a flag, which set the same "
             f"option."
         )
+    return values | positional_value(rest, positional) if rest else values
 
 
 def scan_flags(argv: Sequence[str], options: Mapping[str, Option]) -> OptionValues:
     """The values of a few options, before the others are known."""
-    found: OptionValues = {}
-    words = deque(SHORT_FLAGS.get(word, word) for word in argv)
+    values: OptionValues = {}
+    words = deque(argv)
     while words and (word := words.popleft()) != "--":
-        name, equals, value = word[2:].partition("=")
-        option = options.get(name.replace("-", "_")) if word.startswith("--") else None
-        if option is not None:
-            store(
-                found, option, [value] if equals else take_values(option, word, words), f"--{name}"
-            )
-    return found
+        if (word := SHORT_FLAGS.get(word, word)).startswith("--"):
+            store_flag(values, word, words, options.get)
+    return values
+
+
+def store_flag(
+    values: OptionValues, word: str, words: deque[str], find: Callable[[str], Option | None]
+) -> None:
+    """Store the value of a flag, which may be the next of the words, if its option is known."""
+    name, equals, value = word[2:].partition("=")
+    if option := find(name.replace("-", "_")):
+        texts = [value] if equals else take_values(option, f"--{name}", words)
+        store(values, option, texts, f"--{name}")
 
 
 def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
@@ -80,23 +72,22 @@ def take_values(option: Option, flag: str, words: deque[str]) -> list[str]:
     return texts
 
 
-def store(found: OptionValues, option: Option, texts: list[str], flag: str) -> None:
+def store(values: OptionValues, option: Option, texts: list[str], flag: str) -> None:
     if not option.type.is_list:
-        found[option.path] = OptionValue(texts[-1], flag)
+        values[option.path] = OptionValue(texts[-1], flag)
         return
     items = [item for text in texts for item in split_list(option, text)]
-    before = found[option.path].value if option.path in found and option.appends else []
-    found[option.path] = OptionValue([*before, *items], flag)
+    before = values[option.path].value if option.path in values and option.appends else []
+    values[option.path] = OptionValue([*before, *items], flag)
 
 
-def positional_values(words: list[str], positional: Option | None) -> OptionValues:
+def positional_value(words: list[str], positional: Option | None) -> OptionValues:
     if positional is None:
         raise missing_dashes_error(words[0])
     if not positional.type.is_list and len(words) > 1:
         raise missing_dashes_error(words[1])
-    return {
-        positional.path: OptionValue(words if positional.type.is_list else words[0], "argument")
-    }
+    value = words if positional.type.is_list else words[0]
+    return {positional.path: OptionValue(value, "argument")}
 
 
 def missing_dashes_error(word: str) -> ToolkitError:

@@ -15,14 +15,14 @@ from toolkit.common.plugins import Plugin
 from toolkit.common.registry import Registry
 from toolkit.config.columns import format_columns, wrap_paragraph
 from toolkit.config.command import Command
-from toolkit.config.names import RESERVED_NAMES, find_field_doc, to_dashes
-from toolkit.config.options import Option, list_options
+from toolkit.config.names import RESERVED_NAMES, find_field_doc
+from toolkit.config.options import Option, list_options, to_flag
 
-SHORT_NAMES = {path: f"--{to_dashes(name)}" for name, path in RESERVED_NAMES.items()}
+SHORT_NAMES = {path: to_flag(name) for name, path in RESERVED_NAMES.items()}
 METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
 MAX_CHOICES_WIDTH = 40
 DESCRIBED = ("arch", "task", "format")
-"""Sections whose components are described; of the others, --help shows only the names."""
+"""Sections whose components are described; --help lists those of the others by name."""
 TRIVIAL_RULES = ("at least 0", "at least 1")
 
 
@@ -33,7 +33,7 @@ def help_text(
     *,
     advanced: bool = False,
 ) -> str:
-    """`components` is section -> name; those of `plugins` are shown too."""
+    """`components` is section -> name; components of `plugins` are included."""
     named = list(components.items())
     for section, registry in command.components.items():
         entries = [entry for plugin in plugins for entry in registry.list_entries(plugin.module)]
@@ -65,7 +65,7 @@ def usage(command: Command, positional: Option | None) -> str:
 
 
 def argument(option: Option) -> tuple[str, str]:
-    """What words without a flag are."""
+    """Placeholder and help of the words without a flag."""
     return option.name.upper() + "..." * option.type.is_list, option.help
 
 
@@ -73,46 +73,42 @@ def component_names(command: Command, section: str) -> str:
     registry, named = command.components[section], command.defaults.get(section)
     default = f", {named} by default" if named else ""
     default = ", by default that of the task" if section == "criterion" else default
-    title = f"--{to_dashes(section)} NAME, the {registry.kind}{default}"
+    title = f"{to_flag(section)} NAME, the {registry.kind}{default}"
     if section not in DESCRIBED:
         return add_title(title, textwrap.indent(wrap_paragraph(", ".join(registry.names())), "  "))
     rows = [(name, summarize_family(registry, name, sizes)) for name, sizes in families(registry)]
     return add_title(title, format_columns(rows))
 
 
-def families(registry: Registry[Any]) -> list[tuple[str, list[str]]]:
-    """Each name with its sizes, which are names of the same module that extend it."""
-    found: dict[str, list[str]] = {}
+def families(registry: Registry) -> list[tuple[str, list[str]]]:
+    """Each name with its sizes: longer names of the same module that start with it."""
+    sizes: dict[str, list[str]] = {}
+    modules = {name: builtin.module for name, builtin in registry.builtins.items()}
     for name in registry.names():
-        bases = [base for base in found if name.startswith(f"{base}_")]
-        bases = [base for base in bases if module_of(registry, base) == module_of(registry, name)]
+        bases = [base for base in sizes if name.startswith(f"{base}_")]
+        bases = [base for base in bases if name in modules and modules.get(base) == modules[name]]
         if bases:
-            found[max(bases, key=len)].append(name)
+            sizes[max(bases, key=len)].append(name)
         else:
-            found[name] = []
-    return list(found.items())
+            sizes[name] = []
+    return list(sizes.items())
 
 
-def module_of(registry: Registry[Any], name: str) -> str:
-    """The module of a built-in; others have none in common."""
-    return registry.builtins[name].module if name in registry.builtins else name
-
-
-def summarize_family(registry: Registry[Any], name: str, sizes: Sequence[str]) -> str:
+def summarize_family(registry: Registry, name: str, sizes: Sequence[str]) -> str:
     also = f" (also {', '.join(size.removeprefix(name) for size in sizes)})" if sizes else ""
     return registry.summary(name) + also
 
 
 def common_option(command: Command, option: Option | None, path: str) -> tuple[str, str]:
-    """Flag and help; those of a component from its source text, without importing it."""
+    """Flag and help; for a component's option, read from its source without importing it."""
     if option:
         return option_row(option)
     section, _, name = path.rpartition(".")
     module = command.components[section].builtins[command.defaults[section]].module
-    found = find_field_doc(module, name)
-    assert found is not None, f"{module} declares {name}"
-    flag = SHORT_NAMES.get(path, f"--{to_dashes(path)}")
-    return f"{flag} {metavar_of(found.annotation)}", found.text
+    doc = find_field_doc(module, name)
+    assert doc is not None, f"{module} declares {name}"
+    flag = SHORT_NAMES.get(path, to_flag(path))
+    return f"{flag} {guess_metavar(doc.annotation)}", doc.text
 
 
 def component_options(command: Command, section: str, name: str, advanced: bool) -> str:
@@ -121,13 +117,13 @@ def component_options(command: Command, section: str, name: str, advanced: bool)
 
 
 def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
-    """The options that are not among the common ones, under the titles of their groups."""
+    """These options under the titles of their groups."""
     groups: dict[str, list[Option]] = {}
     for option in options:
         section = option.path.removesuffix(option.name).rstrip(".")
         title = option.group or "further options" + f" of section {section}" * bool(section)
         groups.setdefault(title, []).append(option)
-    return [add_title(title, format_options(found, advanced)) for title, found in groups.items()]
+    return [add_title(title, format_options(its, advanced)) for title, its in groups.items()]
 
 
 def format_options(options: Sequence[Option], advanced: bool = True) -> str:
@@ -154,8 +150,8 @@ def metavar(option: Option) -> str:
     return METAVARS[option.type.scalar] + "..." * option.type.is_list
 
 
-def metavar_of(annotation: str) -> str:
-    """The same for an annotation that is known as text only."""
+def guess_metavar(annotation: str) -> str:
+    """The metavar for an annotation that is known only as text."""
     if choices := re.findall(r"['\"](\w+)['\"]", annotation):
         return "{" + ",".join(choices) + "}"
     words = {"int": "N", "float": "X", "fraction": "X", "rate": "X"}
@@ -171,7 +167,7 @@ def closing_note(command: Command) -> str:
         return ""
     first = next(iter(command.components))
     return wrap_paragraph(
-        f"Components have their own options: {command.name} --{to_dashes(first)} NAME --help shows "
+        f"Components have their own options: {command.name} {to_flag(first)} NAME --help shows "
         "them, and --user-dir DIR adds yours. The last part of an option's name is enough if it is "
         "unambiguous. --option false switches off what is on by default. A --config file holds the "
         "same options by section; --print-config writes one."

@@ -19,7 +19,7 @@ from toolkit.config.values import OptionValue, OptionValues, build_config, check
 
 
 class Resolved(NamedTuple):
-    """Every option of the chosen components and sections, and the values given for them."""
+    """Every option of the selected components and sections, and the values set so far."""
 
     values: OptionValues
     defaults: dict[str, Any]
@@ -43,7 +43,7 @@ class Resolved(NamedTuple):
 
 
 class LoadedConfig(NamedTuple):
-    """What a command acts on: its config and its other sections."""
+    """The config of a command and its other sections."""
 
     config: Any
     """RunConfig, or the config of a command without sections."""
@@ -52,18 +52,18 @@ class LoadedConfig(NamedTuple):
 
 
 def load(argv: Sequence[str], command: Command) -> LoadedConfig:
-    """The configs that a command line, and the files it names, ask for."""
+    """The configs of a command line and the files it names."""
     built = resolve(argv, command).build_configs()
     if command.config is RunConfig:
         return LoadedConfig(to_run_config(built), {name: built[name] for name in command.sections})
     return LoadedConfig(built[""], {})
 
 
-def to_run_config(built: Mapping[str, Any]) -> RunConfig:
-    return RunConfig(**{field.name: built[field.name] for field in fields(RunConfig)})
+def to_run_config(configs: Mapping[str, Any]) -> RunConfig:
+    return RunConfig(**{field.name: configs[field.name] for field in fields(RunConfig)})
 
 
-def compose(options: Mapping[str, Any]) -> RunConfig:
+def compose(options: Mapping[str, object]) -> RunConfig:
     """A run from {"arch": "composite_bert_tiny", "arch.dropout": 0.0, "task": "mlm", ...}.
 
     Keys are full paths, reserved short names or unambiguous last parts, as on the command line.
@@ -71,12 +71,12 @@ def compose(options: Mapping[str, Any]) -> RunConfig:
     return to_run_config(resolve_mapping(options, RUN).build_configs())
 
 
-def compose_config(options: Mapping[str, Any], command: Command) -> Any:
-    """The same for the config of a command without sections, such as PREPROCESS."""
+def compose_config(options: Mapping[str, object], command: Command) -> Any:
+    """The config of a command without sections, such as PREPROCESS, from such a mapping."""
     return resolve_mapping(options, command).build_configs()[""]
 
 
-def resolve_mapping(options: Mapping[str, Any], command: Command) -> Resolved:
+def resolve_mapping(options: Mapping[str, object], command: Command) -> Resolved:
     values = {key: OptionValue(value, "compose") for key, value in options.items()}
     named = {f"{key}.name": values[key] for key in values.keys() & command.components.keys()}
     implied = {
@@ -95,13 +95,13 @@ def resolve_mapping(options: Mapping[str, Any], command: Command) -> Resolved:
 
 
 def options_in(section: str, options: Iterable[Option]) -> list[Option]:
-    """The options that are fields of a section's config, which the component's name is not."""
+    """The options that are fields of a section's config: all but the component's name."""
     prefix = f"{section}." if section else ""
     return [o for o in options if o.path == prefix + o.name and o.path != f"{section}.name"]
 
 
 def resolve(argv: Sequence[str], command: Command) -> Resolved:
-    """Read the words twice: first for files, plugins and components, then for their options."""
+    """Parse the words twice: for files, plugins and components, and then for their options."""
     first = scan_flags(argv, bootstrap_options(command))
     values: OptionValues = {}
     for file in get_value(first, "config", []):
@@ -110,9 +110,9 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
         values |= flatten_sections(read_yaml(file), command, file)
     for folder in get_value(first, "user_dir", []):
         plugins.load_folder(folder)
-    named = {path: value for path, value in first.items() if path.endswith(".name")}
     weakest = implied_components(values | first, command) | sweep_defaults(argv, values, command)
-    named = weakest | values | named
+    names_of_flags = {path: value for path, value in first.items() if path.endswith(".name")}
+    named = weakest | values | names_of_flags
     start = finetune_defaults.default_architecture({**named, **first})
     resolved = resolve_components(start | named, command)
     options = index_by_path([*command.command_line_options(), *resolved.options])
@@ -127,40 +127,41 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
 
 
 def implied_components(values: OptionValues, command: Command) -> OptionValues:
-    """Components that an option of theirs selects: --source-lang means --format parallel."""
-    found: OptionValues = {}
-    for path, component in command.implied.items():
-        if path in values:
-            section = path.partition(".")[0]
-            found[f"{section}.name"] = OptionValue(component, values[path].origin)
-    return found
+    """Components selected by one of their options: --source-lang implies --format parallel."""
+    return {
+        f"{path.partition('.')[0]}.name": OptionValue(component, values[path].origin)
+        for path, component in command.implied.items()
+        if path in values
+    }
 
 
 def sweep_defaults(argv: Sequence[str], values: OptionValues, command: Command) -> OptionValues:
-    """Components that only a sweep names: the first of its values stands in for them."""
+    """Components that only a sweep names: the first of its values."""
     if "sweep" not in command.sections:
         return {}
     from toolkit.config.commands.train import first_values
 
     grid = index_by_path(o for o in command.fixed_options() if o.path == "sweep.grid")
     flags = scan_flags(argv, {**grid, "grid": grid["sweep.grid"]})
-    asked = get_value({**values, **flags}, "sweep.grid", [])
-    texts = asked if isinstance(asked, list) else [asked]  # a file may give one as text
-    tried = first_values(text for text in texts if isinstance(text, str))
-    paths = {
-        key: f"{section}.name" for section in COMPONENTS for key in (section, f"{section}.name")
+    items = get_value({**values, **flags}, "sweep.grid", [])
+    items = items if isinstance(items, list) else [items]  # a file may give one as text
+    first = first_values(item for item in items if isinstance(item, str))
+    return {
+        f"{section}.name": OptionValue(first[key], "--grid")
+        for section in COMPONENTS
+        for key in (section, f"{section}.name")
+        if key in first
     }
-    return {paths[key]: OptionValue(tried[key], "--grid") for key in tried if key in paths}
 
 
 def bootstrap_options(command: Command) -> dict[str, Option]:
-    """Flag -> option, for those that decide which others there are."""
+    """Flag -> option, for the options on which the others depend."""
     components = [name_option(section, command) for section in command.components]
     implied = [Option(path, TEXT, None, "") for path in command.implied]
     start = [o for o in command.fixed_options() if o.path == finetune_defaults.FINETUNE_OPTION]
-    found = index_by_path([*command.command_line_options(), *components, *implied, *start])
-    found |= {option.name: option for option in [*implied, *start]}
-    return found | {section: found[f"{section}.name"] for section in command.components}
+    options = index_by_path([*command.command_line_options(), *components, *implied, *start])
+    options |= {option.name: option for option in [*implied, *start]}
+    return options | {section: options[f"{section}.name"] for section in command.components}
 
 
 def resolve_components(values: OptionValues, command: Command) -> Resolved:
@@ -179,22 +180,21 @@ def resolve_components(values: OptionValues, command: Command) -> Resolved:
 
 
 def default_components(values: OptionValues, command: Command) -> OptionValues:
-    """The components that are not named; the architecture and the task must be."""
-    found: OptionValues = {}
+    """The components that are not named; architecture and task are required."""
+    defaults: OptionValues = {}
     for section, registry in command.components.items():
         if f"{section}.name" in values:
             check_plain(f"{section}.name", values[f"{section}.name"].value)
         elif section == "criterion":
-            task = str((values | found)["task.name"].value)
-            factory: Any = TASKS[task].factory  # a subclass of Task, which names its criterion
-            found["criterion.name"] = OptionValue(factory.criterion, f"task {task}")
+            task = str((values | defaults)["task.name"].value)
+            defaults["criterion.name"] = OptionValue(TASKS[task].factory.criterion, f"task {task}")
         elif section in command.defaults:
-            found[f"{section}.name"] = OptionValue(command.defaults[section], "default")
+            defaults[f"{section}.name"] = OptionValue(command.defaults[section], "default")
         else:
             raise ToolkitError(
                 f"--{section} is required: one of {', '.join(registry.names())}. See --help."
             )
-    return found
+    return defaults
 
 
 TEXT = OptionType(str)

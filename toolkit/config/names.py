@@ -1,4 +1,4 @@
-"""What an option may be called: its full path, a reserved short name, or its last part."""
+"""Names of an option: its full path, a reserved short name, or its last part."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import PROJECT, Registry
-from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs
+from toolkit.config.options import FieldDoc, Option, list_options, read_field_docs, to_flag
 
 # Short names that users of fairseq know. They always win, whatever else ends in the same word.
 RESERVED_NAMES = {
@@ -49,11 +48,11 @@ RESERVED_NAMES = {
 def find_option(
     name: str,
     options: Mapping[str, Option],
-    components: Mapping[str, Registry[Any]] | None = None,
+    components: Mapping[str, Registry] | None = None,
     *,
     origin: str = "",
 ) -> Option:
-    """The option that a flag or key means; ambiguous and unknown ones are errors."""
+    """The option of a flag or key; ambiguous and unknown ones are errors."""
     if name in options:
         return options[name]
     components = components or {}
@@ -65,49 +64,50 @@ def find_option(
         raise unknown_option_error(name, options, components, origin)
     if len(ending) > 1:
         paths = " or ".join(option.flag for option in ending)
-        raise ToolkitError(f"--{to_dashes(name)} is ambiguous. Write {paths}.")
+        raise ToolkitError(f"{to_flag(name)} is ambiguous. Write {paths}.")
     return ending[0]
 
 
 def unknown_option_error(
-    name: str, options: Mapping[str, Option], components: Mapping[str, Registry[Any]], origin: str
+    name: str, options: Mapping[str, Option], components: Mapping[str, Registry], origin: str
 ) -> ToolkitError:
     """`origin` is the file that holds the key, which must be a path; empty for a flag."""
-    shown = f"{name} ({origin})" if origin else f"--{to_dashes(name)}"
+    given = f"{name} ({origin})" if origin else to_flag(name)
     path = name if origin else RESERVED_NAMES.get(name, name)
     if (not origin or "." in name) and (owners := find_owners(path, components)):
-        return ToolkitError(f"{shown} requires {owners}.")
-    short = [] if origin else [o.name for o in options.values()]
-    short += [] if origin else [word for word, path in RESERVED_NAMES.items() if path in options]
-    close = nearest_name(name, options, short)
-    dashes = close if origin or not close else f"--{to_dashes(close)}"
-    hint = f" Did you mean {dashes}?" if close else ""
-    return ToolkitError(f"no option is called {shown}.{hint} See --help.")
+        return ToolkitError(f"{given} requires {owners}.")
+    short: list[str] = []
+    if not origin:
+        reserved = [word for word, path in RESERVED_NAMES.items() if path in options]
+        short = [option.name for option in options.values()] + reserved
+    nearest = nearest_name(name, options, short)
+    hint = f" Did you mean {nearest if origin else to_flag(nearest)}?" if nearest else ""
+    return ToolkitError(f"no option is called {given}.{hint} See --help.")
 
 
 def nearest_name(name: str, options: Mapping[str, Option], short: Sequence[str]) -> str | None:
-    """The closest short name, if these are allowed and it has no section, or else path."""
-    names = {option.name: option.path for option in options.values()}
+    """The closest of the `short` names, if the name has no section; else the closest path."""
+    paths = {option.name: option.path for option in options.values()}
     last = name.rpartition(".")[2]
-    found = [] if "." in name else difflib.get_close_matches(name, short, n=1)
-    found = found or difflib.get_close_matches(name, list(options), n=1)
-    found = found or [names[near] for near in difflib.get_close_matches(last, names, n=1)]
-    return found[0] if found else None
+    nearest = [] if "." in name else difflib.get_close_matches(name, short, n=1)
+    nearest = nearest or difflib.get_close_matches(name, list(options), n=1)
+    nearest = nearest or [paths[near] for near in difflib.get_close_matches(last, paths, n=1)]
+    return nearest[0] if nearest else None
 
 
-def find_owners(name: str, components: Mapping[str, Registry[Any]]) -> str:
+def find_owners(name: str, components: Mapping[str, Registry]) -> str:
     """The components that have such an option: "--format text"; empty if none has it."""
     section, _, last = name.rpartition(".")
     for kind, registry in components.items():
         if section in ("", kind):
-            found = [it for it in registry.names() if has_option(registry, it, last)]
-            if found:
-                more = " and others" * (len(found) > 3)
-                return f"--{to_dashes(kind)} {', '.join(found[:3])}{more}"
+            owners = [it for it in registry.names() if has_option(registry, it, last)]
+            if owners:
+                more = " and others" * (len(owners) > 3)
+                return f"{to_flag(kind)} {', '.join(owners[:3])}{more}"
     return ""
 
 
-def has_option(registry: Registry[Any], component: str, name: str) -> bool:
+def has_option(registry: Registry, component: str, name: str) -> bool:
     """Whether a component has the option. Imports it only if its source has such a field."""
     builtin = registry.builtins.get(component)
     if builtin and find_field_doc(builtin.module, name) is None:
@@ -122,7 +122,3 @@ def find_field_doc(module: str, name: str) -> FieldDoc | None:
     files: list[Path] = [own, *sorted(own.parent.glob("*.py"))]
     classes = (fields for file in files for fields in read_field_docs(str(file)).values())
     return next((fields[name] for fields in classes if name in fields), None)
-
-
-def to_dashes(name: str) -> str:
-    return name.replace("_", "-")

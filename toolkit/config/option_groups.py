@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options, PositiveInt
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -44,3 +47,16 @@ class WeightsOptions(Options, title="checkpoint"):
     weights: Weights = "auto"
     """Weights to use. trained: the weights themselves; average: their moving average
     (--training.ema-decay); auto: the average if the run kept one."""
+
+
+def check_distinct_files(options: Iterable[tuple[str, object]]) -> None:
+    """Raise if two of the options that name output files name the same one; None names none."""
+    options_by_file: dict[str, str] = {}
+    for option, path in options:
+        if path is None:
+            continue
+        other = options_by_file.setdefault(os.path.realpath(str(path)), option)
+        if other != option:
+            raise ToolkitError(
+                f"{other} and {option} must name different files, but both are {path}."
+            )

@@ -22,12 +22,12 @@ class Option:
     """One field of one section, and how its values are read."""
 
     path: str
-    """Where it is set: section.field, or the field alone in a command without sections."""
+    """Name with its section, section.field; the field alone in a command without sections."""
     type: OptionType
     default: Any
     help: str
     separator: str | None = ","
-    """What separates the items of a list given as one text; None if items may hold anything."""
+    """Separator of a list given as one text; None if it is one item."""
     multi_word: bool = False
     """Takes every word up to the next flag: `--path A B C`."""
     advanced: bool = False
@@ -41,7 +41,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        return "--" + self.path.replace("_", "-")
+        return to_flag(self.path)
 
     @property
     def appends(self) -> bool:
@@ -59,12 +59,17 @@ class Option:
 
 # Metadata of config fields. A list given as one text is split at commas unless it is NO_SPLIT; a
 # MULTI_WORD list takes every word up to the next flag; only --help-all shows ADVANCED options.
-NO_SPLIT: dict[str, Any] = {"separator": None}
-MULTI_WORD: dict[str, Any] = {"multi_word": True}
-ADVANCED: dict[str, Any] = {"advanced": True}
+NO_SPLIT: dict[str, object] = {"separator": None}
+MULTI_WORD: dict[str, object] = {"multi_word": True}
+ADVANCED: dict[str, object] = {"advanced": True}
 
 
-def list_options(section: str, config: Any) -> list[Option]:
+def to_flag(name: str) -> str:
+    """Name or path of an option -> its flag."""
+    return "--" + name.replace("_", "-")
+
+
+def list_options(section: str, config: object) -> list[Option]:
     """The options that a config class, or an instance whose values are the defaults, declares."""
     cls = config if isinstance(config, type) else type(config)
     return [make_option(section, field, config) for field in describe_fields(cls)]
@@ -82,15 +87,15 @@ def describe_fields(config: type) -> list[FieldDescription]:
     """The fields of a config class in the order of their declarations, base classes first."""
     types, texts = read_declarations(config), field_help(config)
     fields = {field.name: field for field in dataclasses.fields(config) if field.name in types}
-    found = {}
+    described: dict[str, FieldDescription] = {}
     for ancestor in declaration_order(config):
+        title = vars(ancestor).get("help_title", "")
         for name in vars(ancestor).get("__annotations__", {}):
-            if name in fields and name not in found:
-                title = vars(ancestor).get("help_title", "")
-                found[name] = FieldDescription(
+            if name in fields and name not in described:
+                described[name] = FieldDescription(
                     fields[name], types[name], texts.get(name, ""), title
                 )
-    return list(found.values())
+    return list(described.values())
 
 
 def declaration_order(config: type) -> Iterator[type]:
@@ -99,7 +104,7 @@ def declaration_order(config: type) -> Iterator[type]:
     yield config
 
 
-def make_option(section: str, described: FieldDescription, config: Any) -> Option:
+def make_option(section: str, described: FieldDescription, config: object) -> Option:
     field, metadata = described.field, described.field.metadata
     path = f"{section}.{field.name}" if section else field.name
     if described.type.scalar not in SCALAR_RULES or (field.name == "name" and section):
@@ -120,7 +125,7 @@ def make_option(section: str, described: FieldDescription, config: Any) -> Optio
     )
 
 
-def field_default(field: dataclasses.Field[Any], config: Any) -> Any:
+def field_default(field: dataclasses.Field[Any], config: object) -> Any:
     if not isinstance(config, type):
         return getattr(config, field.name)
     if field.default_factory is not dataclasses.MISSING:
@@ -138,35 +143,32 @@ def read_field_docs(file: str) -> dict[str, dict[str, FieldDoc]]:
     """Class -> field -> the string under it, for the classes of a source file; imports nothing."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):  # no source file beside the byte code
+    except (OSError, SyntaxError):  # byte code without a source file
         return {}
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
     return {node.name: collect_field_docs(node) for node in classes}
 
 
 def collect_field_docs(node: ast.ClassDef) -> dict[str, FieldDoc]:
-    found = {}
-    for field, below in zip(node.body, node.body[1:], strict=False):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-            and isinstance(below.value.value, str)
-        ):
-            text = " ".join(below.value.value.split())
-            found[field.target.id] = FieldDoc(ast.unparse(field.annotation), text)
-    return found
+    docs = {}
+    for statement, following in zip(node.body, node.body[1:], strict=False):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name), annotation=annotation),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[name] = FieldDoc(ast.unparse(annotation), " ".join(text.split()))
+    return docs
 
 
 def field_help(config: type) -> dict[str, str]:
     """Field -> help of a config class, inherited fields included."""
-    found: dict[str, FieldDoc] = {}
+    docs: dict[str, FieldDoc] = {}
     for ancestor in reversed(config.__mro__[:-1]):  # the last one is object
-        found |= read_field_docs(find_source_file(ancestor)).get(ancestor.__name__, {})
-    return {name: field.text for name, field in found.items()}
+        docs |= read_field_docs(find_source_file(ancestor)).get(ancestor.__name__, {})
+    return {name: doc.text for name, doc in docs.items()}
 
 
 def find_source_file(config: type) -> str:
-    """The file a class is written in; empty for one typed at a prompt."""
+    """The file that defines a class; empty for a class of an interactive session."""
     return getattr(sys.modules.get(config.__module__), "__file__", None) or ""

@@ -1,4 +1,4 @@
-"""A run as plain data and as YAML, back from it, and the differences between two runs."""
+"""Runs as plain data and as YAML, and the differences between two runs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from toolkit.config.sources import flatten_sections
 
 def to_dict(run: RunConfig) -> dict[str, Any]:
     """{"arch": {"name": ..., field: value, ...}, ..., "data": {...}}, in the fields' order."""
-    found: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     for field in dataclasses.fields(run):
         section = getattr(run, field.name)
         if isinstance(section, ComponentConfig):
-            found[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
+            sections[field.name] = {"name": section.name, **dataclasses.asdict(section.config)}
         else:
-            found[field.name] = dataclasses.asdict(section)
-    return found
+            sections[field.name] = dataclasses.asdict(section)
+    return sections
 
 
-def from_dict(saved: Mapping[str, Any]) -> RunConfig:
+def from_dict(saved: Mapping[str, object]) -> RunConfig:
     """The run that to_dict wrote. Fields it lacks get their defaults; unknown ones are errors."""
     values = flatten_sections(saved, RUN, "saved configuration")
     return to_run_config(resolve_components(values, RUN).build_configs())
@@ -42,7 +42,7 @@ def describe_run_plugins(run: RunConfig) -> list[dict[str, str]]:
     return plugins.describe_plugins(COMPONENTS[s][name].factory for s, name in names.items())
 
 
-def flatten(value: Any, path: str = "") -> dict[str, Any]:
+def flatten(value: object, path: str = "") -> dict[str, object]:
     """{a: {b: 1}} -> {"a.b": 1}."""
     if not isinstance(value, Mapping):
         return {path: value}
@@ -53,7 +53,9 @@ def flatten(value: Any, path: str = "") -> dict[str, Any]:
     }
 
 
-def diff_configs(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def diff_configs(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> dict[str, tuple[object, object]]:
     """Option -> its value in either run (as to_dict gives them), if they differ.
 
     The value of an option that a run lacks is None; values are compared as JSON would keep them.
@@ -66,7 +68,7 @@ def diff_configs(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[st
     }
 
 
-def describe_differences(differences: Mapping[str, tuple[Any, Any]]) -> str:
+def describe_differences(differences: Mapping[str, tuple[object, object]]) -> str:
     """ "arch.width was 64 and is now 128; ..."."""
     return "; ".join(
         f"{path} was {before!r} and is now {after!r}"
@@ -89,13 +91,13 @@ def print_config(resolved: Resolved) -> str:
     return "\n".join(f"{line.ljust(left)}  # {note}" if note else line for line, note in lines)
 
 
-def resolved_value(config: Any, option: Option) -> Any:
+def resolved_value(config: object, option: Option) -> object:
     if isinstance(config, ComponentConfig):
         return config.name if option.name == "name" else getattr(config.config, option.name)
     return getattr(config, option.name)
 
 
-def value_origin(resolved: Resolved, section: str, option: Option, value: Any) -> str:
+def value_origin(resolved: Resolved, section: str, option: Option, value: object) -> str:
     """What set the value: a file, a flag, the default, or a named component that changes it."""
     if option.path in resolved.values:
         return resolved.values[option.path].origin
@@ -107,7 +109,7 @@ def value_origin(resolved: Resolved, section: str, option: Option, value: Any) -
     return f"{section} {resolved.values[f'{section}.name'].value}" if changed else "default"
 
 
-def to_yaml(value: Any) -> str:
+def to_yaml(value: object) -> str:
     """YAML that is read back as the same value: quotes only where they are needed."""
     if value is None:
         return "null"

@@ -1,4 +1,4 @@
-"""Configuration files: YAML whose values stay the text that was written.
+"""Configuration files: YAML whose values stay text until the type of their option is known.
 
 YAML 1.1 turns `no` into false and 1e-4 into text; here an unquoted scalar is null or text.
 """
@@ -16,22 +16,22 @@ from toolkit.config.command import Command
 from toolkit.config.values import OptionValue, OptionValues, check_plain
 
 
-def flatten_sections(nested: Mapping[str, Any], command: Command, origin: str) -> OptionValues:
+def flatten_sections(nested: Mapping[str, object], command: Command, origin: str) -> OptionValues:
     """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` is its name alone.
 
     An empty section sets nothing.
     """
     sections = {*command.components, *command.fixed_sections()} - {""}
-    found: OptionValues = {}
+    values: OptionValues = {}
     for section, value in nested.items():
         if isinstance(value, Mapping):
-            found |= {f"{section}.{key}": OptionValue(item, origin) for key, item in value.items()}
+            values |= {f"{section}.{key}": OptionValue(item, origin) for key, item in value.items()}
         elif value is not None or section not in sections:
             path = f"{section}.name" if section in command.components else str(section)
-            found[path] = OptionValue(value, origin)
-    for path, given in found.items():
-        check_plain(path, given.value)
-    return found
+            values[path] = OptionValue(value, origin)
+    for path, (item, _) in values.items():
+        check_plain(path, item)
+    return values
 
 
 class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
@@ -42,14 +42,16 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
             mark = self.peek_event().start_mark
             raise yaml.composer.ComposerError(None, None, "aliases (*name) are not read", mark)
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """Keys are text; one that is not, or comes twice, is an error."""
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Hashable, object]:
+        """Keys are text; one that is not, or that is repeated, is an error."""
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.value in seen:
@@ -62,7 +64,7 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
 
 
 def read_yaml(path: str) -> dict[str, Any]:
-    """The sections of a configuration file; whatever is wrong with it is one line."""
+    """The sections of a configuration file; an unreadable one is an error of one line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         tree = yaml.load(text, PlainLoader)

@@ -15,6 +15,7 @@ from toolkit.config.options import Option
 
 TRUE_WORDS = ("true", "yes", "on", "y", "1")
 FALSE_WORDS = ("false", "no", "off", "n", "0")
+NONE_WORDS = ("none", "null", "")
 
 
 class OptionValue(NamedTuple):
@@ -29,28 +30,26 @@ OptionValues = dict[str, OptionValue]
 
 
 def build_config(
-    defaults: Any, options: Sequence[Option], values: OptionValues, **components: Any
+    defaults: Any, options: Sequence[Option], values: OptionValues, **components: object
 ) -> Any:
-    """The config class or instance with the given values of its options."""
-    given = {o.name: parse_value(o, *values[o.path]) for o in options if o.path in values}
-    for option in options:  # before the tests' type checker sees a wrong Literal
-        if option.name in given:
-            check_value(option.path, option.type, given[option.name])
-    given |= components
-    if not isinstance(defaults, type):
-        return dataclasses.replace(copy.deepcopy(defaults), **given)
+    """The config class or instance `defaults` with these values of its options."""
+    fields: dict[str, object] = {**components}
     for option in options:
-        if option.default is dataclasses.MISSING and option.name not in given:
+        if option.path in values:
+            fields[option.name] = value = parse_value(option, *values[option.path])
+            check_value(option.path, option.type, value)
+        elif option.default is dataclasses.MISSING:
             raise ToolkitError(f"{option.flag} is required.")
-    return defaults(**given)
+    if isinstance(defaults, type):
+        return defaults(**fields)
+    return dataclasses.replace(copy.deepcopy(defaults), **fields)
 
 
-def parse_value(option: Option, value: Any, origin: str = "") -> Any:
+def parse_value(option: Option, value: object, origin: str = "") -> object:
     """The value in the option's type; a list may be given as one text."""
     check_plain(option.path, value)
-    if option.type.optional and (
-        value is None or (value in NONES and option.type.scalar is not str)
-    ):
+    nones = (None,) if option.type.scalar is str else (None, *NONE_WORDS)
+    if option.type.optional and value in nones:
         return None
     try:
         if not option.type.is_list:
@@ -65,10 +64,7 @@ def parse_value(option: Option, value: Any, origin: str = "") -> Any:
         ) from None
 
 
-NONES = ("none", "null", "")
-
-
-def convert(value: Any, scalar: type) -> Any:
+def convert(value: object, scalar: type) -> object:
     """The value as a bool, int, float or str; a ValueError if it is none."""
     if scalar is str and isinstance(value, str | int | float | Path):
         return str(value)
@@ -83,7 +79,7 @@ def convert(value: Any, scalar: type) -> Any:
     raise ValueError(value)
 
 
-def check_plain(path: str, value: Any) -> None:
+def check_plain(path: str, value: object) -> None:
     """Reject what a configuration library might expand: environment variables, references."""
     for item in value if isinstance(value, list | tuple) else [value]:
         if isinstance(item, str) and ("${" in item or item == "???"):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.sections import require
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel
 
@@ -35,11 +34,11 @@ def resolve_length(config: C, arch: ArchConfig | EncoderModel, default: int | No
     Without a default and a limit it stays 0.
     """
     limit, tokens = max_input_length(arch), config.tokens_per_sample
-    require(
-        not limit or tokens <= limit,
-        f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, but "
-        f"is {tokens}. Lower it, or raise the architecture's max_positions.",
-    )
+    if limit and tokens > limit:
+        raise ToolkitError(
+            f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, "
+            f"but is {tokens}. Lower it, or raise the architecture's max_positions."
+        )
     bounds = [bound for bound in (default, limit) if bound]
     return replace(config, tokens_per_sample=tokens or min(bounds, default=0))
 

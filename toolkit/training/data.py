@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -92,9 +91,8 @@ def batch_limits(
 def make_examples(
     name: str, folder: DataFolder, task: ComponentConfig, *, seed: int, training: bool
 ) -> Examples[Batch]:
-    factory: Any = TASKS[task.name].factory  # a subclass of Task
     source = SplitSource(folder, name, seed=seed, training=training, fixed_shapes=True)
-    examples: Examples[Batch] = factory.examples(task.config, source)
+    examples: Examples[Batch] = TASKS[task.name].factory.examples(task.config, source)
     return examples
 
 
@@ -197,8 +195,8 @@ def split_names(subsets: str) -> list[str]:
 
 def resolve_task(task: ComponentConfig, arch: ComponentConfig) -> ComponentConfig:
     """The task with its config resolved for the architecture."""
-    factory: Any = TASKS[task.name].factory  # a subclass of Task
-    return ComponentConfig(task.name, factory.resolve_for(task.config, arch.config))
+    resolved = TASKS[task.name].factory.resolve_for(task.config, arch.config)
+    return ComponentConfig(task.name, resolved)
 
 
 def to_sizes(folder: DataFolder) -> Sizes:

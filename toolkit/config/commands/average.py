@@ -12,7 +12,13 @@ from toolkit.config.options import NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
-class AverageConfig(OutputOptions):
+class AverageConfig(
+    OutputOptions,
+    required={
+        "paths": "Name the checkpoints to average, or a save folder with --last.",
+        "output": "--output is required: a folder that does not exist yet.",
+    },
+):
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
@@ -27,10 +33,6 @@ class AverageConfig(OutputOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.paths:
-            raise ToolkitError("Name the checkpoints to average, or a save folder with --last.")
-        if not self.output:
-            raise ToolkitError("--output is required: a folder that does not exist yet.")
         if self.last is None and self.kind != "all":
             raise ToolkitError(
                 "--kind requires --last: all checkpoints that are named are averaged."

@@ -11,7 +11,9 @@ from toolkit.config.options import NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertConfig(WeightsOptions, OutputOptions):
+class ConvertConfig(
+    WeightsOptions, OutputOptions, required={"to": "--to is required: toolkit or hf."}
+):
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
@@ -26,8 +28,6 @@ class ConvertConfig(WeightsOptions, OutputOptions):
         super().__post_init__()
         if len(self.paths) != 2:
             raise ToolkitError(f"Name SOURCE and DESTINATION; {len(self.paths)} paths are given.")
-        if self.to is None:
-            raise ToolkitError("--to is required: toolkit or hf.")
         if self.to != "hf" and self.component is not None:
             raise ToolkitError("--component requires --to hf.")
         if self.to != "hf" and self.weights != "auto":

@@ -15,14 +15,19 @@ from toolkit.config.declared import (
     Options,
     PositiveInt,
 )
-from toolkit.config.names import to_dashes
 from toolkit.config.option_groups import (
     DeviceOptions,
     OutputOptions,
     PrecisionOptions,
     WeightsOptions,
 )
-from toolkit.config.options import ADVANCED, MULTI_WORD, NO_SPLIT, field_default
+from toolkit.config.options import (
+    ADVANCED,
+    MULTI_WORD,
+    NO_SPLIT,
+    field_default,
+    to_flag,
+)
 
 INFINITY = float("inf")
 MAX_LENGTH_PENALTY = 50.0
@@ -76,7 +81,7 @@ class SearchConfig(Options, title="search"):
             )
         for name, default in (("sampling_topk", 0), ("sampling_topp", 1.0), ("temperature", 1.0)):
             if not self.sampling and getattr(self, name) != default:
-                raise ToolkitError(f"--{to_dashes(name)} requires --sampling.")
+                raise ToolkitError(f"{to_flag(name)} requires --sampling.")
         if self.diverse_beam_groups == 1 and self.diverse_beam_strength != 0.5:
             raise ToolkitError("--diverse-beam-strength requires --diverse-beam-groups 2 or more.")
         if self.sampling and self.diverse_beam_groups > 1:
@@ -88,7 +93,13 @@ class SearchConfig(Options, title="search"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationOptions(WeightsOptions, DeviceOptions, OutputOptions, title="input and output"):
+class GenerationOptions(
+    WeightsOptions,
+    DeviceOptions,
+    OutputOptions,
+    title="input and output",
+    required={"path": "--path is required: a checkpoint or a save folder."},
+):
     """Options of every mode with a model."""
 
     mode: ClassVar[str]
@@ -107,11 +118,6 @@ class GenerationOptions(WeightsOptions, DeviceOptions, OutputOptions, title="inp
     terminal are answered one by one."""
     max_tokens: PositiveInt = 4096
     """Maximum number of tokens per batch, including padding. Longer lines get a note, no output."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.path:
-            raise ToolkitError("--path is required: a checkpoint or a save folder.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,25 +141,24 @@ class TextGenerationConfig(SearchConfig, PrecisionOptions, GenerationOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = {
+        changed = {
             f.name for f in fields(self) if getattr(self, f.name) != field_default(f, type(self))
         }
-        if self.dirs and {"input", "prefixes"} & set(given):
+        if self.dirs and {"input", "prefixes"} & changed:
             raise ToolkitError("--input and --prefixes cannot be combined with data folders.")
         for name in ("gen_subset", "prefix_size"):
-            if name in given and not self.dirs:
+            if name in changed and not self.dirs:
                 more = " Give the prefixes of lines with --prefixes." * (name == "prefix_size")
-                raise ToolkitError(f"--{to_dashes(name)} requires a data folder.{more}")
+                raise ToolkitError(f"{to_flag(name)} requires a data folder.{more}")
         if not self.gen_subset.strip(" ,"):
             raise ToolkitError(f"--gen-subset must name a split, but is {self.gen_subset!r}.")
-        searched = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
-        unused = [
-            f.name for f in fields(self) if f.name in {*searched, "prefixes", "prefix_size"} & given
-        ]
+        searching = {f.name for f in fields(SearchConfig)} - {"lenpen", "beam"}
+        without_effect = {*searching, "prefixes", "prefix_size"} & changed
+        unused = [f.name for f in fields(self) if f.name in without_effect]
         if self.score_reference and unused:
             raise ToolkitError(
-                f"--score-reference cannot be combined with --{to_dashes(unused[0])}: it scores "
-                f"the complete reference."
+                f"--score-reference cannot be combined with {to_flag(unused[0])}: it scores the "
+                f"complete reference."
             )
 
 

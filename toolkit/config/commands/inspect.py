@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Above, NonNegativeInt
 from toolkit.config.option_groups import OutputOptions
 from toolkit.config.options import NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectConfig(OutputOptions):
+class InspectConfig(
+    OutputOptions,
+    required={
+        "paths": "Name a data folder or a checkpoint, or with --flops an architecture (--arch)."
+    },
+):
     POSITIONAL: ClassVar[str] = "paths"
 
     paths: list[str] = field(default_factory=list, metadata=NO_SPLIT)
@@ -25,24 +29,12 @@ class InspectConfig(OutputOptions):
     """Count the floating-point operations of each layer, of an update and of the whole run of a
     checkpoint; or with --arch NAME, of a run described by the options of toolkit-train."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.paths:
-            raise ToolkitError(
-                "Name a data folder or a checkpoint, or with --flops an architecture (--arch)."
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
-class FlopsConfig(OutputOptions, section="inspect"):
+class FlopsConfig(OutputOptions, section="inspect", required={"flops": "--arch requires --flops."}):
     flops: bool = False
     """Count the floating-point operations of each layer, of an update and of the whole run that
     the options of toolkit-train describe. No data is needed; a data folder gives its vocabulary
     size."""
     vocabulary_size: Annotated[int, Above(5)] | None = None
     """Vocabulary size if no data folder is given. Default: 30522, as BERT."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.flops:
-            raise ToolkitError("--arch requires --flops.")

@@ -34,16 +34,15 @@ class PlotOptions(OutputOptions, title="output"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointOptions(DeviceOptions, title="checkpoints"):
-    """Of plots that compute something with trained models."""
+class CheckpointOptions(
+    DeviceOptions,
+    title="checkpoints",
+    required={"path": "--path is required: a checkpoint or a save folder."},
+):
+    """Options of plots of trained models."""
 
     path: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Checkpoints, or save folders, for their best checkpoint."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.path:
-            raise ToolkitError("--path is required: a checkpoint or a save folder.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,13 @@ class LayerOptions(Options, title="layers and heads"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveConfig(PlotOptions):
+class CurveConfig(
+    PlotOptions,
+    required={
+        "runs": "toolkit-plot curve needs at least one run's save folder.",
+        "metric": "--metric must name a metric, but is empty.",
+    },
+):
     POSITIONAL: ClassVar[str] = "runs"
     kind = "curve"
 
@@ -78,28 +83,20 @@ class CurveConfig(PlotOptions):
     log_updates: bool = False
     """Logarithmic scale for the updates."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.runs:
-            raise ToolkitError("toolkit-plot curve needs at least one run's save folder.")
-        if not self.metric:
-            raise ToolkitError("--metric must name a metric, but is empty.")
-
 
 @dataclass(frozen=True, kw_only=True)
-class ConfusionConfig(PlotOptions):
+class ConfusionConfig(
+    PlotOptions,
+    required={
+        "files": "toolkit-plot confusion needs at least one file that toolkit-validate --json "
+        "wrote."
+    },
+):
     POSITIONAL: ClassVar[str] = "files"
     kind = "confusion"
 
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Files that toolkit-validate --json wrote."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.files:
-            raise ToolkitError(
-                "toolkit-plot confusion needs at least one file that toolkit-validate --json wrote."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,14 +136,13 @@ class AttentionConfig(CheckpointOptions, LayerOptions, PlotOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbationConfig(CheckpointOptions, PlotOptions):
+class PerturbationConfig(
+    CheckpointOptions,
+    PlotOptions,
+    required={"sentences": "toolkit-plot perturbation needs --sentences FILE."},
+):
     kind = "perturbation"
 
     sentences: str = ""
     """Text file, one sentence per line, all of the same words; the first is compared with each of
     the others. Required."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.sentences:
-            raise ToolkitError("toolkit-plot perturbation needs --sentences FILE.")

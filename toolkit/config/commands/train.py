@@ -13,10 +13,9 @@ from toolkit.config.declared import NonNegativeInt, Options
 from toolkit.config.options import ADVANCED, NO_SPLIT
 from toolkit.config.run import RunConfig
 
-EXAMPLE = "Write it as in --grid arch.fixed=true,false."
 FIXED_OPTIONS = {
-    "save_dir": "each run has its own folder in it",
-    "checkpoint.save_dir": "each run has its own folder in it",
+    "save_dir": "each run gets a subfolder",
+    "checkpoint.save_dir": "each run gets a subfolder",
     "seed": "use --seeds",
     "training.seed": "use --seeds",
 }
@@ -56,22 +55,23 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def parse_grid(self) -> dict[str, list[str]]:
         """Option -> the values to try, all still text."""
-        found: dict[str, list[str]] = {}
+        grid: dict[str, list[str]] = {}
         for text in self.grid:
-            key, equals, tried = parse_grid_item(text)
-            if not key or not equals or not all(tried):
+            key, equals, values = parse_grid_item(text)
+            if not key or not equals or not all(values):
                 raise ToolkitError(
-                    f"sweep.grid must be an option and its values, but is {text!r}. {EXAMPLE}"
+                    f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
+                    f"--grid arch.fixed=true,false."
                 )
             if key in FIXED_OPTIONS:
                 raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
-            if key in found or len(set(tried)) < len(tried):
+            if key in grid or len(set(values)) < len(values):
                 raise ToolkitError(
                     f"sweep.grid must try each value of an option once, but {key} is repeated "
                     f"in {' and '.join(self.grid)}."
                 )
-            found[key] = tried
-        return found
+            grid[key] = values
+        return grid
 
 
 def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
@@ -83,7 +83,7 @@ def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
 
 def first_values(grid: Iterable[str]) -> dict[str, str]:
     """Option -> the first value to try, if there is one."""
-    return {key: tried[0] for key, _, tried in map(parse_grid_item, grid) if tried[0]}
+    return {key: values[0] for key, _, values in map(parse_grid_item, grid) if values[0]}
 
 
 TRAIN = Command(

@@ -6,19 +6,28 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.checks import check_distinct_files
 from toolkit.config.declared import NonNegativeInt
 from toolkit.config.option_groups import (
     BatchOptions,
     OutputOptions,
     PrecisionOptions,
     WeightsOptions,
+    check_distinct_files,
 )
 from toolkit.config.options import MULTI_WORD, NO_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidateConfig(WeightsOptions, BatchOptions, PrecisionOptions, OutputOptions):
+class ValidateConfig(
+    WeightsOptions,
+    BatchOptions,
+    PrecisionOptions,
+    OutputOptions,
+    required={
+        "dirs": "Name a data folder to evaluate on.",
+        "path": "--path is required: the checkpoints to evaluate.",
+    },
+):
     POSITIONAL: ClassVar[str] = "dirs"
 
     dirs: list[str] = field(default_factory=list)
@@ -40,10 +49,6 @@ class ValidateConfig(WeightsOptions, BatchOptions, PrecisionOptions, OutputOptio
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.dirs:
-            raise ToolkitError("Name a data folder to evaluate on.")
-        if not self.path:
-            raise ToolkitError("--path is required: the checkpoints to evaluate.")
         splits = self.valid_subset.strip(", ")
         if not splits:
             raise ToolkitError("--valid-subset must name a split, but is empty.")

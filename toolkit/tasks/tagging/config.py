@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
+from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import AtLeast, Options
-from toolkit.config.sections import require
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.capabilities import max_input_length
 
@@ -35,11 +35,11 @@ def resolve_tagging(c: PosTaggingConfig, arch: ArchConfig | EncoderModel) -> Res
     """Resolve the lengths for an architecture's config or an encoder."""
     fixed = arch.fixed_length or 0
     limit = fixed or max_input_length(arch) or DEFAULT_TOKENS
-    require(
-        c.tokens_per_sample <= limit,
-        f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, but "
-        f"is {c.tokens_per_sample}. Lower it, or raise the architecture's "
-        f"{'fixed_length' if fixed else 'max_positions'}.",
-    )
+    if c.tokens_per_sample > limit:
+        raise ToolkitError(
+            f"task.tokens_per_sample must be at most the architecture's maximum length, {limit}, "
+            f"but is {c.tokens_per_sample}. Lower it, or raise the architecture's "
+            f"{'fixed_length' if fixed else 'max_positions'}."
+        )
     options = {**asdict(c), "tokens_per_sample": c.tokens_per_sample or limit}
     return ResolvedTaggingConfig(**{**options, "fixed_length": fixed})
