@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,18 +162,8 @@ def _unknown(
         return counts["unknown"] / column.elements, False
     runs = max(1, min(SAMPLED, column.elements) // RUN)
     begins = np.linspace(0, max(0, column.elements - RUN), runs, dtype=np.int64)
-    found = [_read(column, b, min(b + RUN, column.elements)) for b in begins.tolist()]
+    found = [column.read(b, min(b + RUN, column.elements)) for b in begins.tolist()]
     return float((np.concatenate(found) == tokenizer.vocabulary.unk).mean()), True
-
-
-def _read(column: Column, begin: int, end: int) -> Numbers:
-    """A range of values, possibly over several parts."""
-    edges = column.part_offsets
-    cuts = [begin, *edges[(edges > begin) & (edges < end)].tolist(), end]
-    pieces = pairwise(cuts)
-    return np.concatenate(
-        [column.take(np.arange(b, e)[None], np.array([b]), np.array([e]))[0] for b, e in pieces]
-    )
 
 
 def count_lengths(column: Column) -> Counter[int]:
@@ -215,7 +204,7 @@ def example_items(source: FolderSource, split: str, count: int) -> Iterator[tupl
         owner = int(np.searchsorted(ends, number, side="right"))
         part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
         begin, end = part.offsets[local : local + 2] + column.part_offsets[owner]
-        yield number, folder.tokenizer.decode(_read(column, int(begin), int(end)).tolist())
+        yield number, folder.tokenizer.decode(column.read(int(begin), int(end)).tolist())
 
 
 def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 from toolkit.common.errors import ToolkitError
 
 MAX_BYTES = 16 << 20
+JsonObject = dict[str, Any]
+"""A JSON object, or one to write."""
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 

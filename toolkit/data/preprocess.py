@@ -15,12 +15,15 @@ from toolkit.data.formats.report import print_report
 from toolkit.data.preprocessing.output_folder import create_output_folder, report_write_errors
 from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta, write_meta
+from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 
 
 def preprocess(config: PreprocessConfig) -> None:
     """Read every split, choose or train the tokenizer, write the columns, and meta.json last."""
-    source: Format[Any] = FORMATS[config.format.name].factory(config.format.config, config)
+    source: Format[Any, Tokenizer] = FORMATS[config.format.name].factory(
+        config.format.config, config
+    )
     with (
         Output(config.json) as output,
         create_output_folder(Path(config.destdir), overwrite=config.overwrite) as folder,
@@ -53,6 +56,6 @@ def preprocess(config: PreprocessConfig) -> None:
         print_report(source, tokenizer, reports, seconds, workers, output)
 
 
-def preprocess_files(**options: Any) -> None:
+def preprocess_files(**options: object) -> None:
     """Preprocess with the options of toolkit-preprocess: format="conllu", trainpref="a.conllu"."""
     preprocess(compose_config(options, PREPROCESS))

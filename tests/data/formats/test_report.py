@@ -16,9 +16,10 @@ class Remarking(Format):
 
 def test_the_report_of_a_pipe_is_aligned_lines(capsys, tokenizer):
     config = preprocess_config(trainpref="x", destdir="data[red]")
+    row = {"items": 80, "tokens": "2,000"}
     splits = {
-        "train": SplitReport({}, ["80", "2,000"], 2000, ["train: 1 item too long, left out"]),
-        "valid": SplitReport({}, ["80", "2,000"], 2000),
+        "train": SplitReport({}, row, 2000, ["train: 1 item too long, left out"]),
+        "valid": SplitReport({}, row, 2000),
     }
     with Output(None) as output:
         print_report(Remarking(config.format.config, config), tokenizer, splits, 2.0, 2, output)

@@ -17,7 +17,7 @@ def found(tmp_path):
             (tmp_path / name).touch()
         given = {f"{split}pref": str(tmp_path / name) for split, name in given.items()}
         config = preprocess_config(format="glue", glue_task=task, **given)
-        files = list_benchmark_files(config, GLUE_SCHEMAS[task].files)
+        files = list_benchmark_files(config.inputs, GLUE_SCHEMAS[task].files)
         return {s: [p.name for p in paths] for s, paths in files.items()}
 
     return call

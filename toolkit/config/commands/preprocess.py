@@ -53,13 +53,19 @@ class InputOptions(Options, title="input and output"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = ("trainpref", "validpref", "testpref")
-        if not any(getattr(self, name) for name in names):
+        if not self.inputs:
             raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
-        for name in names:
-            value = getattr(self, name)
-            if value and not any(value.split(",")):
-                raise ToolkitError(f"{name} must name files between its commas, but is {value!r}.")
+        for split, names in self.inputs.items():
+            if not any(names.split(",")):
+                raise ToolkitError(
+                    f"{split}pref must name files between its commas, but is {names!r}."
+                )
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Split -> the files that its option names, separated by commas; only splits with any."""
+        splits = {"train": self.trainpref, "valid": self.validpref, "test": self.testpref}
+        return {split: names for split, names in splits.items() if names}
 
 
 @dataclass(frozen=True, kw_only=True)

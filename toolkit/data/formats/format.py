@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy.typing as npt
-
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.config.declared import Options
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType, SplitWriter
@@ -21,12 +22,14 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 SPLITS = ("train", "valid", "test")
 Content = TypeVar("Content")
+AnyTokenizer = TypeVar("AnyTokenizer", bound=Tokenizer)
 
 
-class Job(NamedTuple):
-    """What encoding needs besides the content of a split."""
+@dataclass(frozen=True)
+class Job(Generic[AnyTokenizer]):
+    """What encoding needs in addition to the content of a split."""
 
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     folder: Path
     """The folder being written, from which worker processes load the tokenizer."""
     pool: WorkerPool
@@ -35,47 +38,49 @@ class Job(NamedTuple):
 class Block(NamedTuple):
     """Consecutive items of a split, encoded."""
 
-    columns: Mapping[str, tuple[npt.NDArray[Any], IntArray]]
+    columns: Mapping[str, tuple[AnyArray, IntArray]]
     """Column -> the values of all items back to back, and the number of values of each item."""
     starts_document: BoolArray
-    """Whether each item begins a document."""
+    """Whether each item starts a document."""
     counts: Mapping[str, int] = {}
-    """IntArray to add up over the split, for meta.json and the report."""
+    """Counts to sum over the split, for meta.json and the report."""
 
 
 class SplitReport(NamedTuple):
     """What toolkit-preprocess reports of one split."""
 
-    record: Mapping[str, Any]
-    """For programs: --json."""
-    cells: Sequence[str]
-    """For people: the row of the printed table, below the format's `heads`."""
+    record: JsonObject
+    """The JSON record of the split."""
+    row: Mapping[str, int | str]
+    """Head of the printed table -> the split's cell. All splits have the same heads."""
     total: int
-    """How many of the format's `unit` it has."""
+    """Number of the format's `unit` in the split."""
     notes: Sequence[str] = ()
-    """Lines to print below the table."""
-    events: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """Further records for programs, such as rows left out: name and values."""
+    """Lines to print after the table."""
+    events: Sequence[tuple[str, JsonObject]] = ()
+    """Names and values of further JSON records, such as rows that were left out."""
 
 
-class Format(ABC, Generic[Content]):
+class Format(ABC, Generic[Content, AnyTokenizer]):
     """Reads the files of all splits, chooses a tokenizer, and encodes items as columns.
 
-    `Content` is what the format keeps of a split between reading and encoding. A subclass must
-    define `kind`, `read_split`, `columns`, `encode`, and `texts` or `choose_tokenizer`. It is
-    built from its own options and from those that every format has.
+    `Content` is what the format keeps of a split between reading and encoding. A subclass defines
+    `kind`, `columns`, `read_split` or `read`, `encode` or `write`, and `texts` or
+    `choose_tokenizer`.
     """
 
     kind: ClassVar[str]
     """Kind of the data folder, stored in meta.json and checked by the reader of its splits."""
     suffixes: ClassVar[tuple[str, ...]] = (".txt",)
     """Endings of the files that a folder stands for; .gz and .xz may follow."""
+    recursive: ClassVar[bool] = False
+    """Whether a folder also stands for files in its subfolders."""
     unit: ClassVar[str] = "items"
     """What the last line of the report counts."""
-    heads: ClassVar[tuple[str, ...]] = ("items", "tokens")
-    """Heads of the printed table, after the name of the split."""
+    options: Options
+    """The format's own options."""
 
-    def __init__(self, options: Any, config: PreprocessConfig) -> None:
+    def __init__(self, options: Options, config: PreprocessConfig) -> None:
         self.options, self.config = options, config
         self.check()
 
@@ -85,25 +90,27 @@ class Format(ABC, Generic[Content]):
         return self.config.format.name
 
     def check(self) -> None:
-        """Rules between the format's own options and those that every format has."""
+        """Raise for options that cannot be combined."""
         counts_words = not self.config.vocabulary_option and self.config.tokenizer_kind == "words"
         check_min_count(self.config, counts_words)
 
     def read(self) -> dict[str, Content]:
         """Split -> its content, checked. Nothing has been written yet."""
-        given = {split: getattr(self.config, f"{split}pref") for split in SPLITS}
+        return {split: self.read_split(split, files) for split, files in self.list_files().items()}
+
+    def list_files(self) -> Mapping[str, list[Path]]:
+        """Split -> its files."""
         return {
-            split: self.read_split(split, list_files(f"{split}pref", names, self.suffixes))
-            for split, names in given.items()
-            if names
+            split: list_files(f"{split}pref", names, self.suffixes, recursive=self.recursive)
+            for split, names in self.config.inputs.items()
         }
 
-    @abstractmethod
     def read_split(self, split: str, files: Sequence[Path]) -> Content:
-        """The content of the files of one split."""
+        """The content of the files of one split, checked."""
+        raise NotImplementedError
 
     def max_workers(self, splits: Mapping[str, Content]) -> int:
-        """Maximum number of processes that there is work for."""
+        """Maximum number of processes that can work at the same time."""
         return 1
 
     def texts(self, content: Content) -> Iterable[str]:
@@ -117,74 +124,76 @@ class Format(ABC, Generic[Content]):
         texts = self.texts(splits["train"]) if "train" in splits else ()
         return choose_tokenizer_for_texts(self.config, texts, folder, pool)
 
-    def write_files(self, splits: Mapping[str, Content], job: Job) -> Sequence[str]:
+    def write_files(self, splits: Mapping[str, Content], job: Job[AnyTokenizer]) -> Sequence[str]:
         """Write further files into the folder; returns their names."""
         return ()
 
     @abstractmethod
-    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+    def columns(self, split: str, tokenizer: AnyTokenizer) -> Mapping[str, ColumnType]:
         """Column -> dtype, or the vocabulary that its values are ids of."""
 
-    @abstractmethod
-    def encode(self, split: str, content: Content, job: Job) -> Iterator[Block]:
-        """The items of a split, some at a time."""
+    def encode(self, split: str, content: Content, job: Job[AnyTokenizer]) -> Iterator[Block]:
+        """The items of a split in blocks."""
+        raise NotImplementedError
 
-    def write(self, splits: Mapping[str, Content], job: Job) -> dict[str, dict[str, Any]]:
+    def write(self, splits: Mapping[str, Content], job: Job[AnyTokenizer]) -> dict[str, JsonObject]:
         """Write all columns; returns split -> its entry in meta.json."""
         return {split: self.write_split(split, content, job) for split, content in splits.items()}
 
-    def write_split(self, split: str, content: Content, job: Job) -> dict[str, Any]:
+    def write_split(self, split: str, content: Content, job: Job[AnyTokenizer]) -> JsonObject:
         writer = SplitWriter(job.folder, split, self.columns(split, job.tokenizer))
         counts = Counter[str]()
         for block in self.encode(split, content, job):
             writer.add(block.columns, block.starts_document)
             counts.update(block.counts)
         if not writer.items:
-            files = getattr(self.config, f"{split}pref")
+            files = self.config.inputs[split]
             raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
         return {**counts, **self.split_metadata(content), "columns": writer.finish()}
 
-    def split_metadata(self, content: Content) -> dict[str, Any]:
-        """Further facts about a split, for meta.json."""
+    def split_metadata(self, content: Content) -> JsonObject:
+        """Further entries of a split in meta.json."""
         return {}
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
+    def settings(self, tokenizer: AnyTokenizer) -> JsonObject:
         """How the folder was made, for meta.json."""
         return {"tokenizer": tokenizer.kind}
 
-    def title(self, tokenizer: Tokenizer) -> str:
-        """The folder in a few words, for people."""
+    def title(self, tokenizer: AnyTokenizer) -> str:
+        """The title of the printed table."""
         return f"{len(tokenizer.vocabulary):,} symbols"
 
-    def summary(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        """The folder in a few numbers, for programs."""
+    def summary(self, tokenizer: AnyTokenizer) -> JsonObject:
+        """Values of the last JSON record."""
         return {"symbols": len(tokenizer.vocabulary)}
 
     def remarks(self) -> Sequence[str]:
-        """Further lines to print below the table."""
+        """Lines to print after the notes of all splits."""
         return ()
 
-    def report_split(
-        self, split: str, content: Content | None, entry: Mapping[str, Any]
-    ) -> SplitReport:
+    def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
         """What to report of a split; `entry` is its entry in meta.json.
 
         A split that was held out of another has no content.
         """
         sizes = count_column(next(iter(entry["columns"].values())))
-        numbers = {name: value for name, value in entry.items() if isinstance(value, int)}
-        cells = [f"{sizes[name]:,}" for name in ("items", "tokens")]
-        return SplitReport({**sizes, **numbers}, cells, sizes["items"])
+        row = {name: sizes[name] for name in ("items", "tokens")}
+        return SplitReport({**sizes, **select_counts(entry)}, row, sizes["items"])
 
 
-def count_column(column: Mapping[str, Any]) -> dict[str, int]:
+def select_counts(entry: JsonObject) -> dict[str, int]:
+    """The counts among the values of a split's entry in meta.json."""
+    return {name: value for name, value in entry.items() if isinstance(value, int)}
+
+
+def count_column(column: JsonObject) -> dict[str, int]:
     """Sizes of a column over its parts, from its entry in meta.json."""
     names = {"documents": "documents", "items": "items", "elements": "tokens"}
     return {name: sum(part[key] for part in column["parts"]) for key, name in names.items()}
 
 
 def check_min_count(config: PreprocessConfig, counts_words: bool) -> None:
-    """A minimum count says nothing unless words are counted for a vocabulary."""
+    """A minimum count requires a vocabulary that words are counted for."""
     if config.min_count > 1 and not counts_words:
         raise ToolkitError(
             "--min-count requires a vocabulary of words to be counted. Give --tokenizer words."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from toolkit.data.formats.format import Format, SplitReport
 from toolkit.data.preprocessing.report import PLAIN
@@ -11,9 +11,11 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.json_output import Output
 from toolkit.reporting.tables import Table
 
+Content = TypeVar("Content")
+
 
 def print_report(
-    source: Format[Any],
+    source: Format[Content, Tokenizer],
     tokenizer: Tokenizer,
     splits: Mapping[str, SplitReport],
     seconds: float,
@@ -23,9 +25,9 @@ def print_report(
     """Print the table, with notes and speed; write one JSON record per split and one at the end."""
     console, destdir = output.console, source.config.destdir
     console.print(f"{destdir}: {source.title(tokenizer)}", **PLAIN)
-    heads = ("split", *source.heads)
-    rows = [[split, *report.cells] for split, report in splits.items()]
-    Table(columns=heads, rows=rows, right_align=heads[1:]).print(console)
+    heads = tuple(next(iter(splits.values())).row)
+    rows = [[split, *map(format_cell, report.row.values())] for split, report in splits.items()]
+    Table(columns=("split", *heads), rows=rows, right_align=heads).print(console)
     for split, report in splits.items():
         output.write("split", {"split": split, **report.record})
         for event, values in report.events:
@@ -44,3 +46,7 @@ def print_report(
     facts = {"destdir": destdir, **source.summary(tokenizer), source.unit: total}
     speed = {"seconds": seconds, "workers": workers, f"{source.unit}_per_second": rate}
     output.write("end", {**facts, **speed})
+
+
+def format_cell(value: int | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}"

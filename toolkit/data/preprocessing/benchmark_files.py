@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, check_exists
 
 SplitFiles = dict[str, list[Path]]
@@ -15,60 +14,46 @@ FileNames = Mapping[str, tuple[str, ...]]
 MISMATCHED = "_mismatched"
 
 
-def list_benchmark_files(config: PreprocessConfig, known: FileNames) -> SplitFiles:
-    """Split -> its files. A folder stands for the benchmark's own names in it.
+def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFiles:
+    """Split -> its files, from the names that options give.
 
-    A folder given as trainpref alone stands for its files of all splits.
+    A folder stands for the benchmark's own names in it. A folder given as trainpref alone stands
+    for its files of all splits, of which only the training file is required.
     """
-    given = {name: getattr(config, f"{name}pref") for name in ("train", "valid", "test")}
-    only = config.trainpref and not config.validpref and not config.testpref
-    if only and Path(config.trainpref).is_dir():
-        options = dict.fromkeys(given, config.trainpref)
-        return collect_files(options, known, needed="train")
-    return collect_files(given, known)
-
-
-def collect_files(given: dict[str, str], known: FileNames, needed: str = "") -> SplitFiles:
-    """`needed` is the one split that a folder must have; without it, every one asked for."""
-    found: SplitFiles = {}
-    for kind, names in given.items():
+    required = set(inputs)
+    if required == {"train"} and Path(inputs["train"]).is_dir():
+        inputs = dict.fromkeys(("train", "valid", "test"), inputs["train"])
+    files: SplitFiles = {}
+    for option, names in inputs.items():
         for name in filter(None, names.split(",")):
-            path = check_exists(f"{kind}pref", Path(name))
+            path = check_exists(f"{option}pref", Path(name))
+            found = [(detect_split(path, option, known), path)]
             if path.is_dir():
-                merge_files(found, find_in_folder(path, kind, known, must=needed in ("", kind)))
-            else:
-                merge_files(found, {detect_split(path, kind, known): [path]})
-    return found
+                found = find_in_folder(path, option, known, required=option in required)
+            for split, file in found:
+                files.setdefault(split, []).append(file)
+    return files
 
 
-def merge_files(found: SplitFiles, more: SplitFiles) -> None:
-    for split, paths in more.items():
-        found.setdefault(split, []).extend(paths)
-
-
-def find_in_folder(folder: Path, kind: str, known: FileNames, *, must: bool) -> SplitFiles:
-    """Those of one kind; matched and mismatched ones are two splits."""
-    found = {}
-    wanted = {s: n for s, n in known.items() if s.removesuffix(MISMATCHED) == kind}
-    for split, names in wanted.items():
-        paths = (folder / f"{name}{packed}" for name in names for packed in COMPRESSION_SUFFIXES)
-        if (path := next((path for path in paths if path.is_file()), None)) is not None:
-            found[split] = [path]
-    if must and not found:
+def find_in_folder(
+    folder: Path, option: str, known: FileNames, *, required: bool
+) -> list[tuple[str, Path]]:
+    """The files of train, valid or test; matched and mismatched genres are two splits."""
+    found, names = list[tuple[str, Path]](), list[str]()
+    for split, split_names in known.items():
+        if split.removesuffix(MISMATCHED) == option:
+            names += split_names
+            paths = (folder / (name + s) for name in split_names for s in COMPRESSION_SUFFIXES)
+            found += [(split, path) for path in paths if path.is_file()][:1]
+    if required and not found:
+        listed = " or ".join(names) or "a file of that split, which this task does not have"
         raise ToolkitError(
-            f"{kind}pref folder {folder} must hold {format_names(wanted.values())}, but does not. "
-            "Name the "
-            f"file itself."
+            f"{option}pref folder {folder} must hold {listed}, but does not. Name the file itself."
         )
     return found
 
 
-def format_names(names: Iterable[Sequence[str]]) -> str:
-    found = [name for group in names for name in group]
-    return " or ".join(found) or "a file of that split, which this task does not have"
-
-
-def detect_split(path: Path, kind: str, known: FileNames) -> str:
-    """The split of a file; one of mismatched genres has its own split if the task has it."""
-    other = kind + MISMATCHED
-    return other if other in known and "mismatched" in path.name else kind
+def detect_split(path: Path, option: str, known: FileNames) -> str:
+    """The split of a file; mismatched genres have a separate split if the task has one."""
+    mismatched = option + MISMATCHED
+    return mismatched if mismatched in known and "mismatched" in path.name else option

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 
 BLOCK_BYTES = 1 << 20
 
@@ -44,7 +44,7 @@ class RunningChecksums:
 class BlockChecks:
     """Verifies the blocks of a mapped payload, each once."""
 
-    def __init__(self, payload: Bytes, table: npt.NDArray[Any]) -> None:
+    def __init__(self, payload: Bytes, table: AnyArray) -> None:
         self._payload, self._table = payload, table
         self._verified = np.zeros(len(table), bool)
         self.unverified = len(table)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, Bytes
 from toolkit.data.storage.columns import ColumnPart
@@ -90,7 +89,7 @@ class CheckedColumnPart(ColumnPart):
         return self.header.table_crc, self._index.header.table_crc
 
     @cached_property
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         """Mapped and unverified: `check` what you are about to read."""
         return self._values.payload[: self.elements * self.dtype.itemsize].view(self.dtype)
 
@@ -122,7 +121,7 @@ class CheckedColumnPart(ColumnPart):
         start = self.items + 1
         return self._index_values[start : start + self.documents]
 
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         self.check(starts, ends)
         return self.values.take(indices)
 

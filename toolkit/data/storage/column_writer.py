@@ -6,12 +6,12 @@ import os
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.storage.checksums import RunningChecksums
 from toolkit.data.storage.header import HEADER_BYTES, NO_FINGERPRINT, Header
 
@@ -25,7 +25,7 @@ class _PayloadWriter:
         self._file, self._sums = path.open("wb"), RunningChecksums()
         self._file.write(b"\0" * HEADER_BYTES)
 
-    def add(self, values: npt.NDArray[Any]) -> None:
+    def add(self, values: AnyArray) -> None:
         data = np.ascontiguousarray(values).data.cast("B") if values.size else b""
         self._sums.add(data)
         self._file.write(data)
@@ -54,7 +54,7 @@ class ColumnWriter:
         self._documents: list[IntArray] = []
         self.items = self.elements = self.documents = 0
 
-    def add(self, values: npt.NDArray[Any], lengths: IntArray, starts_document: BoolArray) -> None:
+    def add(self, values: AnyArray, lengths: IntArray, starts_document: BoolArray) -> None:
         """Items back to back, their lengths, and whether each starts a document."""
         self._values.add(values.astype(self.dtype))
         self._lengths.append(lengths.astype(np.int32))
@@ -63,7 +63,7 @@ class ColumnWriter:
         self.elements += len(values)
         self.documents += int(starts_document.sum())
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> JsonObject:
         """The part's entry in meta.json."""
         header = Header(
             role="bin",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 
 
 class ColumnPart(ABC):
@@ -47,7 +47,7 @@ class ColumnPart(ABC):
         """First item of each document; items before the first belong to the previous part's."""
 
     @abstractmethod
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
 
         Verified as far as the format allows before they are used.
@@ -101,3 +101,17 @@ class Column:
         values = np.empty_like(by_part)
         values[order] = by_part
         return values
+
+    def read(self, start: int, end: int) -> IntArray:
+        """Consecutive values, possibly of several parts."""
+        edges = self.part_offsets
+        cuts = [start, *edges[(edges > start) & (edges < end)].tolist(), end]
+        values = [np.zeros(0, np.int64)]
+        for low, high in pairwise(cuts):
+            if low < high:
+                row = self.take(np.arange(low, high)[None], np.array([low]), np.array([high]))
+                values.append(row[0])
+        return np.concatenate(values)
+
+    def read_all(self) -> IntArray:
+        return self.read(0, self.elements)

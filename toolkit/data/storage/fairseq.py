@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.fairseq_index import CHUNK, FairseqIndex, read_index
@@ -209,7 +208,7 @@ class FairseqColumnPart(ColumnPart):
         return self.index.path.with_suffix(".bin"), self.index.path
 
     @cached_property
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         """Mapped, with </s>."""
         elements = self.index.elements
         if elements == 0:
@@ -270,7 +269,7 @@ class FairseqColumnPart(ColumnPart):
     def document_starts(self) -> IntArray:
         return self._items.document_starts
 
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         items = self._items
         item = np.searchsorted(items.offsets, indices, side="right") - 1
         values = self.values.take(items.raw_starts[item] + indices - items.offsets[item])

@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.common.atomic import atomic_file
 from toolkit.common.digest import sha256, sha256_file
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import open_untrusted, read_json
+from toolkit.common.json_files import JsonObject, open_untrusted, read_json
 from toolkit.data.storage.column_reader import CheckedColumnPart
 from toolkit.data.storage.columns import ColumnPart
 from toolkit.data.storage.header import NO_FINGERPRINT
@@ -22,7 +22,7 @@ META_FILE = "meta.json"
 FORMAT, VERSION = "toolkit data folder", 1
 
 
-def digest_of_meta(meta: Mapping[str, Any]) -> str:
+def digest_of_meta(meta: JsonObject) -> str:
     """sha256 of everything in meta.json except the digest itself."""
     contents = {key: value for key, value in meta.items() if key != "digest"}
     return sha256(json.dumps(contents, sort_keys=True))
@@ -33,16 +33,16 @@ def build_meta(
     tokenizer: Tokenizer,
     *,
     kind: str,
-    settings: Mapping[str, Any],
-    splits: Mapping[str, Any],
+    settings: JsonObject,
+    splits: JsonObject,
     more_files: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> JsonObject:
     """meta.json of a folder with a saved tokenizer."""
     vocabulary, names = tokenizer.vocabulary, (*tokenizer.files, *more_files)
-    facts: dict[str, Any] = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
+    facts: JsonObject = {"symbols": len(vocabulary), "fingerprint": vocabulary.fingerprint}
     if target := tokenizer.vocabularies().get("targets"):
         facts |= {"target_symbols": len(target), "target": target.fingerprint}
-    meta: dict[str, Any] = {
+    meta: JsonObject = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
@@ -54,13 +54,13 @@ def build_meta(
     return {**meta, "digest": digest_of_meta(meta)}
 
 
-def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
+def write_meta(path: Path, meta: JsonObject) -> None:
     """Write the last file of a folder, atomically."""
     with atomic_file(path, sync=True) as temporary:
         temporary.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
 
 
-def read_meta(folder: Path) -> dict[str, Any]:
+def read_meta(folder: Path) -> JsonObject:
     """meta.json, with format, version and digest checked."""
     path = folder / META_FILE
     if not folder.is_dir():
@@ -153,7 +153,7 @@ class ToolkitFolder(FolderSource):
             )
         return tokenizer
 
-    def _open_part(self, split: str, column: str, entry: Mapping[str, Any]) -> CheckedColumnPart:
+    def _open_part(self, split: str, column: str, entry: JsonObject) -> CheckedColumnPart:
         part = CheckedColumnPart(self.path / Path(entry["stem"]).name, split, column)
         values = {
             "items": part.items,
@@ -178,7 +178,7 @@ class ToolkitFolder(FolderSource):
         return part
 
 
-def _list_sizes(column: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _list_sizes(column: JsonObject) -> list[tuple[Any, ...]]:
     """Sizes and checksums of the parts of a column."""
     names = ("items", "elements", "documents", "checksums")
     return [tuple(part[name] for name in names) for part in column["parts"]]

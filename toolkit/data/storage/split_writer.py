@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy.typing as npt
-
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.storage.column_writer import ColumnWriter
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
@@ -29,13 +27,13 @@ class SplitWriter:
         return next(iter(self._writers.values())).items
 
     def add(
-        self, columns: Mapping[str, tuple[npt.NDArray[Any], IntArray]], starts_document: BoolArray
+        self, columns: Mapping[str, tuple[AnyArray, IntArray]], starts_document: BoolArray
     ) -> None:
         """Column -> values back to back, and the number of values of each item."""
         for name, (values, lengths) in columns.items():
             self._writers[name].add(values, lengths, starts_document)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> JsonObject:
         """The columns' entries in meta.json."""
         return {
             name: {"dtype": writer.dtype, "parts": [writer.finish()]}

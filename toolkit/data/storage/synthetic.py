@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.data.storage.columns import Column, ColumnPart
 from toolkit.data.storage.data_folder import DataFolder, Split
 from toolkit.data.storage.source import FolderSource
@@ -85,7 +83,7 @@ class ConstantLengthPart(ColumnPart):
     def document_starts(self) -> IntArray:
         return np.zeros(1, np.int64)
 
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> npt.NDArray[Any]:
+    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         return self._ids[indices % len(self._ids)]
 
     def check_all(self) -> None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
@@ -119,7 +119,7 @@ class HuggingFaceTokenizer(Tokenizer):
     def _decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).strip()
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         return {**super().settings(), "rows": len(self.vocabulary)}
 
     def save(self, folder: Path | str) -> None:
@@ -129,7 +129,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> HuggingFaceTokenizer:
         text = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
         tokenizer = cls(text, settings["special"], rows=int(settings["rows"]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
@@ -55,7 +55,7 @@ class ParallelTokenizer(WrappedTokenizer):
             )
         return super().describe_difference(other)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         languages = {"source_lang": self.source_lang, "target_lang": self.target_lang}
         return {**super().settings(), **languages, "joined": self.joined}
 
@@ -67,7 +67,7 @@ class ParallelTokenizer(WrappedTokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> ParallelTokenizer:
         target = None if settings["joined"] is True else Tokenizer.load(folder / TARGET)
         if isinstance(target, WrappedTokenizer):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sentencepiece
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
@@ -131,7 +131,7 @@ class SentencePieceTokenizer(Tokenizer):
         one, two, both = (self._processor.encode(text) for text in ("a", "b", " a  b "))
         return WORD_START in symbols and not crossing and bool(both == one + two)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         return {**super().settings(), "split_digit_commas": self.split_digit_commas}
 
     def save(self, folder: Path | str) -> None:
@@ -141,7 +141,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> SentencePieceTokenizer:
         options = {name: bool(settings.get(name, False)) for name in OPTIONS}
         tokenizer = cls((folder / MODEL_FILE).read_bytes(), **options)

@@ -6,14 +6,14 @@ import importlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import read_json
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
 from toolkit.data.tokenizers.token_offsets import TokenOffsets
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
@@ -72,9 +72,7 @@ class Tokenizer(ABC):
 
     @classmethod
     @abstractmethod
-    def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
-    ) -> Tokenizer: ...
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer: ...
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, without special tokens."""
@@ -128,7 +126,7 @@ class Tokenizer(ABC):
         """The text in lower case without accents if the tokenizer is uncased."""
         return lower_without_accents(text) if self.lowercase else text
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """The contents of tokenizer_config.json."""
         return {
             "kind": self.kind,

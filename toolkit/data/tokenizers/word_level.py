@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -116,7 +117,7 @@ class WordLevelTokenizer(Tokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> WordLevelTokenizer:
         vocabulary = _make_vocabulary(symbols, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, trim_span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -128,7 +129,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> WordPieceTokenizer:
         vocabulary = Vocabulary(symbols, is_word_start=starts_wordpiece_word, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.token_offsets import TokenOffsets
 from toolkit.data.tokenizers.tokenizer import Tokenizer, find_tokenizer_class
 
@@ -34,7 +34,7 @@ class WrappedTokenizer(Tokenizer):
     def _decode(self, ids: Sequence[int]) -> str:
         return self.inner._decode(ids)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         return {**super().settings(), "inner": self.inner.settings()}
 
     def save(self, folder: Path | str) -> None:
@@ -48,7 +48,7 @@ def unwrap_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer.inner if isinstance(tokenizer, WrappedTokenizer) else tokenizer
 
 
-def restore_inner(folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]) -> Tokenizer:
+def restore_inner(folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
     """The inner tokenizer, from what `settings` wrote."""
     inner = {**settings["inner"], "special": settings["special"]}
     return find_tokenizer_class(inner.get("kind"), folder)._restore(folder, inner, symbols)

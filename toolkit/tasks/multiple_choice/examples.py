@@ -84,7 +84,7 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         options = ragged_arange(self._first_options[ids], counts)
         question_of = np.repeat(ids, counts)
         texts = join_pairs(
-            split.passages.take(split.passage_of[question_of], self._passage[options]),
+            split.passages.take(split.passage_items[question_of], self._passage[options]),
             split.options.take(question_of, self._option[options], self._starts[options]),
             split.vocabulary,
         )

@@ -87,7 +87,7 @@ class SquadExamples(Examples[SquadBatch]):
         questions, targets = window_questions[ids], self.targets[ids]
         texts = join_pairs(
             split.questions.take(questions, self._question[questions]),
-            split.passages.take(split.passage_of[questions], lengths[ids], starts[ids]),
+            split.passages.take(split.passage_items[questions], lengths[ids], starts[ids]),
             split.vocabulary,
         )
         positions = np.arange(texts.tokens.shape[1])

@@ -21,4 +21,4 @@ def test_of_many_rows_left_out_the_first_are_shown(folder, capsys):
     broken = {**RTE, "train.tsv": RTE["train.tsv"] + "x\n" * 9}
     folder(broken, on_malformed="skip")
     told = capsys.readouterr().out
-    assert told.count("left out /") == 5 and "and 4 more rows of train" in told
+    assert told.count("left out /") == 5 and "and 4 more of train left out" in told

@@ -36,15 +36,15 @@ FOUND = EncodedPairs(
 
 def test_pairs_without_text_are_left_out_of_training_alone(block):
     left = limit_pairs(block, FOUND, PairLimits(max_tokens=0, policy="error", keep_empty=False))
-    assert left.rows.tolist() == [True, False, True] and left.empty == 1
+    assert left.kept.tolist() == [True, False, True] and left.empty == 1
     assert left.pairs.target.ids.tolist() == [4, 6]
     kept = limit_pairs(block, FOUND, PairLimits(max_tokens=0, policy="error", keep_empty=True))
-    assert kept.rows.all() and kept.pairs.source.lengths.tolist() == [2, 0, 1]
+    assert kept.kept.all() and kept.pairs.source.lengths.tolist() == [2, 0, 1]
 
 
 def test_long_pairs_are_skipped_or_shortened_and_counted(block):
     skipped = limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="skip", keep_empty=False))
-    assert skipped.rows.tolist() == [False, False, True]
+    assert skipped.kept.tolist() == [False, False, True]
     assert (skipped.overlength, skipped.lost) == (1, 3)
     shortened = limit_pairs(
         block, FOUND, PairLimits(max_tokens=1, policy="truncate", keep_empty=False)

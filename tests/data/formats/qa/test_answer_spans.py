@@ -30,7 +30,7 @@ def test_tokens_give_back_their_characters():
         ("1905", "since it ends inside a token"),
         ("06", "since it begins inside a token"),
         ("Rome", "since it begins and ends inside a token"),
-        (" ", "no token stands for it"),
+        (" ", "no token covers it"),
     ],
 )
 def test_an_answer_that_is_not_given_back_is_told_with_the_reason(text, why):

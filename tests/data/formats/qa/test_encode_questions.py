@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from toolkit.data.formats.qa.encode_questions import choices_chunk, squad_chunk
+from toolkit.data.formats.qa.encode_questions import encode_choices, encode_squad
 from toolkit.data.formats.qa.passages import ChoiceQuestion, GoldAnswer, Passage, SpanQuestion
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
@@ -28,7 +28,7 @@ def items(chunk, name):
 
 
 def test_a_passage_stands_with_its_first_question(words):
-    chunk = squad_chunk(
+    chunk = encode_squad(
         [Passage(TEXT, questions=(COOK, NONE)), Passage("came.", questions=(LOST,))], words
     )
     assert items(chunk, "back") == [[0], [1], [0]]
@@ -41,11 +41,11 @@ def test_a_passage_stands_with_its_first_question(words):
 
 
 def test_the_first_answer_is_learned_and_all_are_judged(words):
-    chunk = squad_chunk([Passage(TEXT, questions=(COOK, NONE, LOST))], words)
+    chunk = encode_squad([Passage(TEXT, questions=(COOK, NONE, LOST))], words)
     assert items(chunk, "span") == [[2, 2], [-1, -1], [-2, -2]]
     records = [json.loads(bytes(item)) for item in items(chunk, "record")]
     assert records[0] == {"id": "q1", "answers": ["Jos\u00e9", "cook"], "known": True}
-    assert [m.found for m in chunk.misses] == ["Jos\u00e9,", "cook,"]
+    assert [m.found for m in chunk.mismatches] == ["Jos\u00e9,", "cook,"]
     assert chunk.counts["answers"] == 2 and chunk.counts["none"] == 1
 
 
@@ -54,7 +54,7 @@ def test_options_stand_back_to_back(words):
         ChoiceQuestion("a 1", ("The cook,", "The"), 1, "high"),
         ChoiceQuestion("a 2", ("came.", "x"), None, ""),
     ]
-    chunk = choices_chunk([Passage(TEXT, choices=choices)], words)
+    chunk = encode_choices([Passage(TEXT, choices=choices)], words)
     assert items(chunk, "options") == [words.encode("The cook, The"), words.encode("came. x")]
     assert items(chunk, "option_lengths") == [[2, 1], [1, 1]]
     assert items(chunk, "answer") == [[1], [-1]] and items(chunk, "back") == [[0], [1]]

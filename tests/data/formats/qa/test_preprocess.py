@@ -18,7 +18,7 @@ BARE = {"id": "q9", "question": "Who?", "answers": []}
 
 
 def test_workers_write_what_one_process_writes(folder, monkeypatch):
-    monkeypatch.setattr("toolkit.data.formats.qa.format.PASSAGES_AT_ONCE", 1)
+    monkeypatch.setattr("toolkit.data.formats.qa.format.BATCH_PASSAGES", 1)
     held = squad(FOUNDER)
     text = "It was founded in 1905 by Jos\u00e9."
     more = [asked(7, "When?", "1905", text=text), asked(8, "Who?", "Jos\u00e9", text=text)]

@@ -47,7 +47,7 @@ def test_an_option_stands_in_the_blank_or_behind_the_question():
 def test_files_that_systems_leave_are_passed_over_and_told(race):
     found = race({"1.txt": RACE, ".DS_Store": b"\0\1", "._1.txt": b"\0", "note.md": "x"})
     assert len(found.passages) == 1
-    assert found.notes == ["3 files passed over, .DS_Store, ._1.txt, note.md"]
+    assert found.notes == ["3 files skipped, .DS_Store, ._1.txt, note.md"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,10 @@ def test_a_wrong_question_is_told_and_the_others_stay(race, change, message):
     [
         (json.dumps(RACE)[:99], "2.txt:1: the file must be JSON to its end, but ends too early"),
         ({**RACE, "article": " "}, "2.txt:1: a passage must have an article and questions"),
-        ({**RACE, "answers": ["A"]}, "as questions, but are 3 questions, 3 options, 1 answers"),
+        (
+            {**RACE, "answers": ["A"]},
+            "questions, but there are 3 questions, 3 options, 1 answers",
+        ),
         ([], "2.txt:1: a passage must have an article and questions"),
     ],
 )

@@ -4,11 +4,13 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.registry import FORMATS
+from toolkit.data.formats.report import format_cell
 
 
 def cells(form, entry):
     config = preprocess_config(format=form, trainpref="x")
-    return FORMATS[form].factory(config.format.config, config).own_cells(entry)
+    more = FORMATS[form].factory(config.format.config, config).more_cells(entry)
+    return [format_cell(cell) for cell in more.values()]
 
 
 @pytest.mark.parametrize(

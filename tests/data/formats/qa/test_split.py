@@ -12,7 +12,7 @@ from .conftest import NOTHING, RACE, SQUAD, SWAG, TEXT, YEAR, squad
 
 def test_questions_come_back_with_their_passages(folder):
     split = SquadSplit(folder(SQUAD, SQUAD), "valid")
-    assert len(split) == 3 and split.passage_of.tolist() == [0, 0, 0]
+    assert len(split) == 3 and split.passage_items.tolist() == [0, 0, 0]
     read = split.read_passage(2)
     assert read.text == TEXT and read is split.read_passage(1)
     assert [r["id"] for r in split.records] == ["q1", "q2", "q3"]
@@ -24,7 +24,7 @@ def test_folders_are_read_one_after_the_other(folder):
     one = folder(SQUAD)
     two = folder(squad(YEAR), name="two", tokenizer=None, tokenizer_from=str(one.path))
     split = SquadSplit(DataFolder.open(one.path, two.path), "train")
-    assert split.passage_of.tolist() == [0, 0, 0, 3] and split.read_passage(3).text == TEXT
+    assert split.passage_items.tolist() == [0, 0, 0, 3] and split.read_passage(3).text == TEXT
 
 
 def test_whether_answers_may_be_none_is_said_by_the_file(folder):
@@ -38,7 +38,7 @@ def test_options_of_different_number_come_back(folder):
     assert split.option_counts.tolist() == [3, 3] and split.answers.tolist() == [0, 2]
     assert split.option_lengths.tolist() == [2, 3, 2, 2, 2, 2]
     race = ChoiceSplit(folder(RACE, form="race", name="two"), "train")
-    assert race.passage_of.tolist() == [0, 0, 0]
+    assert race.passage_items.tolist() == [0, 0, 0]
     taken = race.options.take(np.array([1]), np.array([race.options.lengths[1]])).ids
     said = "Tom flies on Sundays . Tom flies on Mondays ."
     assert race.folder.tokenizer.decode(taken.tolist()) == said

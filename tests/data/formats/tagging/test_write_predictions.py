@@ -4,9 +4,10 @@ import pytest
 
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.tagging.split import TaggedSplit, read_column
+from toolkit.data.formats.tagging.split import TaggedSplit
 from toolkit.data.formats.tagging.write_predictions import render_files, write_predictions
 from toolkit.data.preprocess import preprocess
+from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
 
 TREEBANKS = 16
@@ -84,10 +85,8 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
     files, destdir = ",".join(str(tmp_path / name) for name in "abc"), str(tmp_path / "data")
     preprocess(preprocess_config(format="columns", trainpref=files, destdir=destdir))
     split, read = TaggedSplit(DataFolder.open(destdir), "train"), []
-    monkeypatch.setattr(
-        "toolkit.data.formats.tagging.write_predictions.read_column",
-        lambda column: read.append(column) or read_column(column),
-    )
+    read_all = Column.read_all
+    monkeypatch.setattr(Column, "read_all", lambda self: read.append(self) or read_all(self))
     assert render_files(split, ["X", "Y", "Z"]) == [
         ("a", b"a X\n\n"), ("b", b"b Y\n\n"), ("c", b"c Z\n\n")
     ]  # fmt: skip

@@ -40,7 +40,7 @@ def binarized(tmp_path, tokenizer, text_file):
 
 def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
     found, items, _ = binarized(TEXT)
-    assert found["train"]["part"]["stem"] == "train.tokens.3"
+    assert found["train"].entry["stem"] == "train.tokens.3"
     assert [tokenizer.decode(ids.tolist()) for ids in items["train"]] == [
         "the river",
         "a house",
@@ -49,24 +49,24 @@ def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
 
 
 def test_a_blank_line_begins_a_document_and_so_may_the_part(binarized):
-    assert binarized(TEXT)[0]["train"]["part"]["documents"] == 2
-    assert binarized(TEXT, fresh=False)[0]["train"]["part"]["documents"] == 1
+    assert binarized(TEXT)[0]["train"].entry["documents"] == 2
+    assert binarized(TEXT, fresh=False)[0]["train"].entry["documents"] == 1
 
 
 def test_a_document_goes_on_where_the_text_is_read_in_several_chunks(binarized, monkeypatch):
     monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", 4)
-    assert binarized(TEXT)[0]["train"]["part"]["documents"] == 2
+    assert binarized(TEXT)[0]["train"].entry["documents"] == 2
 
 
 def test_all_bytes_read_and_all_tokens_written_are_reported(binarized):
     found, _, seen = binarized(TEXT)
     assert sum(read for read, _ in seen) == len(TEXT)
-    assert sum(tokens for _, tokens in seen) == found["train"]["part"]["elements"]
+    assert sum(tokens for _, tokens in seen) == found["train"].entry["elements"]
 
 
 def test_unknown_tokens_are_counted(binarized):
-    assert binarized("the river\n")[0]["train"]["counts"]["unknown"] == 0
-    assert binarized("the \u4e16 river\n")[0]["train"]["counts"]["unknown"] == 1
+    assert binarized("the river\n")[0]["train"].counts["unknown"] == 0
+    assert binarized("the \u4e16 river\n")[0]["train"].counts["unknown"] == 1
 
 
 def test_held_out_items_go_to_their_own_split(binarized):

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.classification.config import GLUE_TASKS, GlueFormatConfig, TsvConfig
+from toolkit.data.formats.classification.config import (
+    GLUE_TASKS,
+    ClassificationFormatConfig,
+    GlueFormatConfig,
+    TsvConfig,
+)
 from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS, TableSchema
 from toolkit.data.formats.classification.split import (
     ANSWERS,
@@ -24,54 +29,45 @@ from toolkit.data.formats.classification.split import (
 )
 from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
 from toolkit.data.formats.classification.tsv import LabeledTable, TableRow, read_tsv
-from toolkit.data.formats.format import Block, Format, Job, SplitReport
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
 from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.malformed import list_first, raise_malformed
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 
-ROWS_AT_ONCE = 1 << 16
-SHOWN = 5
-"""Rows left out that are printed for each split; the JSON records hold all."""
+BLOCK_ROWS = 1 << 16
 
 
-class ClassificationFormat(Format[list[LabeledTable]]):
-    """Base class of tables; a subclass has the schema of its columns."""
+class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
+    """Base class of tables; `check` of a subclass sets the schema of its columns."""
 
     kind, unit = KIND, "rows"
-    heads = ("files", "rows", "left out", "empty texts", "tokens", "answers")
     schema: TableSchema
+    options: ClassificationFormatConfig
 
-    def read(self) -> dict[str, list[LabeledTable]]:
-        files = list_benchmark_files(self.config, self.schema.files)
-        splits = {split: self.read_split(split, paths) for split, paths in files.items()}
-        for tables in splits.values():
-            self.check_problems(tables)
-        for split, tables in splits.items():
-            check_labels(split, tables)
-        return splits
+    def list_files(self) -> Mapping[str, list[Path]]:
+        return list_benchmark_files(self.config.inputs, self.schema.files)
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[LabeledTable]:
-        return [self.read_table(path) for path in files]
+        tables = [self.read_table(path) for path in files]
+        for table in tables:
+            self.check_problems(table)
+        check_labels(split, tables)
+        return tables
 
     def read_table(self, path: Path) -> LabeledTable:
         """The rows of a file."""
         return read_tsv(path, self.schema, self.config.max_line_bytes)
 
-    def check_problems(self, tables: Sequence[LabeledTable]) -> None:
-        """Raise at the first malformed row, unless rows may be left out.
+    def check_problems(self, table: LabeledTable) -> None:
+        """Raise for malformed rows, unless they may be left out.
 
-        None may of a file without labels, whose predictions are to be complete.
+        Rows of a file without labels may not, because a submission must be complete.
         """
-        for table in tables:
-            unlabeled = table.rows and not table.labeled
-            fatal = self.options.on_malformed == "error" or unlabeled or not table.rows
-            if table.problems and fatal:
-                advice = "Correct it." if unlabeled else "Correct it, or give --on-malformed skip."
-                count = len(table.problems)
-                more = f" The file has {count:,} malformed rows." if count > 1 else ""
-                raise ToolkitError(f"{table.problems[0]}{more} {advice}")
+        skip = self.options.on_malformed == "skip"
+        if table.problems and not (skip and table.labeled):
+            raise_malformed(table.problems, skippable=table.labeled)
 
     def texts(self, content: list[LabeledTable]) -> Iterable[str]:
         return (text for table in content for row in table.rows for text in row.texts)
@@ -105,19 +101,21 @@ class ClassificationFormat(Format[list[LabeledTable]]):
             bounds=bounds,
         )
 
-    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+    def columns(self, split: str, tokenizer: ClassificationTokenizer) -> Mapping[str, ColumnType]:
         second = {SECOND: tokenizer.vocabulary} if self.schema.pairs else {}
         return {FIRST: tokenizer.vocabulary, **second, ANSWERS: "<i8", INDEX: "<i8"}
 
-    def encode(self, split: str, content: list[LabeledTable], job: Job) -> Iterator[Block]:
+    def encode(
+        self, split: str, content: list[LabeledTable], job: Job[ClassificationTokenizer]
+    ) -> Iterator[Block]:
         """Each file is a document."""
-        labels = labels_of(job.tokenizer)
+        labels = job.tokenizer.labels
         names = (FIRST, SECOND) if labels.pairs else (FIRST,)
         for table in content:
-            for start in range(0, len(table.rows), ROWS_AT_ONCE):
-                rows = table.rows[start : start + ROWS_AT_ONCE]
+            for start in range(0, len(table.rows), BLOCK_ROWS):
+                rows = table.rows[start : start + BLOCK_ROWS]
                 one = np.ones(len(rows), np.int64)
-                columns = {
+                columns: dict[str, tuple[AnyArray, IntArray]] = {
                     name: job.tokenizer.encode_lines([row.texts[side] for row in rows])
                     for side, name in enumerate(names)
                 }
@@ -125,7 +123,7 @@ class ClassificationFormat(Format[list[LabeledTable]]):
                 columns[INDEX] = np.array([row.number for row in rows], np.int64), one
                 yield Block(columns, np.arange(start, start + len(rows)) == 0)
 
-    def split_metadata(self, content: list[LabeledTable]) -> dict[str, Any]:
+    def split_metadata(self, content: list[LabeledTable]) -> JsonObject:
         rows = [row for table in content for row in table.rows]
         classes = Counter(row.label for row in rows if row.label)
         return {
@@ -136,8 +134,7 @@ class ClassificationFormat(Format[list[LabeledTable]]):
             "files": [table.path.name for table in content],
         }
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        assert isinstance(tokenizer, ClassificationTokenizer), "chosen by this format"
+    def settings(self, tokenizer: ClassificationTokenizer) -> JsonObject:
         return {
             "tokenizer": tokenizer.inner.kind,
             "task": tokenizer.labels.task,
@@ -145,28 +142,32 @@ class ClassificationFormat(Format[list[LabeledTable]]):
             "malformed": self.options.on_malformed,
         }
 
-    def title(self, tokenizer: Tokenizer) -> str:
-        labels = labels_of(tokenizer)
+    def title(self, tokenizer: ClassificationTokenizer) -> str:
+        labels = tokenizer.labels
         return f"{labels.task}, {', '.join(labels.classes) or 'a number'}"
 
     def report_split(
-        self, split: str, content: list[LabeledTable] | None, entry: Mapping[str, Any]
+        self, split: str, content: list[LabeledTable] | None, entry: JsonObject
     ) -> SplitReport:
-        parts = {name: column["parts"][0] for name, column in entry["columns"].items()}
-        tokens = sum(parts[name]["elements"] for name in (FIRST, SECOND) if name in parts)
-        rows = parts[FIRST]["items"]
+        columns = entry["columns"]
+        rows = count_column(columns[FIRST])["items"]
+        texts = [columns[name] for name in (FIRST, SECOND) if name in columns]
+        tokens = sum(count_column(column)["tokens"] for column in texts)
         counts = {name: entry[name] for name in ("malformed", "empty", "unlabeled", "labels")}
-        numbers = (len(entry["files"]), rows, entry["malformed"], entry["empty"], tokens)
         problems = [problem for table in content or () for problem in table.problems]
-        notes = [f"left out {problem}" for problem in problems[:SHOWN]]
-        if len(problems) > SHOWN:
-            notes.append(f"and {len(problems) - SHOWN:,} more rows of {split}")
         return SplitReport(
-            {"rows": rows, "tokens": tokens, **counts},
-            [*(f"{number:,}" for number in numbers), describe_labels(entry, rows)],
-            rows,
-            notes,
-            [
+            record={"rows": rows, "tokens": tokens, **counts},
+            row={
+                "files": len(entry["files"]),
+                "rows": rows,
+                "left out": entry["malformed"],
+                "empty texts": entry["empty"],
+                "tokens": tokens,
+                "answers": describe_labels(entry, rows),
+            },
+            total=rows,
+            notes=list(list_first(split, "left out", problems)),
+            events=[
                 ("left_out", {"file": str(it.path), "line": it.line, "what": it.what})
                 for it in problems
             ],
@@ -176,6 +177,8 @@ class ClassificationFormat(Format[list[LabeledTable]]):
 @register_format("glue", GlueFormatConfig())
 class GlueFormat(ClassificationFormat):
     """The tables of GLUE."""
+
+    options: GlueFormatConfig
 
     def check(self) -> None:
         super().check()
@@ -191,6 +194,8 @@ class GlueFormat(ClassificationFormat):
 class TsvFormat(ClassificationFormat):
     """Your own tables: tab-separated, with names in the first line."""
 
+    options: TsvConfig
+
     def check(self) -> None:
         super().check()
         number = self.options.label_type == "number"
@@ -202,11 +207,6 @@ class TsvFormat(ClassificationFormat):
             is_regression=number,
             metrics=("pearson", "spearman") if number else ("accuracy",),
         )
-
-
-def labels_of(tokenizer: Tokenizer) -> Labels:
-    assert isinstance(tokenizer, ClassificationTokenizer), "chosen by this format"
-    return tokenizer.labels
 
 
 def check_labels(split: str, tables: Sequence[LabeledTable]) -> None:
@@ -240,7 +240,7 @@ def encode_labels(rows: Sequence[TableRow], labels: Labels, path: Path) -> IntAr
     return np.array([ids[row.label] for row in rows], np.int64)
 
 
-def describe_labels(entry: Mapping[str, Any], rows: int) -> str:
+def describe_labels(entry: JsonObject, rows: int) -> str:
     if entry["unlabeled"]:
         return "none"
     labels = sorted(entry["labels"].items())

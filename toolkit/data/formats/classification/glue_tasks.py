@@ -1,4 +1,4 @@
-"""The tasks of GLUE: columns, classes, figures and files (Wang et al. 2019, table 1)."""
+"""The tasks of GLUE: columns, classes, metrics and files (Wang et al. 2019, table 1)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from toolkit.data.formats.classification.config import GLUE_TASKS
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """What the rows of a table hold, and how answers to them are judged."""
+    """The columns of a table, its labels and their metrics."""
 
     name: str
     text_columns: tuple[tuple[str, ...], ...]
-    """One text or two: for each, the names that its column may have."""
-    label_columns: tuple[str, ...]
-    """The names that the column of the answers may have."""
+    """One text or two: for each, the possible names of its column."""
+    label_columns: tuple[str, ...] = ("label",)
+    """Possible names of the column with the label."""
     index_columns: tuple[str, ...] = ("index", "id")
-    """Those of the column that numbers the rows to be answered; without one they are counted."""
+    """Possible names of the column with the row number in a submission; without one rows are
+    counted."""
     classes: tuple[str, ...] = ()
-    """As the files spell them, in the order of their ids; none where the answer is a number."""
+    """Classes as in the files, in the order of their ids; empty if the answer is a number."""
     is_regression: bool = False
     min_value: float = -float("inf")
     max_value: float = float("inf")
     metrics: tuple[str, ...] = ("accuracy",)
-    """The official ones; the task's score is their mean."""
+    """The official metrics; the task's score is their mean."""
     headerless: tuple[int, ...] = ()
-    """Where a first line without names is data: number of columns, place of answer and text."""
+    """For a file without names: the number of columns, and the columns of label and text."""
     files: Mapping[str, tuple[str, ...]] = field(
         default_factory=lambda: {
             "train": ("train.tsv",),
@@ -35,16 +36,16 @@ class TableSchema:
             "test": ("test.tsv",),
         }
     )
-    """Split -> the names of its file in the benchmark's folder."""
+    """Split -> possible names of its file in the benchmark's folder."""
     submissions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Split -> the file in a submission, and how many rows the benchmark wants in it."""
+    """Split -> the file in a submission, and the number of rows that the benchmark requires."""
 
     @property
     def pairs(self) -> bool:
         return len(self.text_columns) == 2
 
 
-SENTENCES = (("sentence1",), ("sentence2",))
+SENTENCE, SENTENCES = (("sentence",),), (("sentence1",), ("sentence2",))
 ENTAILMENT = ("entailment", "not_entailment")
 YES_OR_NO = ("0", "1")
 MATCHED = {"valid": "dev_matched.tsv", "valid_mismatched": "dev_mismatched.tsv"}
@@ -60,8 +61,7 @@ GLUE_SCHEMAS = {
     for task in (
         TableSchema(
             name="CoLA",
-            text_columns=(("sentence",),),
-            label_columns=("label",),
+            text_columns=SENTENCE,
             classes=YES_OR_NO,
             metrics=("matthews",),
             headerless=(4, 1, 3),
@@ -69,8 +69,7 @@ GLUE_SCHEMAS = {
         ),
         TableSchema(
             name="SST-2",
-            text_columns=(("sentence",),),
-            label_columns=("label",),
+            text_columns=SENTENCE,
             classes=YES_OR_NO,
             submissions={"test": ("SST-2.tsv", 1821)},
         ),
@@ -115,21 +114,18 @@ GLUE_SCHEMAS = {
         TableSchema(
             name="QNLI",
             text_columns=(("question",), ("sentence",)),
-            label_columns=("label",),
             classes=ENTAILMENT,
             submissions={"test": ("QNLI.tsv", 5463)},
         ),
         TableSchema(
             name="RTE",
             text_columns=SENTENCES,
-            label_columns=("label",),
             classes=ENTAILMENT,
             submissions={"test": ("RTE.tsv", 3000)},
         ),
         TableSchema(
             name="WNLI",
             text_columns=SENTENCES,
-            label_columns=("label",),
             classes=YES_OR_NO,
             submissions={"test": ("WNLI.tsv", 146)},
         ),

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer, Labels
-from toolkit.data.formats.tagging.split import read_column
+from toolkit.data.formats.classification.tokenizer import ClassificationTokenizer
+from toolkit.data.formats.folder_kinds import check_kind, check_tokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 KIND = "classification"
 FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"
@@ -22,36 +19,28 @@ class ClassificationSplit:
     """Texts are read on demand; labels are in memory."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
+        check_kind(folder, KIND, task="glue", holds="labeled texts", options="--format glue or tsv")
         self.folder, self.name = folder, split
-        tokenizer = load_tokenizer(folder)
-        self.vocabulary: Vocabulary = tokenizer.vocabulary
-        self.labels: Labels = tokenizer.labels
+        tokenizer = check_tokenizer(folder, ClassificationTokenizer)
+        check_same_labels(folder, tokenizer)
+        self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
         columns = folder.split(split).columns
         self.first = TokenColumn(columns[FIRST])
         self.second = TokenColumn(columns[SECOND]) if self.labels.pairs else None
-        stored = values(columns[ANSWERS])
+        stored = columns[ANSWERS].read_all()
         self.is_regression = not self.labels.classes
         self.answers = stored.view(np.float64) if self.is_regression else stored
-        """Ids of classes or numbers; -1 and NaN without a label."""
+        """Class ids or numbers; -1 and NaN without a label."""
         self.labeled = ~np.isnan(self.answers) if self.is_regression else stored != NO_CLASS
-        self.index = values(columns[INDEX])
-        """What the benchmark calls each row."""
+        self.index = columns[INDEX].read_all()
+        """The benchmark's number of each row."""
 
     def __len__(self) -> int:
         return len(self.answers)
 
 
-def values(column: Column) -> IntArray:
-    return read_column(column).astype(np.int64, copy=False)
-
-
-def load_tokenizer(folder: DataFolder) -> ClassificationTokenizer:
-    tokenizer = folder.tokenizer
-    if folder.kind != KIND or not isinstance(tokenizer, ClassificationTokenizer):
-        raise ToolkitError(
-            f"task glue must have a folder of labeled texts, but {folder.name} is of kind "
-            f"{folder.kind}. Run toolkit-preprocess with --format glue or tsv."
-        )
+def check_same_labels(folder: DataFolder, tokenizer: ClassificationTokenizer) -> None:
+    """Raise unless all folders are of one task."""
     for source in folder.sources[1:]:
         other = source.load_tokenizer()
         if not isinstance(other, ClassificationTokenizer) or other.labels != tokenizer.labels:
@@ -59,4 +48,3 @@ def load_tokenizer(folder: DataFolder) -> ClassificationTokenizer:
                 f"data folders must agree on their task, but {source.path} differs from "
                 f"{folder.path}. Train on one after the other, with --finetune-from."
             )
-    return tokenizer

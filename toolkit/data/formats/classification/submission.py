@@ -1,63 +1,58 @@
-"""Answers as the benchmark's server takes them: a table of index and prediction for each task."""
+"""Submissions to GLUE: a table of index and prediction for each task."""
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from toolkit.common.arrays import AnyArray
+from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.data.formats.classification.split import ClassificationSplit
+from toolkit.data.formats.predictions import report_write_errors
 
 HEADER = "index\tprediction\n"
 DATE = (1980, 1, 1, 0, 0, 0)
-"""Of every file written into a zip, so that equal answers make equal files."""
+"""Date of every file written into a zip, so that equal predictions give equal files."""
 
 
-def write_submission(split: ClassificationSplit, given: npt.NDArray[Any], path: Path) -> None:
-    """To a file, into a folder by the benchmark's name, or into a zip among its other files."""
-    text, packed = format_submission(split, given), path.suffix == ".zip"
-    try:
-        if not (packed or path.is_dir()):
+def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Path) -> None:
+    """Write a file, a file with the benchmark's name in a folder, or a member of a zip."""
+    text, is_zip = format_submission(split, predictions), path.suffix == ".zip"
+    with report_write_errors(path):
+        if not (is_zip or path.is_dir()):
             path.write_text(text, encoding="utf-8")
             return
         name, rows = submission_file(split)
-        if packed and rows != len(split):
+        if is_zip and rows != len(split):
             raise ToolkitError(
                 f"{name} in a submission must have {rows:,} rows, but split {split.name!r} of "
                 f"{split.folder.name} has {len(split):,}. Preprocess the whole test file, or write "
                 f"to a .tsv file."
             )
-        if packed:
+        if is_zip:
             write_to_zip(path, name, text)
         else:
             (path / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ToolkitError(
-            f"predictions must go where files can be written, but {path} cannot: "
-            f"{error.strerror}. Choose another --predictions."
-        ) from error
 
 
 def submission_file(split: ClassificationSplit) -> tuple[str, int]:
-    """Name of the file and how many rows the benchmark wants."""
+    """Name of the file, and the number of rows that the benchmark requires."""
     task = GLUE_SCHEMAS.get(split.labels.task)
     if task is None or split.name not in task.submissions:
         known = ", ".join(task.submissions) if task else "none"
         raise ToolkitError(
             f"a submission must be of a test split of GLUE, but is of {split.name!r} of "
-            f"{split.labels.task}, whose are {known}. Write to a .tsv file instead."
+            f"{split.labels.task}, which has {known}. Write to a .tsv file instead."
         )
     return task.submissions[split.name]
 
 
-def format_submission(split: ClassificationSplit, given: npt.NDArray[Any]) -> str:
-    """In the order of the index, which must name every row once."""
+def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
+    """The table in the order of the index, whose values must be unique."""
     labels, order = split.labels, np.argsort(split.index, kind="stable")
     if len(np.unique(split.index)) < len(split):
         raise ToolkitError(
@@ -65,30 +60,29 @@ def format_submission(split: ClassificationSplit, given: npt.NDArray[Any]) -> st
             f"{split.folder.name} has one twice. Preprocess its files separately."
         )
     if split.is_regression:
-        numbers = given.clip(labels.bounds[0], labels.bounds[1]) if labels.bounds else given
+        low, high = labels.bounds or (None, None)
+        numbers = predictions if low is None else predictions.clip(low, high)
         form = ".3f" if labels.bounds else ".9g"  # three decimals are the benchmark's
-        spelled = [f"{number:{form}}" for number in numbers[order]]
+        answers = [f"{number:{form}}" for number in numbers[order]]
     else:
-        spelled = [labels.classes[answer] for answer in given[order]]
-    rows = zip(split.index[order].tolist(), spelled, strict=True)
+        answers = [labels.classes[answer] for answer in predictions[order]]
+    rows = zip(split.index[order].tolist(), answers, strict=True)
     return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)
 
 
 def write_to_zip(path: Path, name: str, text: str) -> None:
     """Add the file to the zip, or replace it."""
-    mine = zipfile.ZipInfo(name, DATE)
-    mine.compress_type = zipfile.ZIP_DEFLATED
-    held = [(mine, text.encode())]
+    member = zipfile.ZipInfo(name, DATE)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    members = [(member, text.encode())]
     if path.exists():
         try:
             with zipfile.ZipFile(path) as old:
-                held += [(it, old.read(it)) for it in old.infolist() if it.filename != name]
+                members += [(it, old.read(it)) for it in old.infolist() if it.filename != name]
         except (zipfile.BadZipFile, RuntimeError) as error:  # RuntimeError: it has a password
             raise ToolkitError(
                 f"{path} must be a zip of answers, but is none ({error}). Move it away."
             ) from error
-    fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
-    with zipfile.ZipFile(fresh, "w") as new:
-        for member, data in sorted(held, key=lambda it: it[0].filename):
+    with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as new:
+        for member, data in sorted(members, key=lambda it: it[0].filename):
             new.writestr(member, data)
-    fresh.replace(path)

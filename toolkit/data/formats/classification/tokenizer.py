@@ -1,15 +1,14 @@
-"""The tokenizer of a labeled folder: that of its texts, and what answers there are."""
+"""The tokenizer of labeled texts, and their labels."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.digest import sha256
-from toolkit.common.json_files import read_json
+from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
@@ -21,15 +20,15 @@ class Labels:
     """The labels that a text or a pair may have."""
 
     task: str
-    """As GLUE names it; tsv for your own tables."""
+    """GLUE's name of the task; tsv for your own tables."""
     classes: list[str]
-    """In the order of their ids; none where the answer is a number."""
+    """Classes in the order of their ids; empty if the answer is a number."""
     metrics: list[str]
-    """Whose mean is the score."""
+    """Metrics whose mean is the score."""
     pairs: bool
-    """Whether there are two texts."""
+    """Whether a row has two texts."""
     bounds: list[float]
-    """Least and largest number; empty if unbounded."""
+    """Minimum and maximum of the numbers; empty if unbounded."""
 
     @property
     def outputs(self) -> int:
@@ -38,23 +37,24 @@ class Labels:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when ids mean other answers: not with the figures, nor with the task's name."""
+        """Changes when ids mean other answers; independent of the task's name and its metrics."""
         return sha256(json.dumps(self.classes))
 
     @classmethod
     def load(cls, folder: Path) -> Labels:
         found = read_json(folder / LABELS_FILE)
         if set(found) != set(cls.__dataclass_fields__):
-            raise ValueError(f"{LABELS_FILE} holds other things than what answers there are")
+            keys = ", ".join(cls.__dataclass_fields__)
+            raise ValueError(f"{LABELS_FILE} must have the keys {keys}")
         texts = [found["task"], *found["classes"], *found["metrics"]]
         numbers = [float(bound) for bound in found["bounds"]]
         if not all(isinstance(it, str) for it in texts) or len(found["classes"]) == 1:
-            raise ValueError(f"{LABELS_FILE} must name no class or several")
+            raise ValueError(f"{LABELS_FILE} must have texts, and no class or several")
         return cls(**{**found, "pairs": bool(found["pairs"]), "bounds": numbers})
 
 
 class ClassificationTokenizer(WrappedTokenizer):
-    """Reads text as the tokenizer within it does."""
+    """Reads text as `inner` does, and has the labels."""
 
     kind = "classification"
 
@@ -77,6 +77,6 @@ class ClassificationTokenizer(WrappedTokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> ClassificationTokenizer:
         return cls(restore_inner(folder, settings, symbols), Labels.load(folder))

@@ -1,4 +1,4 @@
-"""Tables of tab-separated columns as they are: no quoting, every problem with its line."""
+"""Tab-separated tables without quoting; every problem is reported with its line."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.classification.glue_tasks import TableSchema
+from toolkit.data.preprocessing.malformed import MAX_QUOTED
 from toolkit.data.text_files import read_text
-
-SHOWN = 40
-"""Characters of a wrong value that an error shows."""
 
 
 class TableRow(NamedTuple):
     """One example."""
 
     line: int
-    """From 1."""
+    """Line of the file, counted from 1."""
     number: int
-    """Its index in the benchmark, where a column says so, else its row in the file, counted
-    from 0 after the header."""
+    """Its index in the benchmark if it has no label and the table has a column for that, else its
+    row after the header, counted from 0."""
     texts: tuple[str, ...]
     label: str | None
-    """None where the file has no answers."""
+    """None if the file has no labels."""
 
 
 class RowProblem(NamedTuple):
@@ -50,7 +48,7 @@ class LabeledTable(NamedTuple):
 
 
 class ColumnLayout(NamedTuple):
-    """Which column of a row holds what."""
+    """The number of columns, and the indices of those that are read."""
 
     columns: int
     texts: tuple[int, ...]
@@ -59,13 +57,13 @@ class ColumnLayout(NamedTuple):
 
 
 def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
-    """Every line a row; a byte order mark, CRLF and blank lines at the end are no matter."""
+    """Read each line as a row; byte order mark, CRLF and blank lines at the end are ignored."""
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
         raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
-    places, header = find_columns(path, lines[0], task)
+    layout, header = find_columns(path, lines[0], task)
     rows, problems = list[TableRow](), list[RowProblem]()
     for number, line in enumerate(lines[header:], 1 + header):
         if len(line) * 4 > max_line_bytes and (size := len(line.encode())) > max_line_bytes:
@@ -74,34 +72,31 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
                 f"Shorten it, or raise --max-line-bytes."
             )
         try:
-            rows.append(parse_row(line, number, header, places, task))
-        except ValueError as fault:
-            problems.append(RowProblem(path, number, str(fault)))
+            rows.append(parse_row(line, number, header, layout, task))
+        except ValueError as error:
+            problems.append(RowProblem(path, number, str(error)))
     if not rows and not problems:
         raise ToolkitError(f"{path} must hold rows, but has only its header. Give another file.")
     return LabeledTable(path, rows, problems)
 
 
 def find_columns(path: Path, first: str, task: TableSchema) -> tuple[ColumnLayout, int]:
-    """By the names in the first line; and how many lines that is."""
+    """The layout from the names in the first line, and the number of header lines."""
     names = [name.strip() for name in first.split("\t")]
-    texts = [find_column(names, known) for known in task.text_columns]
-    if not any(place is None for place in texts):
-        found = tuple(place for place in texts if place is not None)
-        return ColumnLayout(
-            len(names),
-            found,
-            find_column(names, task.label_columns),
-            find_column(names, task.index_columns),
-        ), 1
+    found = [find_column(names, known) for known in task.text_columns]
+    texts = tuple(column for column in found if column is not None)
+    if len(texts) == len(found):
+        label = find_column(names, task.label_columns)
+        return ColumnLayout(len(names), texts, label, find_column(names, task.index_columns)), 1
     if task.headerless and len(names) == task.headerless[0]:
         columns, label, text = task.headerless
         return ColumnLayout(columns, (text,), label, None), 0
     wanted = ", ".join(repr(known[0]) for known in task.text_columns)
     raise ToolkitError(
         f"{path}:1: the first line must name the columns of {task.name}, {wanted} among them, but "
-        f"names {', '.join(repr(name[:SHOWN]) for name in names)}. Give the file as it was "
-        f"published, with tabs between columns; of your own table, name them by --text-columns."
+        f"names {', '.join(repr(name[:MAX_QUOTED]) for name in names)}. Give the file as it was "
+        f"published, with tabs between columns. Name the columns of your own table with "
+        f"--text-columns."
     )
 
 
@@ -110,45 +105,42 @@ def find_column(names: Sequence[str], known: Sequence[str]) -> int | None:
 
 
 def parse_row(
-    line: str, number: int, header: int, places: ColumnLayout, task: TableSchema
+    line: str, number: int, header: int, layout: ColumnLayout, task: TableSchema
 ) -> TableRow:
-    """Raises ValueError with what is wrong."""
+    """Raises ValueError for a malformed row."""
     fields = line.split("\t")
-    if len(fields) != places.columns:
+    if len(fields) != layout.columns:
         raise ValueError(
-            f"a row must have {places.columns} columns, as the first line, but has {len(fields)}."
+            f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."
         )
-    label = None if places.label is None else parse_label(fields[places.label].strip(), task)
+    label = None if layout.label is None else parse_label(fields[layout.label].strip(), task)
     index = number - 1 - header
-    if label is None and places.number is not None:
-        given = fields[places.number].strip()
-        if not (given.isascii() and given.isdigit() and len(given) < 19):
-            raise ValueError(f"the index must be a whole number, but is {given[:SHOWN]!r}.")
-        index = int(given)
-    return TableRow(number, index, tuple(fields[place].strip() for place in places.texts), label)
+    if label is None and layout.number is not None:
+        cell = fields[layout.number].strip()
+        if not (cell.isascii() and cell.isdigit() and len(cell) < 19):
+            raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
+        index = int(cell)
+    return TableRow(number, index, tuple(fields[column].strip() for column in layout.texts), label)
 
 
 def parse_label(label: str, task: TableSchema) -> str:
-    """An answer that the task may have."""
+    """The label, which must be valid for the task."""
     if task.is_regression:
         value = parse_number(label)
         if not task.min_value <= value <= task.max_value:
-            within = (
-                f" from {task.min_value:g} to {task.max_value:g}"
-                if task.max_value < math.inf
-                else ""
-            )
-            raise ValueError(f"the answer must be a number{within}, but is {label[:SHOWN]!r}.")
+            bounded = task.max_value < math.inf
+            bounds = f" from {task.min_value:g} to {task.max_value:g}" if bounded else ""
+            raise ValueError(f"the answer must be a number{bounds}, but is {label[:MAX_QUOTED]!r}.")
     elif not label:
         raise ValueError("the row must have an answer, but it is empty.")
     elif task.classes and label not in task.classes:
         known = ", ".join(task.classes)
-        raise ValueError(f"the answer must be one of {known}, but is {label[:SHOWN]!r}.")
+        raise ValueError(f"the answer must be one of {known}, but is {label[:MAX_QUOTED]!r}.")
     return label
 
 
 def parse_number(text: str) -> float:
-    """NaN where it is none, and for infinities."""
+    """The number; NaN if the text is none, and for infinities."""
     try:
         value = float(text)
     except ValueError:

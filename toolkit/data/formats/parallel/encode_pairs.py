@@ -1,4 +1,4 @@
-"""Pairs of lines to pairs of ids, on all cores; those that stay, and what was left out."""
+"""Encoding of sentence pairs, and the limits that leave pairs out or truncate them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from toolkit.data.preprocessing.workers import load_tokenizer
 from toolkit.data.ragged import ragged_arange
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.text_files import raise_at_line
-from toolkit.data.tokenizers.parallel import ParallelTokenizer
 
 
 class EncodedPairs(NamedTuple):
@@ -27,7 +26,6 @@ class EncodedPairs(NamedTuple):
 def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
     """The block's ids, by the tokenizer of the folder."""
     tokenizer = load_tokenizer(folder)
-    assert isinstance(tokenizer, ParallelTokenizer), "the folder holds parallel text"
     source = tokenizer.encode_lines(block.source)
     target = tokenizer.target.encode_lines(block.target)
     return EncodedPairs(TokenTexts(*source), TokenTexts(*target))
@@ -38,9 +36,9 @@ class PairLimits:
     """Which pairs stay as they are."""
 
     max_tokens: int
-    """Most tokens of either side; 0 for no limit."""
+    """Maximum number of tokens on either side; 0 for no limit."""
     policy: str
-    """What becomes of a pair of which one side has more: error, skip or truncate."""
+    """How to handle a pair that exceeds it: error, skip or truncate."""
     keep_empty: bool
     """Whether pairs without text on a side stay, so that every line keeps its number."""
 
@@ -49,34 +47,36 @@ class LimitedPairs(NamedTuple):
     """The pairs of a block that stay."""
 
     pairs: EncodedPairs
-    rows: BoolArray
-    """Which of the block's lines they are."""
+    kept: BoolArray
+    """For each line of the block, whether it stays."""
     empty: int
-    """Pairs that were left out since a side has no text."""
+    """Number of pairs that were left out because a side has no text."""
     overlength: int
+    """Number of pairs that exceed the limit."""
     lost: int
-    """Tokens of both sides that are gone because of the limit."""
+    """Number of tokens of both sides that the limit drops."""
 
 
-def limit_pairs(block: LineBlock, found: EncodedPairs, limits: PairLimits) -> LimitedPairs:
-    """Leave out and shorten as the limits say."""
-    lengths = np.stack([found.source.lengths, found.target.lengths])
+def limit_pairs(block: LineBlock, encoded: EncodedPairs, limits: PairLimits) -> LimitedPairs:
+    """Leave out or truncate pairs as the limits say."""
+    lengths = np.stack([encoded.source.lengths, encoded.target.lengths])
     filled: BoolArray = np.logical_or(lengths.min(0) > 0, limits.keep_empty)
-    most = limits.max_tokens or int(lengths.max(initial=0))
-    long = (lengths > most).any(0) & filled
+    max_tokens = limits.max_tokens or int(lengths.max(initial=0))
+    long = (lengths > max_tokens).any(0) & filled
     if limits.policy == "error" and long.any():
-        raise_overlength(block, lengths, int(np.flatnonzero(long)[0]), most)
-    rows: BoolArray = np.logical_and(filled, ~long) if limits.policy == "skip" else filled
-    kept = np.where(rows, np.minimum(lengths, most), 0)
-    pairs = EncodedPairs(*(truncate(text, k, rows) for text, k in zip(found, kept, strict=True)))
-    lost = int((lengths[:, long] - kept[:, long]).sum())
-    return LimitedPairs(pairs, rows, int((~filled).sum()), int(long.sum()), lost)
+        raise_overlength(block, lengths, int(np.flatnonzero(long)[0]), max_tokens)
+    kept: BoolArray = np.logical_and(filled, ~long) if limits.policy == "skip" else filled
+    kept_lengths = np.where(kept, np.minimum(lengths, max_tokens), 0)
+    sides = zip(encoded, kept_lengths, strict=True)
+    pairs = EncodedPairs(*(truncate(text, sizes, kept) for text, sizes in sides))
+    lost = int((lengths[:, long] - kept_lengths[:, long]).sum())
+    return LimitedPairs(pairs, kept, int((~filled).sum()), int(long.sum()), lost)
 
 
-def truncate(text: TokenTexts, kept: IntArray, rows: BoolArray) -> TokenTexts:
-    """The first `kept` tokens of each item, without the items that are left out."""
-    ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(kept, text.lengths)]
-    return TokenTexts(ids, kept[rows])
+def truncate(text: TokenTexts, lengths: IntArray, kept: BoolArray) -> TokenTexts:
+    """The first tokens of each item, without the items that are left out."""
+    ids = text.ids[ragged_arange(0, text.lengths) < np.repeat(lengths, text.lengths)]
+    return TokenTexts(ids, lengths[kept])
 
 
 def raise_overlength(block: LineBlock, lengths: IntArray, row: int, limit: int) -> NoReturn:

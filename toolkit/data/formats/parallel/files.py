@@ -1,4 +1,4 @@
-"""Which files hold the two languages of a split, and their lines side by side."""
+"""Files of the two languages of a split, and their corresponding lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.data.text_files import (
 
 
 class FilePair(NamedTuple):
-    """Two files whose lines belong together."""
+    """Two files whose lines correspond."""
 
     source: Path
     target: Path
@@ -45,64 +45,64 @@ def list_file_pairs(option: str, names: str, languages: tuple[str, str]) -> list
 
 
 def find_language_file(prefix: Path, language: str, option: str) -> Path:
-    """P.de, P.de.gz or P.de.xz, whichever is there."""
-    for packed in COMPRESSION_SUFFIXES:
-        path = prefix.parent / f"{prefix.name}.{language}{packed}"
+    """P.de, P.de.gz or P.de.xz, the first that exists."""
+    for suffix in COMPRESSION_SUFFIXES:
+        path = prefix.parent / f"{prefix.name}.{language}{suffix}"
         if path.is_file():
             if path.stat().st_size == 0:
                 raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
             return path
-    there = list_languages(prefix)
-    beside = f"only {', '.join(there)}" if there else "no such file in any language"
+    languages = list_languages(prefix)
+    known = f"only {', '.join(languages)}" if languages else "no such file in any language"
     raise ToolkitError(
         f"{option} must name files in both languages, but {prefix}.{language} is not there, "
-        f"{beside}. Give the path without the language's ending, and its languages with "
+        f"{known}. Give the path without the language's ending, and its languages with "
         f"--source-lang and --target-lang."
     )
 
 
 def list_languages(prefix: Path) -> list[str]:
-    """The endings of the files that begin as the prefix does."""
+    """The languages that the prefix has files in."""
     if not prefix.name or not prefix.parent.is_dir():
         return []
-    ends = {strip_compression_suffix(path.name) for path in prefix.parent.iterdir()}
-    own = (end for end in ends if end.startswith(f"{prefix.name}."))
-    return sorted(end.removeprefix(f"{prefix.name}.") for end in own)
+    names = {strip_compression_suffix(path.name) for path in prefix.parent.iterdir()}
+    start = f"{prefix.name}."
+    return sorted(name.removeprefix(start) for name in names if name.startswith(start))
 
 
 def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
-    """The lines of both files side by side, `lines` at a time; the files must be equally long."""
-    first, blanks = (
-        0,
-        (CountedLines(files.source, max_line_bytes), CountedLines(files.target, max_line_bytes)),
-    )
-    source: list[str] = []
-    target: list[str] = []
-    reading = zip_longest(*blanks)
-    for one, other in reading:
-        if one is None or other is None:
-            for _ in reading:  # to the end, for the counts
+    """Blocks of `lines` lines of both files, which must have equally many lines."""
+    readers = [LineReader(path, max_line_bytes) for path in files]
+    first = 0
+    block: list[tuple[str, str]] = []
+    pairs = zip_longest(*readers)
+    for source, target in pairs:
+        if source is None or target is None:
+            for _ in pairs:  # count the remaining lines
                 pass
-            raise_unequal(files, [side.count for side in blanks])
-        source.append(one)
-        target.append(other)
-        if len(source) == lines:
-            yield LineBlock(
-                files, first, source, target, sum(side.take_read_bytes() for side in blanks)
-            )
-            first, source, target = first + lines, [], []
-    if source:
-        yield LineBlock(
-            files, first, source, target, sum(side.take_read_bytes() for side in blanks)
-        )
+            raise_unequal(files, [reader.count for reader in readers])
+        block.append((source, target))
+        if len(block) == lines:
+            yield build_block(files, first, block, readers)
+            first, block = first + lines, []
+    if block:
+        yield build_block(files, first, block, readers)
 
 
-class CountedLines:
-    """The lines of a file one by one; blank ones too. It counts them, and the bytes read."""
+def build_block(
+    files: FilePair, first: int, pairs: list[tuple[str, str]], readers: list[LineReader]
+) -> LineBlock:
+    source, target = map(list, zip(*pairs, strict=True))
+    read_bytes = sum(reader.take_read_bytes() for reader in readers)
+    return LineBlock(files, first, source, target, read_bytes)
+
+
+class LineReader:
+    """The lines of a file one by one, including blank ones; counts lines and bytes."""
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self._chunks = read_lines(FileChunk(path, 0, path.stat().st_size, True), max_line_bytes)
-        self._read = self._told = self.count = 0
+        self._read = self._reported = self.count = 0
 
     def __iter__(self) -> Iterator[str]:
         for chunk in self._chunks:
@@ -112,14 +112,14 @@ class CountedLines:
                 yield line
 
     def take_read_bytes(self) -> int:
-        """Bytes read since it was last asked."""
-        new, self._told = self._read - self._told, self._read
+        """Bytes read since the last call."""
+        new, self._reported = self._read - self._reported, self._read
         return new
 
 
 def raise_unequal(files: FilePair, counts: list[int]) -> None:
     raise ToolkitError(
         f"{files.source} and {files.target} must have equally many lines, but have {counts[0]:,} "
-        f"and {counts[1]:,}. Line n of one must say what line n of the other does; look for a "
-        f"blank line at an end."
+        f"and {counts[1]:,}. Line n of one must translate line n of the other; look for a blank "
+        f"line at the end."
     )

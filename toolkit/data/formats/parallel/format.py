@@ -6,15 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig, flag
-from toolkit.data.formats.format import SPLITS, Block, Format, Job, SplitReport, check_min_count
+from toolkit.data.formats.format import (
+    Block,
+    Format,
+    Job,
+    SplitReport,
+    check_min_count,
+    count_column,
+    select_counts,
+)
 from toolkit.data.formats.parallel.config import ParallelFormatConfig
 from toolkit.data.formats.parallel.encode_pairs import PairLimits, encode_block, limit_pairs
 from toolkit.data.formats.parallel.files import FilePair, list_file_pairs, read_blocks
@@ -26,22 +34,22 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.parallel import ParallelTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.reporting.progress import Progress
 
-LINES_AT_ONCE = 8192
+BLOCK_LINES = 8192
 ONE_PROCESS_BYTES = 4 << 20
-"""Less text is encoded in this process: starting others would take longer."""
+"""Less text is encoded in this process, because starting others would take longer."""
 HANDLED = {"skip": "left out", "truncate": "truncated"}
 TARGET_OPTIONS = {"tgtdict": "words", "target_sentencepiece_model": "sentencepiece"}
 
 
 @register_format("parallel", ParallelFormatConfig())
-class ParallelFormat(Format[list[FilePair]]):
+class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
     """Two languages line by line."""
 
     kind, unit = KIND, "tokens"
+    options: ParallelFormatConfig
 
     def check(self) -> None:
         o, c = self.options, self.config
@@ -64,27 +72,22 @@ class ParallelFormat(Format[list[FilePair]]):
                     f"{flag(name)} requires --tokenizer {kind}, but the tokenizer is "
                     f"{c.tokenizer_kind}."
                 )
-        target_counted = not o.joined_dictionary and o.tgtdict is None
-        counted = not c.vocabulary_option or (c.vocabulary_option == "srcdict" and target_counted)
-        check_min_count(c, counted and c.tokenizer_kind == "words")
+        counts_target = not o.joined_dictionary and o.tgtdict is None
+        counts = not c.vocabulary_option or (c.vocabulary_option == "srcdict" and counts_target)
+        check_min_count(c, counts and c.tokenizer_kind == "words")
 
     @property
     def languages(self) -> tuple[str, str]:
         return self.options.source_lang, self.options.target_lang
 
     def read(self) -> dict[str, list[FilePair]]:
-        given = {split: getattr(self.config, f"{split}pref") for split in SPLITS}
         return {
             split: list_file_pairs(f"{split}pref", names, self.languages)
-            for split, names in given.items()
-            if names
+            for split, names in self.config.inputs.items()
         }
 
-    def read_split(self, split: str, files: Sequence[Path]) -> list[FilePair]:
-        raise NotImplementedError("files are read in pairs")
-
     def max_workers(self, splits: Mapping[str, list[FilePair]]) -> int:
-        size = sum(map(size_of_pairs, splits.values()))
+        size = sum(map(sum_bytes, splits.values()))
         return 1 if size < ONE_PROCESS_BYTES else size
 
     def choose_tokenizer(
@@ -100,11 +103,11 @@ class ParallelFormat(Format[list[FilePair]]):
                 f"--tokenizer-from {origin} has one vocabulary, for one language. Give a folder of "
                 f"parallel text, or --joined-dictionary to read both languages with it."
             )
-        sides = [[pair[side] for pair in splits.get("train", ())] for side in (0, 1)]
+        pairs = splits.get("train", [])
         names = dict(zip(("source_lang", "target_lang"), self.languages, strict=True))
         if self.options.joined_dictionary:
-            both = [path for pair in splits.get("train", ()) for path in pair]
-            return ParallelTokenizer(self.tokenizer_of(both, pool), None, **names)
+            files = [path for pair in pairs for path in pair]
+            return ParallelTokenizer(self.choose_one(files, pool, self.config), None, **names)
         target_config = replace(
             self.config,
             tokenizer=self.config.tokenizer_kind,
@@ -112,17 +115,17 @@ class ParallelFormat(Format[list[FilePair]]):
             sentencepiece_model=self.options.target_sentencepiece_model,
             wordpiece_vocab=None,
         )
-        source = self.tokenizer_of(sides[0], pool)
-        target = self.tokenizer_of(sides[1], pool, target_config)
+        source = self.choose_one([pair.source for pair in pairs], pool, self.config)
+        target = self.choose_one([pair.target for pair in pairs], pool, target_config)
         return ParallelTokenizer(source, target, **names)
 
-    def tokenizer_of(
-        self, files: Sequence[Path], pool: WorkerPool, config: PreprocessConfig | None = None
+    def choose_one(
+        self, files: Sequence[Path], pool: WorkerPool, config: PreprocessConfig
     ) -> Tokenizer:
-        """The tokenizer of the files, without what a given one keeps besides tokens."""
+        """A tokenizer of plain text, for the language or languages of the files."""
         parts = plan_parts(files, "lines") if files else []
         text = TrainingText(parts, "lines", self.config.max_line_bytes)
-        tokenizer = unwrap_tokenizer(choose_tokenizer(config or self.config, text, pool))
+        tokenizer = unwrap_tokenizer(choose_tokenizer(config, text, pool))
         if tokenizer.vocabulary.sep == tokenizer.vocabulary.pad:
             raise ToolkitError(
                 "the vocabulary must have a symbol that ends sentences, but that of "
@@ -131,10 +134,10 @@ class ParallelFormat(Format[list[FilePair]]):
         return tokenizer
 
     def check_given(self, given: ParallelTokenizer) -> None:
-        origin, asked = self.config.tokenizer_from, "-".join(self.languages)
-        if given.languages != asked:
+        origin, languages = self.config.tokenizer_from, "-".join(self.languages)
+        if given.languages != languages:
             raise ToolkitError(
-                f"--tokenizer-from {origin} has the languages {given.languages}, not {asked}. "
+                f"--tokenizer-from {origin} has the languages {given.languages}, not {languages}. "
                 f"Change --source-lang and --target-lang, or leave --tokenizer-from out."
             )
         if self.options.joined_dictionary and not given.joined:
@@ -143,105 +146,98 @@ class ParallelFormat(Format[list[FilePair]]):
                 f"a vocabulary for each language."
             )
 
-    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
-        """Only data to evaluate on keeps the text of the target."""
-        target = parallel(tokenizer).target.vocabulary
+    def columns(self, split: str, tokenizer: ParallelTokenizer) -> Mapping[str, ColumnType]:
+        """The target's text is kept for evaluation, but not in the training split."""
         reference = {} if split == "train" else {REFERENCE: "<u1"}
-        return {SOURCE: tokenizer.vocabulary, TARGET_TOKENS: target, **reference}
+        vocabularies = {SOURCE: tokenizer.vocabulary, TARGET_TOKENS: tokenizer.target.vocabulary}
+        return {**vocabularies, **reference}
 
-    def encode(self, split: str, content: list[FilePair], job: Job) -> Iterator[Block]:
+    def encode(
+        self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
+    ) -> Iterator[Block]:
         """Each pair of files is a document."""
         limits = PairLimits(
             max_tokens=self.options.max_item_tokens,
             policy=self.options.overlength,
             keep_empty=split != "train",
         )
-        source_unk, target_unk = (words.unk for words in vocabularies(job.tokenizer))
+        source_unk = job.tokenizer.vocabulary.unk
+        target_unk = job.tokenizer.target.vocabulary.unk
         blocks = (
             block
             for files in content
-            for block in read_blocks(files, LINES_AT_ONCE, self.config.max_line_bytes)
+            for block in read_blocks(files, BLOCK_LINES, self.config.max_line_bytes)
         )
-        with Progress(f"binarizing {split}", size_of_pairs(content), "tokens") as progress:
-            for block, pairs in job.pool.imap(partial(encode_block, job.folder), blocks):
-                kept = limit_pairs(block, pairs, limits)
-                columns: dict[str, tuple[Any, IntArray]] = {
-                    SOURCE: (kept.pairs.source.ids, kept.pairs.source.lengths),
-                    TARGET_TOKENS: (kept.pairs.target.ids, kept.pairs.target.lengths),
+        with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
+            for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
+                limited = limit_pairs(block, encoded, limits)
+                source, target = limited.pairs
+                columns: dict[str, tuple[AnyArray, IntArray]] = {
+                    SOURCE: source,
+                    TARGET_TOKENS: target,
                 }
                 if split != "train":
-                    columns[REFERENCE] = encode_references(block.target, kept.rows)
-                first = np.arange(int(kept.rows.sum())) + block.first == 0
+                    columns[REFERENCE] = encode_references(block.target, limited.kept)
+                starts_document = np.arange(len(source.lengths)) + block.first == 0
                 counts = {
-                    "empty": kept.empty,
-                    "overlength": kept.overlength,
-                    "lost_tokens": kept.lost,
-                    "unknown": int((kept.pairs.source.ids == source_unk).sum()),
-                    "target_unknown": int((kept.pairs.target.ids == target_unk).sum()),
+                    "empty": limited.empty,
+                    "overlength": limited.overlength,
+                    "lost_tokens": limited.lost,
+                    "unknown": int((source.ids == source_unk).sum()),
+                    "target_unknown": int((target.ids == target_unk).sum()),
                 }
-                yield Block(columns, first, counts)
-                progress.advance(block.read_bytes, sum(len(side.ids) for side in kept.pairs))
+                yield Block(columns, starts_document, counts)
+                progress.advance(block.read_bytes, len(source.ids) + len(target.ids))
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
+    def settings(self, tokenizer: ParallelTokenizer) -> JsonObject:
         return {
-            "tokenizer": parallel(tokenizer).inner.kind,
-            "languages": parallel(tokenizer).languages,
-            "joined": parallel(tokenizer).joined,
+            "tokenizer": tokenizer.inner.kind,
+            "languages": tokenizer.languages,
+            "joined": tokenizer.joined,
             "max_item_tokens": self.options.max_item_tokens,
             "overlength": self.options.overlength,
         }
 
-    def title(self, tokenizer: Tokenizer) -> str:
-        source, target = (len(words) for words in vocabularies(tokenizer))
-        both = f"{source:,} symbols for both languages"
-        sizes = both if parallel(tokenizer).joined else f"{source:,} and {target:,} symbols"
-        return f"{parallel(tokenizer).languages}, {sizes}"
+    def title(self, tokenizer: ParallelTokenizer) -> str:
+        sizes = [f"{size:,}" for size in tokenizer.sizes.values()]
+        if tokenizer.joined:
+            return f"{tokenizer.languages}, {sizes[0]} symbols for both languages"
+        return f"{tokenizer.languages}, {' and '.join(sizes)} symbols"
 
-    def summary(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        source, target = (len(words) for words in vocabularies(tokenizer))
-        return {"symbols": source, "target_symbols": target}
-
-    @property
-    def heads(self) -> tuple[str, ...]:  # type: ignore[override]
-        limit = self.options.max_item_tokens
-        sides = [f"{what} {side}" for what in ("tokens", "unknown") for side in self.languages]
-        limited = (f"over {limit}", "tokens lost") if limit else ()
-        return ("pairs", *sides, "blank, left out", *limited)
+    def summary(self, tokenizer: ParallelTokenizer) -> JsonObject:
+        sizes = tokenizer.sizes
+        return {"symbols": sizes["tokens"], "target_symbols": sizes["targets"]}
 
     def report_split(
-        self, split: str, content: list[FilePair] | None, entry: Mapping[str, Any]
+        self, split: str, content: list[FilePair] | None, entry: JsonObject
     ) -> SplitReport:
-        parts = {name: column["parts"][0] for name, column in entry["columns"].items()}
-        pairs = parts[SOURCE]["items"]
-        tokens = [parts[name]["elements"] for name in (SOURCE, TARGET_TOKENS)]
-        unknown = [entry["unknown"], entry["target_unknown"]]
-        counts = {name: value for name, value in entry.items() if isinstance(value, int)}
-        names = ["empty", *(("overlength", "lost_tokens") if self.options.max_item_tokens else ())]
-        cells = [f"{number:,}" for number in (pairs, *tokens)]
-        cells += [f"{u / max(1, t):.3%}" for u, t in zip(unknown, tokens, strict=True)]
-        cells += [f"{entry[name]:,}" for name in names]
-        record = {"pairs": pairs, "tokens": tokens[0], "target_tokens": tokens[1], **counts}
-        handled = HANDLED.get(self.options.overlength)
-        long = entry["overlength"]
+        sizes, limit = count_column(entry["columns"][SOURCE]), self.options.max_item_tokens
+        pairs, tokens = sizes["items"], sizes["tokens"]
+        target_tokens = count_column(entry["columns"][TARGET_TOKENS])["tokens"]
+        source, target = self.languages
+        row = {
+            "pairs": pairs,
+            f"tokens {source}": tokens,
+            f"tokens {target}": target_tokens,
+            f"unknown {source}": f"{entry['unknown'] / max(1, tokens):.3%}",
+            f"unknown {target}": f"{entry['target_unknown'] / max(1, target_tokens):.3%}",
+            "blank, left out": entry["empty"],
+        }
+        if limit:
+            row |= {f"over {limit}": entry["overlength"], "tokens lost": entry["lost_tokens"]}
+        record = {"pairs": pairs, "tokens": tokens, "target_tokens": target_tokens}
+        handled, long = HANDLED.get(self.options.overlength), entry["overlength"]
         notes = [f"{split}: {long:,} pairs too long, {handled}"] if long else []
-        return SplitReport(record, cells, sum(tokens), notes)
+        total = tokens + target_tokens
+        return SplitReport({**record, **select_counts(entry)}, row, total, notes)
 
 
-def parallel(tokenizer: Tokenizer) -> ParallelTokenizer:
-    assert isinstance(tokenizer, ParallelTokenizer), "chosen by this format"
-    return tokenizer
-
-
-def vocabularies(tokenizer: Tokenizer) -> tuple[Vocabulary, Vocabulary]:
-    return tokenizer.vocabulary, parallel(tokenizer).target.vocabulary
-
-
-def size_of_pairs(pairs: Sequence[FilePair]) -> int:
+def sum_bytes(pairs: Sequence[FilePair]) -> int:
     """Bytes of all files."""
     return sum(path.stat().st_size for pair in pairs for path in pair)
 
 
-def encode_references(lines: Sequence[str], kept: BoolArray) -> tuple[Any, IntArray]:
+def encode_references(lines: Sequence[str], kept: BoolArray) -> tuple[AnyArray, IntArray]:
     """The lines that stay, as bytes."""
     data = [line.encode() for line, stays in zip(lines, kept, strict=True) if stays]
     lengths = np.array([len(line) for line in data], np.int64)

@@ -1,4 +1,4 @@
-"""From the characters of an answer to the tokens that hold it, and back."""
+"""Conversion between the characters of an answer and the tokens that cover them."""
 
 from __future__ import annotations
 
@@ -15,43 +15,40 @@ UNKNOWN: Span = (-2, -2)
 
 
 class AnswerMismatch(NamedTuple):
-    """An answer that its tokens do not give back as it is."""
+    """An answer that differs from the text of its tokens."""
 
-    place: str
+    where: str
     wanted: str
     found: str
     why: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.wanted!r} is read as {self.found!r}, {self.why}"
+        return f"{self.where}: {self.wanted!r} is read as {self.found!r}, {self.why}"
 
 
-def token_span(begins: IntArray, ends: IntArray, begin: int, end: int) -> Span | None:
-    """The first and the last token that stand for a character from `begin` to before `end`."""
-    inside = np.flatnonzero((begins < end) & (ends > begin) & (ends > begins))
+def token_span(starts: IntArray, ends: IntArray, start: int, end: int) -> Span | None:
+    """The first and the last token that cover a character from `start` to before `end`."""
+    inside = np.flatnonzero((starts < end) & (ends > start) & (ends > starts))
     return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
-def character_span(begins: IntArray, ends: IntArray, first: int, last: int) -> tuple[int, int]:
-    """The characters from token to token; some before may stand for none."""
-    return int(begins[first]), max(int(begins[first]), int(ends[last]))
+def character_span(starts: IntArray, ends: IntArray, first: int, last: int) -> tuple[int, int]:
+    """The characters from the first to the last token, of which the last may cover none."""
+    return int(starts[first]), max(int(starts[first]), int(ends[last]))
 
 
 def find_mismatch(
-    place: str, answer: GoldAnswer, text: str, begins: IntArray, ends: IntArray
+    where: str, answer: GoldAnswer, text: str, starts: IntArray, ends: IntArray
 ) -> AnswerMismatch | None:
-    """None where the tokens' text is the answer; white space at its edges is no part of it."""
-    span = token_span(begins, ends, answer.start, answer.end)
+    """None if the tokens' text is the answer without white space at its ends."""
+    span = token_span(starts, ends, answer.start, answer.end)
     if span is None:
-        return AnswerMismatch(place, answer.text, "", "no token stands for it")
-    begin, end = character_span(begins, ends, *span)
-    found = text[begin:end]
-    if found == answer.text.strip():
+        return AnswerMismatch(where, answer.text, "", "no token covers it")
+    start, end = character_span(starts, ends, *span)
+    if text[start:end] == answer.text.strip():
         return None
-    at = answer.start + len(answer.text) - len(answer.text.lstrip())
-    before = "it begins" if begin < at else ""
-    behind = "it ends" if end > answer.start + len(answer.text.rstrip()) else ""
-    why = " and ".join(filter(None, (before, behind))).replace("and it", "and")
-    return AnswerMismatch(
-        place, answer.text, found, f"since {why} inside a token" if why else "cut short"
-    )
+    starts_inside = start < answer.start + len(answer.text) - len(answer.text.lstrip())
+    ends_inside = end > answer.start + len(answer.text.rstrip())
+    edges = " and ".join(["begins"] * starts_inside + ["ends"] * ends_inside)
+    why = f"since it {edges} inside a token" if edges else "cut short"
+    return AnswerMismatch(where, answer.text, text[start:end], why)

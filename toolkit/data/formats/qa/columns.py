@@ -1,7 +1,7 @@
 """Columns of a folder of questions.
 
-Every item is a question. What belongs to a passage is stored with its first question. The others
-say how many items back that is, and are empty in those columns.
+Every item is a question. The columns of its passage are stored with the passage's first question
+and are empty for the others, which store how many items back that is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ CONTEXT, BEGINS, ENDS, BACK, TEXT = "tokens", "begins", "ends", "back", "text"
 QUESTION, SPAN, RECORD = "question", "span", "record"
 OPTIONS, COUNTS, ANSWER = "options", "option_lengths", "answer"
 TOKEN_IDS = "ids"
-"""In place of a dtype: ids of the vocabulary."""
+"""Stands for the dtype of the vocabulary's ids."""
 SQUAD_COLUMNS = {
     **{CONTEXT: TOKEN_IDS, QUESTION: TOKEN_IDS, TEXT: "<u1", RECORD: "<u1"},
     **dict.fromkeys((BEGINS, ENDS, BACK, SPAN), "<i4"),

@@ -11,6 +11,6 @@ from toolkit.config.declared import Options
 @dataclass(frozen=True, kw_only=True)
 class QaFormatConfig(Options, section="format"):
     on_malformed: Literal["error", "skip"] = "error"
-    """How to handle a question that is incomplete, or whose answer is not where it says. error:
-    stop and name its place. skip: leave it out, report and count it; not in data to be
+    """How to handle a question that is incomplete, or whose answer is not at its offset. error:
+    stop and name its file and line. skip: leave it out, report and count it; not in data to be
     submitted."""

@@ -1,165 +1,150 @@
-"""Encodes passages and their questions: the work of one worker."""
+"""Encodes passages and their questions as columns: the task of a worker."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from toolkit.common.arrays import IntArray
+from toolkit.data.formats.qa import columns as names
 from toolkit.data.formats.qa.answer_spans import (
     NO_ANSWER,
     UNKNOWN,
     AnswerMismatch,
+    Span,
     find_mismatch,
     token_span,
-)
-from toolkit.data.formats.qa.columns import (
-    ANSWER,
-    BACK,
-    BEGINS,
-    CHOICE_COLUMNS,
-    CONTEXT,
-    COUNTS,
-    ENDS,
-    MULTIPLE_CHOICE,
-    OPTIONS,
-    QUESTION,
-    RECORD,
-    SPAN,
-    SQUAD,
-    SQUAD_COLUMNS,
-    TEXT,
 )
 from toolkit.data.formats.qa.passages import Passage, SpanQuestion
 from toolkit.data.preprocessing.choose_tokenizer import replace_line_breaks
 from toolkit.data.preprocessing.workers import load_tokenizer
-from toolkit.data.tokenizers.token_offsets import TokenOffsets
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
 class QuestionChunk(NamedTuple):
-    """Some passages as columns."""
+    """Encoded passages."""
 
     columns: dict[str, tuple[IntArray, IntArray]]
-    """Values back to back, and how many each item has."""
+    """Column -> the values of all items back to back, and the number per item."""
     counts: Counter[str]
-    misses: list[AnswerMismatch]
+    mismatches: list[AnswerMismatch]
 
 
-class ColumnBuilder:
-    """Items as they come."""
+class ItemColumns:
+    """Columns of items that are added one by one."""
 
-    def __init__(self) -> None:
-        self.values: list[IntArray] = []
+    def __init__(self, columns: Iterable[str]) -> None:
+        self._items: dict[str, list[IntArray]] = {name: [] for name in columns}
 
-    def add(self, values: Any) -> None:
-        self.values.append(np.asarray(values, np.int64))
+    def add(self, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Add an item; columns without values are empty."""
+        for name, items in self._items.items():
+            items.append(np.asarray(values.get(name, ()), np.int64))
 
-    @property
-    def packed(self) -> tuple[IntArray, IntArray]:
-        lengths = np.array([len(values) for values in self.values], np.int64)
-        return np.concatenate([np.zeros(0, np.int64), *self.values]), lengths
+    def pack(self) -> dict[str, tuple[IntArray, IntArray]]:
+        """Column -> the values of all items back to back, and the number per item."""
+        return {
+            name: (
+                np.concatenate([np.zeros(0, np.int64), *items]),
+                np.array([len(item) for item in items], np.int64),
+            )
+            for name, items in self._items.items()
+        }
 
 
 def encode_bytes(text: str) -> IntArray:
-    """As bytes; what is no character, such as half of one, is kept."""
+    """The text's bytes in UTF-8, which also encode surrogates."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8).astype(np.int64)
+
+
+def encode_lines(tokenizer: Tokenizer, texts: Iterable[str]) -> list[IntArray]:
+    """The ids of each text, whose line breaks become spaces."""
+    return split_rows(*tokenizer.encode_lines([replace_line_breaks(text) for text in texts]))
 
 
 def split_rows(values: IntArray, lengths: IntArray) -> list[IntArray]:
     return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
-def squad_chunk(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
-    """Contexts with the place of each token, questions, and the first answer's tokens."""
-    located = tokenizer.encode_with_offsets(
-        [replace_line_breaks(passage.text) for passage in passages]
-    )
-    lines = [replace_line_breaks(asked.text) for passage in passages for asked in passage.questions]
-    questions = iter(split_rows(*tokenizer.encode_lines(lines)))
-    columns, misses = {name: ColumnBuilder() for name in SQUAD_COLUMNS}, list[AnswerMismatch]()
-    counts = Counter[str]()
-    contexts = (split_rows(values, located.lengths) for values in located_columns(located))
-    for passage, *held in zip(passages, *contexts, strict=True):
-        _, begins, ends = held
-        own = (*held, encode_bytes(passage.text))
-        nothing = [np.zeros(0, np.int64)] * len(own)
-        for number, asked in enumerate(passage.questions):
-            parts = nothing if number else own
-            for name, part in zip((CONTEXT, BEGINS, ENDS, TEXT), parts, strict=True):
-                columns[name].add(part)
-            columns[BACK].add([number])
-            columns[QUESTION].add(next(questions))
-            columns[SPAN].add(first_answer_span(asked, begins, ends))
-            columns[RECORD].add(encode_bytes(to_record(asked)))
-            missed = find_mismatches(asked, passage.text, begins, ends)
-            misses += [miss for miss in missed if miss is not None]
-            counts.update(answers=len(missed), none=asked.unanswerable, unlabeled=not asked.labeled)
-    counts.update(passages=len(passages))
-    return QuestionChunk({name: column.packed for name, column in columns.items()}, counts, misses)
+def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
+    """Passages with the offsets of their tokens, questions, and the span of the first answer."""
+    offsets = tokenizer.encode_with_offsets([replace_line_breaks(p.text) for p in passages])
+    arrays = (offsets.ids, offsets.starts, offsets.ends)
+    contexts = zip(*(split_rows(values, offsets.lengths) for values in arrays), strict=True)
+    texts = (question.text for passage in passages for question in passage.questions)
+    question_ids = iter(encode_lines(tokenizer, texts))
+    columns, mismatches = ItemColumns(names.SQUAD_COLUMNS), list[AnswerMismatch]()
+    counts = Counter[str](passages=len(passages))
+    for passage, (ids, starts, ends) in zip(passages, contexts, strict=True):
+        text = encode_bytes(passage.text)
+        context = {names.CONTEXT: ids, names.BEGINS: starts, names.ENDS: ends, names.TEXT: text}
+        for number, question in enumerate(passage.questions):
+            item: dict[str, npt.ArrayLike] = {
+                names.BACK: [number],
+                names.QUESTION: next(question_ids),
+                names.SPAN: first_answer_span(question, starts, ends),
+                names.RECORD: encode_bytes(to_record(question)),
+            }
+            columns.add(item if number else {**item, **context})
+            located = [answer for answer in question.answers if answer.start >= 0]
+            for answer in located:
+                where = question.location
+                if mismatch := find_mismatch(where, answer, passage.text, starts, ends):
+                    mismatches.append(mismatch)
+            counts.update(
+                answers=len(located), none=question.unanswerable, unlabeled=not question.labeled
+            )
+    return QuestionChunk(columns.pack(), counts, mismatches)
 
 
-def located_columns(located: TokenOffsets) -> tuple[IntArray, IntArray, IntArray]:
-    return located.ids, located.starts, located.ends
-
-
-def first_answer_span(asked: SpanQuestion, begins: IntArray, ends: IntArray) -> tuple[int, int]:
-    """The first answer's first and last token."""
-    if asked.unanswerable:
+def first_answer_span(question: SpanQuestion, starts: IntArray, ends: IntArray) -> Span:
+    """The first and the last token of the first answer whose offset is known."""
+    if question.unanswerable:
         return NO_ANSWER
-    placed = next((answer for answer in asked.answers if answer.start >= 0), None)
-    span = token_span(begins, ends, placed.start, placed.end) if placed else None
+    located = next((answer for answer in question.answers if answer.start >= 0), None)
+    span = token_span(starts, ends, located.start, located.end) if located else None
     return span or UNKNOWN
 
 
-def find_mismatches(
-    asked: SpanQuestion, text: str, begins: IntArray, ends: IntArray
-) -> list[AnswerMismatch | None]:
-    """For each answer whether its tokens give it back."""
-    return [
-        find_mismatch(asked.location, answer, text, begins, ends)
-        for answer in asked.answers
-        if answer.start >= 0
-    ]
+def to_record(question: SpanQuestion) -> str:
+    """JSON of what evaluation and submissions need."""
+    texts = [answer.text for answer in question.answers]
+    return json.dumps({"id": question.name, "answers": texts, "known": question.labeled})
 
 
-def to_record(asked: SpanQuestion) -> str:
-    """What is needed to judge an answer and to hand it in."""
-    texts = [answer.text for answer in asked.answers]
-    return json.dumps({"id": asked.name, "answers": texts, "known": asked.labeled})
-
-
-def choices_chunk(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
+def encode_choices(passages: Sequence[Passage], tokenizer: Tokenizer) -> QuestionChunk:
     """Passages, and all options of a question back to back."""
-    contexts = split_rows(*tokenizer.encode_lines([replace_line_breaks(p.text) for p in passages]))
-    every = [choice for passage in passages for choice in passage.choices]
-    lines = [replace_line_breaks(option) for choice in every for option in choice.options]
-    options = iter(split_rows(*tokenizer.encode_lines(lines)))
-    columns = {name: ColumnBuilder() for name in CHOICE_COLUMNS}
+    contexts = encode_lines(tokenizer, (passage.text for passage in passages))
+    questions = (question for passage in passages for question in passage.choices)
+    texts = (option for question in questions for option in question.options)
+    option_ids = iter(encode_lines(tokenizer, texts))
+    columns = ItemColumns(names.CHOICE_COLUMNS)
     counts = Counter[str](passages=len(passages))
     for passage, context in zip(passages, contexts, strict=True):
-        for number, choice in enumerate(passage.choices):
-            found = [next(options) for _ in choice.options]
-            columns[CONTEXT].add([] if number else context)
-            columns[BACK].add([number])
-            columns[OPTIONS].add(np.concatenate(found))
-            columns[COUNTS].add([len(option) for option in found])
-            columns[ANSWER].add([-1 if choice.answer is None else choice.answer])
-            columns[RECORD].add(
-                encode_bytes(json.dumps({"id": choice.name, "group": choice.group}))
-            )
-            counts.update(options=len(found), unlabeled=choice.answer is None)
-    return QuestionChunk({name: column.packed for name, column in columns.items()}, counts, [])
+        for number, question in enumerate(passage.choices):
+            options = [next(option_ids) for _ in question.options]
+            record = json.dumps({"id": question.name, "group": question.group})
+            item: dict[str, npt.ArrayLike] = {
+                names.BACK: [number],
+                names.OPTIONS: np.concatenate(options),
+                names.COUNTS: [len(option) for option in options],
+                names.ANSWER: [-1 if question.answer is None else question.answer],
+                names.RECORD: encode_bytes(record),
+            }
+            columns.add(item if number else {**item, names.CONTEXT: context})
+            counts.update(options=len(options), unlabeled=question.answer is None)
+    return QuestionChunk(columns.pack(), counts, [])
 
 
-ENCODE = {SQUAD: squad_chunk, MULTIPLE_CHOICE: choices_chunk}
+ENCODE = {names.SQUAD: encode_squad, names.MULTIPLE_CHOICE: encode_choices}
 
 
-def build_chunk(passages: Sequence[Passage], kind: str, folder: Path) -> QuestionChunk:
+def encode_passages(passages: Sequence[Passage], kind: str, folder: Path) -> QuestionChunk:
     """The passages' columns, by the tokenizer of the folder."""
     return ENCODE[kind](passages, load_tokenizer(folder))

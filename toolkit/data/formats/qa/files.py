@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.preprocessing.benchmark_files import FileNames, SplitFiles
 from toolkit.data.text_files import check_exists
 
@@ -21,16 +21,13 @@ SWAG_FILES: FileNames = {
 RACE_FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 
 
-def list_race_folders(config: PreprocessConfig) -> SplitFiles:
+def list_race_folders(inputs: Mapping[str, str]) -> SplitFiles:
     """Split -> its folders; trainpref alone may name the folder that has them all."""
-    whole = Path(config.trainpref)
-    if config.trainpref and not (config.validpref or config.testpref):
-        parts = {split: whole / name for split, name in RACE_FOLDERS.items()}
-        if parts["train"].is_dir():
-            return {split: [part] for split, part in parts.items() if part.is_dir()}
-    given = {split: getattr(config, f"{split}pref") for split in RACE_FOLDERS}
+    if set(inputs) == {"train"}:
+        folders = {split: Path(inputs["train"]) / name for split, name in RACE_FOLDERS.items()}
+        if folders["train"].is_dir():
+            return {split: [folder] for split, folder in folders.items() if folder.is_dir()}
     return {
         split: [check_exists(f"{split}pref", Path(name)) for name in names.split(",") if name]
-        for split, names in given.items()
-        if names
+        for split, names in inputs.items()
     }

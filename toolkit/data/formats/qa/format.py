@@ -1,6 +1,6 @@
 """Questions about passages: SQuAD, RACE and SWAG.
 
-Windows over long passages are not stored: they follow from numbers and the task's options.
+Windows over long passages are not stored: tasks compute them from their options.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import Block, Format, Job, SplitReport
+from toolkit.config.commands.preprocess import PreprocessConfig
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.formats.qa.answer_spans import AnswerMismatch
 from toolkit.data.formats.qa.columns import (
     BACK,
@@ -24,67 +24,53 @@ from toolkit.data.formats.qa.columns import (
     TOKEN_IDS,
 )
 from toolkit.data.formats.qa.config import QaFormatConfig
-from toolkit.data.formats.qa.encode_questions import build_chunk
+from toolkit.data.formats.qa.encode_questions import encode_passages
 from toolkit.data.formats.qa.files import SQUAD_FILES, SWAG_FILES, list_race_folders
-from toolkit.data.formats.qa.passages import Passage, QuestionProblem, QuestionSource
+from toolkit.data.formats.qa.passages import Passage, QuestionSource
 from toolkit.data.formats.qa.race import read_race
 from toolkit.data.formats.qa.squad import read_squad
 from toolkit.data.formats.qa.swag import read_swag
-from toolkit.data.preprocessing.benchmark_files import SplitFiles, list_benchmark_files
+from toolkit.data.preprocessing.benchmark_files import list_benchmark_files
+from toolkit.data.preprocessing.malformed import list_first, raise_malformed
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
-PASSAGES_AT_ONCE = 256
-SHOWN = 5
-"""Problems of one kind that are printed for each split; the JSON records hold all."""
-COUNTS = ("questions", "passages", "none", "unlabeled", "options", "answers", "recovered")
-PROBLEM_COUNTS = ("malformed", "mended")
+BATCH_PASSAGES = 256
+COUNTS = ("passages", "none", "unlabeled", "options", "answers")
+REPORTED = ("questions", *COUNTS, "recovered", "malformed", "mended")
 
 
-class QaFormat(Format[list[QuestionSource]]):
-    """What the formats of questions share; each of them reads its own files."""
+class QaFormat(Format[list[QuestionSource], Tokenizer]):
+    """Base class of questions; a subclass defines `list_files` and `read_source`."""
 
     unit = "questions"
-    shared_heads = ("files", "passages", "questions", "tokens", "left out")
+    options: QaFormatConfig
 
-    def __init__(self, options: QaFormatConfig, config: Any) -> None:
+    def __init__(self, options: QaFormatConfig, config: PreprocessConfig) -> None:
         super().__init__(options, config)
         self.mismatches: dict[str, list[AnswerMismatch]] = {}
-
-    def list_files(self) -> SplitFiles:
-        """Split -> the files or folders to read."""
-        raise NotImplementedError
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         """The questions of a file or folder. Test questions may lack answers."""
         raise NotImplementedError
 
-    def read(self) -> dict[str, list[QuestionSource]]:
-        splits = {
-            split: self.read_split(split, paths) for split, paths in self.list_files().items()
-        }
-        for sources in splits.values():
-            for source in sources:
-                self.check_problems(source)
-        return splits
-
     def read_split(self, split: str, files: Sequence[Path]) -> list[QuestionSource]:
-        return [self.read_source(split, path) for path in files]
+        sources = [self.read_source(split, path) for path in files]
+        for source in sources:
+            self.check_problems(source)
+        return sources
 
     def check_problems(self, source: QuestionSource) -> None:
-        """Raise at the first malformed question, unless questions may be left out.
+        """Raise for malformed questions, unless they may be left out.
 
-        None may of data without answers, whose predictions are to be complete.
+        Those of a file without answers may not, because predictions for it must be complete.
         """
-        lost = [problem for problem in source.problems if not problem.kept]
-        if lost and source.passages and not any(map(is_labeled, source.passages)):
-            raise ToolkitError(f"{lost[0]}{count_problems(lost)} Correct it.")
+        dropped = [problem for problem in source.problems if not problem.kept]
+        if dropped and source.passages and not any(map(is_labeled, source.passages)):
+            raise_malformed(dropped, skippable=False)
         skip = self.options.on_malformed == "skip"
         if source.problems and not (skip and source.passages):
-            useless = skip or not source.passages
-            advice = "Correct it." if useless else "Correct it, or give --on-malformed skip."
-            count = count_problems(source.problems)
-            raise ToolkitError(f"{source.problems[0]}{count} {advice}")
+            raise_malformed(source.problems, skippable=not skip and bool(source.passages))
 
     def texts(self, content: list[QuestionSource]) -> Iterable[str]:
         for passage in (passage for source in content for passage in source.passages):
@@ -97,27 +83,23 @@ class QaFormat(Format[list[QuestionSource]]):
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         types = SQUAD_COLUMNS if self.kind == SQUAD else CHOICE_COLUMNS
-        words = tokenizer.vocabulary
-        return {name: words if kind == TOKEN_IDS else kind for name, kind in types.items()}
+        vocabulary = tokenizer.vocabulary
+        return {name: vocabulary if kind == TOKEN_IDS else kind for name, kind in types.items()}
 
-    def encode(self, split: str, content: list[QuestionSource], job: Job) -> Iterator[Block]:
+    def encode(
+        self, split: str, content: list[QuestionSource], job: Job[Tokenizer]
+    ) -> Iterator[Block]:
         """Each passage is a document."""
-        build = partial(build_chunk, kind=self.kind, folder=job.folder)
+        encode = partial(encode_passages, kind=self.kind, folder=job.folder)
         self.mismatches[split] = []
-        for _, chunk in job.pool.imap(build, batch_passages(content)):
-            self.mismatches[split] += chunk.misses
-            recovered = chunk.counts["answers"] - len(chunk.misses)
-            yield Block(
-                chunk.columns,
-                chunk.columns[BACK][0] == 0,
-                {
-                    "questions": len(chunk.columns[BACK][1]),
-                    **{name: chunk.counts[name] for name in COUNTS[1:-1]},
-                    "recovered": recovered,
-                },
-            )
+        for _, chunk in job.pool.imap(encode, batch_passages(content)):
+            self.mismatches[split] += chunk.mismatches
+            back, questions = chunk.columns[BACK]
+            counts = {"questions": len(questions), **{name: chunk.counts[name] for name in COUNTS}}
+            counts["recovered"] = counts["answers"] - len(chunk.mismatches)
+            yield Block(chunk.columns, back == 0, counts)
 
-    def split_metadata(self, content: list[QuestionSource]) -> dict[str, Any]:
+    def split_metadata(self, content: list[QuestionSource]) -> JsonObject:
         problems = [problem for source in content for problem in source.problems]
         return {
             "malformed": sum(problem.lost for problem in problems if not problem.kept),
@@ -126,47 +108,51 @@ class QaFormat(Format[list[QuestionSource]]):
             "files": [source.path.name for source in content],
         }
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
+    def settings(self, tokenizer: Tokenizer) -> JsonObject:
         malformed = self.options.on_malformed
         return {"tokenizer": tokenizer.kind, "questions": self.name, "malformed": malformed}
 
     def title(self, tokenizer: Tokenizer) -> str:
         return self.name
 
-    def summary(self, tokenizer: Tokenizer) -> dict[str, Any]:
+    def summary(self, tokenizer: Tokenizer) -> JsonObject:
         return {}
 
-    def own_cells(self, entry: Mapping[str, Any]) -> list[str]:
-        """Cells of the table below the heads that are not shared."""
+    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
+        """Further cells of a split's row in the printed table."""
         raise NotImplementedError
 
     def report_split(
-        self, split: str, content: list[QuestionSource] | None, entry: Mapping[str, Any]
+        self, split: str, content: list[QuestionSource] | None, entry: JsonObject
     ) -> SplitReport:
-        tokens = entry["columns"][CONTEXT]["parts"][0]["elements"]
-        numbers = (len(entry["files"]), entry["passages"], entry["questions"], tokens)
-        cells = [f"{number:,}" for number in (*numbers, entry["malformed"])]
+        tokens, sources = count_column(entry["columns"][CONTEXT])["tokens"], content or []
+        row = {
+            "files": len(entry["files"]),
+            "passages": entry["passages"],
+            "questions": entry["questions"],
+            "tokens": tokens,
+            "left out": entry["malformed"],
+        }
         return SplitReport(
-            {"tokens": tokens, **{name: entry[name] for name in (*COUNTS, *PROBLEM_COUNTS)}},
-            [*cells, *self.own_cells(entry)],
-            entry["questions"],
-            [*self.describe_problems(split, content or [])],
-            [*self.problem_events(split, content or [])],
+            record={"tokens": tokens, **{name: entry[name] for name in REPORTED}},
+            row={**row, **self.more_cells(entry)},
+            total=entry["questions"],
+            notes=list(self.describe_problems(split, sources)),
+            events=list(self.list_events(split, sources)),
         )
 
     def describe_problems(self, split: str, sources: Sequence[QuestionSource]) -> Iterator[str]:
-        """Files passed over; questions left out, or kept in spite of a problem; answers that their
-        tokens do not give back."""
+        """Skipped files, malformed questions, and answers that their tokens do not recover."""
         yield from (f"{source.path}: {note}" for source in sources for note in source.notes)
         problems = [problem for source in sources for problem in source.problems]
-        yield from first_lines(split, "left out", [it for it in problems if not it.kept])
-        yield from first_lines(split, "evaluated by its text", [it for it in problems if it.kept])
-        yield from first_lines(split, "not recovered exactly:", self.mismatches[split])
+        yield from list_first(split, "left out", [it for it in problems if not it.kept])
+        yield from list_first(split, "evaluated by its text", [it for it in problems if it.kept])
+        yield from list_first(split, "not recovered exactly:", self.mismatches[split])
 
-    def problem_events(
+    def list_events(
         self, split: str, sources: Sequence[QuestionSource]
-    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """All of these, for programs."""
+    ) -> Iterator[tuple[str, JsonObject]]:
+        """The same as JSON records."""
         for source in sources:
             for note in source.notes:
                 yield "note", {"file": str(source.path), "what": note}
@@ -182,37 +168,35 @@ class SquadFormat(QaFormat):
     """SQuAD's JSON, 1.1 or 2.0."""
 
     kind = SQUAD
-    heads = (*QaFormat.shared_heads, "without answer", "answers found")
 
-    def list_files(self) -> SplitFiles:
-        return list_benchmark_files(self.config, SQUAD_FILES)
+    def list_files(self) -> Mapping[str, list[Path]]:
+        return list_benchmark_files(self.config.inputs, SQUAD_FILES)
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         limit = self.config.max_line_bytes
         return read_squad(path, limit, evaluated=split != "train", answers_required=split != "test")
 
-    def own_cells(self, entry: Mapping[str, Any]) -> list[str]:
+    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
         answers, recovered = entry["answers"], entry["recovered"]
         share = f"{recovered:,} of {answers:,} ({recovered / answers:.2%})" if answers else "none"
-        return [f"{entry['none']:,}", share]
+        return {"without answer": entry["none"], "answers found": share}
 
 
 class MultipleChoiceFormat(QaFormat):
-    """Questions with several options each."""
+    """Base class of questions with several options each."""
 
     kind = MULTIPLE_CHOICE
-    heads = (*QaFormat.shared_heads, "options", "answers")
 
-    def own_cells(self, entry: Mapping[str, Any]) -> list[str]:
-        return [f"{entry['options']:,}", f"{entry['questions'] - entry['unlabeled']:,}"]
+    def more_cells(self, entry: JsonObject) -> dict[str, int | str]:
+        return {"options": entry["options"], "answers": entry["questions"] - entry["unlabeled"]}
 
 
 @register_format("race", QaFormatConfig())
 class RaceFormat(MultipleChoiceFormat):
     """RACE's folders, with a file for each passage."""
 
-    def list_files(self) -> SplitFiles:
-        return list_race_folders(self.config)
+    def list_files(self) -> Mapping[str, list[Path]]:
+        return list_race_folders(self.config.inputs)
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         return read_race(path, self.config.max_line_bytes, answers_required=split != "test")
@@ -222,34 +206,22 @@ class RaceFormat(MultipleChoiceFormat):
 class SwagFormat(MultipleChoiceFormat):
     """SWAG's csv and CODAH's tsv."""
 
-    def list_files(self) -> SplitFiles:
-        return list_benchmark_files(self.config, SWAG_FILES)
+    def list_files(self) -> Mapping[str, list[Path]]:
+        return list_benchmark_files(self.config.inputs, SWAG_FILES)
 
     def read_source(self, split: str, path: Path) -> QuestionSource:
         return read_swag(path, self.config.max_line_bytes, answers_required=split != "test")
 
 
 def is_labeled(passage: Passage) -> bool:
-    """Whether an answer to one of its questions is known."""
+    """Whether the answer to at least one of its questions is known."""
     return any(question.labeled for question in passage.questions) or any(
         choice.answer is not None for choice in passage.choices
     )
 
 
-def count_problems(problems: Sequence[QuestionProblem]) -> str:
-    return f" The file has {len(problems):,} such problems." if len(problems) > 1 else ""
-
-
 def batch_passages(sources: Iterable[QuestionSource]) -> Iterator[list[Passage]]:
     """Passages that one worker encodes at once; no batch has passages of two sources."""
     for source in sources:
-        for start in range(0, len(source.passages), PASSAGES_AT_ONCE):
-            yield list(source.passages[start : start + PASSAGES_AT_ONCE])
-
-
-def first_lines(split: str, what: str, things: Sequence[object]) -> Iterator[str]:
-    """The first few as lines, and the number of the others."""
-    lines = list(dict.fromkeys(map(str, things)))  # an answer that several gave appears once
-    yield from (f"{what} {line}" for line in lines[:SHOWN])
-    if len(lines) > SHOWN:
-        yield f"and {len(lines) - SHOWN:,} more of {split} {what.rstrip(':')}"
+        for start in range(0, len(source.passages), BATCH_PASSAGES):
+            yield list(source.passages[start : start + BATCH_PASSAGES])

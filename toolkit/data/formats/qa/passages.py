@@ -1,22 +1,22 @@
-"""JSON as users have it: packed or not, with or without a byte order mark, sometimes cut off."""
+"""Passages with their questions, and the JSON files that hold them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import read_text
 
 
 class GoldAnswer(NamedTuple):
-    """A place in a passage."""
+    """An answer and its offset in the passage."""
 
     text: str
     start: int
-    """Its first character, from 0."""
+    """Its first character, counted from 0."""
 
     @property
     def end(self) -> int:
@@ -27,14 +27,14 @@ class SpanQuestion(NamedTuple):
     """A question to be answered with a part of the passage."""
 
     name: str
-    """Its id, by which its answer is known."""
+    """Its id."""
     text: str
     answers: tuple[GoldAnswer, ...]
     """All correct answers; empty if unanswerable or unknown."""
     unanswerable: bool
-    """Whether the passage has no answer to it."""
+    """Whether the passage does not answer it."""
     location: str
-    """Where in the file it stands, in words."""
+    """Its file and its location there."""
 
     @property
     def labeled(self) -> bool:
@@ -54,7 +54,7 @@ class ChoiceQuestion(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A text and what is asked about it."""
+    """A text and the questions about it."""
 
     text: str
     questions: Sequence[SpanQuestion] = ()
@@ -68,58 +68,58 @@ class QuestionProblem(NamedTuple):
     where: str
     what: str
     kept: bool = False
-    """Whether the question stays, because it is only evaluated."""
+    """Whether the question stays, because it is only used for evaluation."""
     lost: int = 1
-    """How many questions are left out for it, as far as is known."""
+    """Number of questions that are left out because of it, as far as known."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.where}: {self.what}"
 
 
 class QuestionSource(NamedTuple):
-    """A file, or a folder of them, as it was read."""
+    """The contents of a file, or of a folder of files."""
 
     path: Path
     passages: Sequence[Passage]
     problems: Sequence[QuestionProblem]
     notes: Sequence[str] = ()
-    """Further remarks, such as files that were passed over."""
+    """Further remarks, such as skipped files."""
     none_allowed: bool = False
     """Whether questions may have no answer, as in SQuAD 2.0."""
 
 
 def utf8_size(text: str) -> int:
-    """Bytes in UTF-8, also of halves of characters, which JSON can spell."""
+    """Number of bytes in UTF-8, including surrogates, which JSON can encode."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 class InvalidJsonError(ToolkitError):
-    """Raised for a file that is none; knows what is wrong where."""
+    """Raised for a file that is not JSON."""
 
     def __init__(self, problem: QuestionProblem) -> None:
         super().__init__(f"{problem} Copy it again.")
         self.problem = problem
 
 
-def read_json_text(path: Path) -> Any:
-    """What a file holds; where it is no JSON, an error that names line and column."""
+def read_json_text(path: Path) -> object:
+    """The value in a JSON file; an error names line and column."""
     text = read_text(path, may_be_empty=True)
     if not text.strip():
         raise InvalidJsonError(QuestionProblem(path, "1", "the file must hold JSON, but is empty."))
     try:
         return json.loads(text)
     except RecursionError as error:
-        what = "the file must hold questions, but nests things without end."
+        what = "the file must hold questions, but is nested too deeply."
         raise InvalidJsonError(QuestionProblem(path, "1", what)) from error
     except json.JSONDecodeError as error:
         raise InvalidJsonError(describe_json_error(path, text, error)) from error
 
 
 def describe_json_error(path: Path, text: str, error: json.JSONDecodeError) -> QuestionProblem:
-    """With the line, and the column unless it is the end."""
-    ends = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
-    line = text.count("\n") + 1 if ends else error.lineno
-    fault = "ends too early: it was cut off" if ends else f"is none ({error.msg})"
-    size = f", which has {len(text):,} characters"
-    at = f"at column {error.colno}" if not ends else f"after {text[-20:]!r}{size}"
-    return QuestionProblem(path, str(line), f"the file must be JSON to its end, but {fault} {at}.")
+    """The problem with its line, and with its column unless the file was cut off."""
+    line, fault = error.lineno, f"is not ({error.msg}) at column {error.colno}"
+    if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
+        line = text.count("\n") + 1
+        size = f"which has {len(text):,} characters"
+        fault = f"ends too early: it was cut off after {text[-20:]!r}, {size}"
+    return QuestionProblem(path, str(line), f"the file must be JSON to its end, but {fault}.")

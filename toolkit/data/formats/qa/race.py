@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa.passages import (
@@ -20,33 +20,35 @@ from toolkit.data.formats.qa.passages import (
     read_json_text,
     utf8_size,
 )
+from toolkit.data.preprocessing.malformed import MAX_QUOTED
+from toolkit.data.text_files import COMPRESSION_SUFFIXES
 
-SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
+SUFFIXES = tuple(f".txt{suffix}" for suffix in COMPRESSION_SUFFIXES)
 BLANK = "_"
-"""What stands in a question where its answer belongs."""
-SHOWN = 40
+"""Stands for the answer in a question."""
+LISTS = ("questions", "options", "answers")
 
 
 class RacePassage(NamedTuple):
-    """A passage, and where each of its questions stands."""
+    """A passage, and the number of each of its questions in the file."""
 
     path: Path
     passage: Passage
-    places: list[int]
+    numbers: list[int]
 
 
 def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """All .txt files, packed or not, in a folder and those in it, or one; answers where wanted."""
-    files, strange = list_passage_files(path)
+    """The passages of a file, or of all .txt files in a folder and its subfolders."""
+    files, skipped = list_passage_files(path)
     problems: list[QuestionProblem] = []
     read = [read_passage(file, max_bytes, answers_required, problems) for file in files]
-    found = drop_unusual_questions([each for each in read if each is not None], problems)
-    notes = [f"{len(strange):,} files passed over, {', '.join(strange[:3])}"] if strange else []
-    return QuestionSource(path, [each.passage for each in found], problems, notes)
+    passages = drop_unusual_questions([each for each in read if each is not None], problems)
+    notes = [f"{len(skipped):,} files skipped, {', '.join(skipped[:3])}"] if skipped else []
+    return QuestionSource(path, [each.passage for each in passages], problems, notes)
 
 
 def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
-    """Passages in the order of their numbers, and the names of files that are none.
+    """Passages in the order of their numbers, and the names of other files.
 
     Operating systems leave files in folders, such as .DS_Store and ._1.txt.
     """
@@ -57,10 +59,10 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     if not files:
         raise ToolkitError(
             f"{path} must hold passages, files that end in .txt, but holds none. Name the folder "
-            f"as it was unpacked, or one of train, dev and test in it."
+            f"as it was unpacked, or its subfolder train, dev or test."
         )
-    strange = sorted(str(file.relative_to(path)) for file in set(everything) - set(files))
-    return sorted(files, key=sort_key), strange
+    skipped = sorted(str(file.relative_to(path)) for file in set(everything) - set(files))
+    return sorted(files, key=sort_key), skipped
 
 
 def sort_key(file: Path) -> tuple[str, int, str]:
@@ -69,16 +71,16 @@ def sort_key(file: Path) -> tuple[str, int, str]:
 
 
 def read_passage(
-    path: Path, max_bytes: int, wanted: bool, problems: list[QuestionProblem]
+    path: Path, max_bytes: int, answers_required: bool, problems: list[QuestionProblem]
 ) -> RacePassage | None:
-    """None where nothing of it can be read."""
+    """The passage with its well-formed questions; None if the file has none."""
     try:
-        held = read_json_text(path)
+        content = read_json_text(path)
     except InvalidJsonError as error:
         problems.append(error.problem)
         return None
-    parts = [held.get(key) if isinstance(held, dict) else None for key in ("article", *LISTS)]
-    article, *lists = parts
+    content = content if isinstance(content, dict) else {}
+    article, lists = content.get("article"), [content.get(name) for name in LISTS]
     questions, options, answers = (it if isinstance(it, list) else [] for it in lists)
     if not isinstance(article, str) or not article.strip() or not questions:
         problems.append(QuestionProblem(path, "1", "a passage must have an article and questions."))
@@ -92,49 +94,47 @@ def read_passage(
         what = describe_counts(questions, options, answers)
         problems.append(QuestionProblem(path, "1", what, lost=len(questions)))
         return None
-    group = path.parent.name
-    choices, places = list[ChoiceQuestion](), list[int]()
-    for number, question in enumerate(questions, 1):
+    group, choices, numbers = path.parent.name, list[ChoiceQuestion](), list[int]()
+    answers = answers or [None] * len(questions)
+    for number, parts in enumerate(zip(questions, options, answers, strict=True), 1):
         try:
-            answer = answers[number - 1] if answers else None
-            found = parse_question(question, options[number - 1], answer, wanted)
-        except ValueError as fault:
-            problems.append(QuestionProblem(path, f"question {number}", str(fault)))
+            question = parse_question(*parts, answer_required=answers_required)
+        except ValueError as error:
+            problems.append(QuestionProblem(path, f"question {number}", str(error)))
             continue
-        choices.append(found._replace(name=f"{group}/{path.name} {number}", group=group))
-        places.append(number)
-    return RacePassage(path, Passage(article, choices=choices), places)
+        choices.append(question._replace(name=f"{group}/{path.name} {number}", group=group))
+        numbers.append(number)
+    return RacePassage(path, Passage(article, choices=choices), numbers)
 
 
-LISTS = ("questions", "options", "answers")
-
-
-def describe_counts(*lists: Sequence[Any]) -> str:
+def describe_counts(*lists: Sequence[object]) -> str:
     counts = ", ".join(f"{len(it)} {name}" for name, it in zip(LISTS, lists, strict=True))
-    return f"there must be as many options and answers as questions, but are {counts}."
+    return f"there must be as many options and answers as questions, but there are {counts}."
 
 
-def parse_question(question: Any, options: Any, answer: Any, wanted: bool) -> ChoiceQuestion:
-    """Raises ValueError with what is wrong."""
+def parse_question(
+    question: object, options: object, answer: object, *, answer_required: bool
+) -> ChoiceQuestion:
+    """Raises ValueError for a malformed question."""
     if not isinstance(question, str) or not isinstance(options, list) or len(options) < 2:
         raise ValueError("a question must be text and have two options or more.")
     if not all(isinstance(option, str) and option.strip() for option in options):
         raise ValueError("every option must be text, but one is blank or none.")
     texts = tuple(fill_blank(question, option) for option in options)
-    return ChoiceQuestion("", texts, parse_answer(answer, len(options), wanted), "")
+    return ChoiceQuestion("", texts, parse_answer(answer, len(options), answer_required), "")
 
 
-def parse_answer(answer: Any, options: int, wanted: bool) -> int | None:
-    """A is 0; None without an answer."""
+def parse_answer(answer: object, options: int, required: bool) -> int | None:
+    """The index of the answer's letter; None without an answer."""
     letter = answer.strip().upper() if isinstance(answer, str) else answer
-    if letter in (None, "") and not wanted:
+    if letter in (None, "") and not required:
         return None
     letters = [chr(ord("A") + number) for number in range(options)]
     if letter not in letters:
         raise ValueError(
-            f"the answer must be one of {', '.join(letters)}, but is {str(answer)[:SHOWN]!r}."
+            f"the answer must be one of {', '.join(letters)}, but is {str(answer)[:MAX_QUOTED]!r}."
         )
-    return letters.index(letter)
+    return letters.index(str(letter))
 
 
 def fill_blank(question: str, option: str) -> str:
@@ -146,20 +146,21 @@ def fill_blank(question: str, option: str) -> str:
 
 
 def drop_unusual_questions(
-    found: Sequence[RacePassage], problems: list[QuestionProblem]
+    passages: Sequence[RacePassage], problems: list[QuestionProblem]
 ) -> list[RacePassage]:
-    """Without questions that have other numbers of options than most."""
-    counts = Counter(len(c.options) for each in found for c in each.passage.choices)
+    """Leave out questions that have another number of options than most."""
+    counts = Counter(len(c.options) for each in passages for c in each.passage.choices)
     usual = max(counts, key=lambda number: counts[number], default=0)
     kept = []
-    for each in found:
-        for number, it in zip(each.places, each.passage.choices, strict=True):
-            if len(it.options) != usual:
-                what = f"must have {usual} options as the others, but has {len(it.options)}."
-                problems.append(
-                    QuestionProblem(each.path, f"question {number}", f"a question {what}")
-                )
-        right = [it for it in each.passage.choices if len(it.options) == usual]
-        if right:
-            kept.append(each._replace(passage=each.passage._replace(choices=right)))
+    for each in passages:
+        choices = []
+        for number, choice in zip(each.numbers, each.passage.choices, strict=True):
+            if len(choice.options) == usual:
+                choices.append(choice)
+                continue
+            found = len(choice.options)
+            what = f"a question must have {usual} options as the others, but has {found}."
+            problems.append(QuestionProblem(each.path, f"question {number}", what))
+        if choices:
+            kept.append(each._replace(passage=each.passage._replace(choices=choices)))
     return kept

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
-from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
+from toolkit.data.formats.folder_kinds import check_kind
 from toolkit.data.formats.qa import columns as names
-from toolkit.data.formats.tagging.split import read_column
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.columns import Column
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 FORMATS = {names.SQUAD: "squad", names.MULTIPLE_CHOICE: "race or swag"}
 
 
 class LocatedPassage(NamedTuple):
-    """A passage as it was written, and where in it each token stands."""
+    """A passage as in its file, and the span of each token in it."""
 
     text: str
     begins: IntArray
@@ -30,48 +28,31 @@ class LocatedPassage(NamedTuple):
 
 
 class QuestionSplit:
-    """Questions, each with its passage. Texts are read when they are asked for."""
+    """Questions, each with its passage. Texts are read on demand."""
 
     kind: str
 
     def __init__(self, folder: DataFolder, split: str) -> None:
-        if folder.kind != self.kind:
-            raise ToolkitError(
-                f"task {self.kind} must have a folder of questions, but {folder.name} is of "
-                f"kind {folder.kind}. Run toolkit-preprocess with --format {FORMATS[self.kind]}."
-            )
-        self.folder, self.name = folder, split
-        self.vocabulary: Vocabulary = folder.vocabulary
+        options = f"--format {FORMATS[self.kind]}"
+        check_kind(folder, self.kind, task=self.kind, holds="questions", options=options)
+        self.folder, self.name, self.vocabulary = folder, split, folder.vocabulary
         self._columns = folder.split(split).columns
-        self.passages = self._text(names.CONTEXT)
-        back = self._values(names.BACK)
-        self.passage_of: IntArray = np.arange(len(back)) - back
+        self.passages = TokenColumn(self._columns[names.CONTEXT])
+        back = self._columns[names.BACK].read_all()
+        self.passage_items: IntArray = np.arange(len(back)) - back
         """The item that has the passage of each question."""
-        self.passage_lengths = self.passages.lengths[self.passage_of].astype(np.int64)
+        self.passage_lengths = self.passages.lengths[self.passage_items].astype(np.int64)
 
     def __len__(self) -> int:
-        return len(self.passage_of)
+        return len(self.passage_items)
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """What each question is called, and whatever it is judged by."""
-        data = self._values(names.RECORD).astype(np.uint8).tobytes()
-        ends = np.cumsum(self._text(names.RECORD).lengths).tolist()
-        return [json.loads(data[a:b]) for a, b in pairwise([0, *ends])]
-
-    def _text(self, name: str) -> TokenColumn:
-        return TokenColumn(self._columns[name])
-
-    def _values(self, name: str) -> IntArray:
-        column: Column = self._columns[name]
-        return read_column(column).astype(np.int64, copy=False)
-
-    def _item(self, column: TokenColumn, item: int) -> IntArray:
-        place = np.array([item])
-        return column.take(place, column.lengths[place].astype(np.int64)).ids
-
-    def _bytes(self, column: TokenColumn, item: int) -> str:
-        return self._item(column, item).astype(np.uint8).tobytes().decode("utf-8", "surrogatepass")
+    def records(self) -> list[JsonObject]:
+        """The id of each question, and what its evaluation needs."""
+        column = self._columns[names.RECORD]
+        data = column.read_all().astype(np.uint8).tobytes()
+        ends = np.cumsum(TokenColumn(column).lengths).tolist()
+        return [json.loads(data[start:end]) for start, end in pairwise([0, *ends])]
 
 
 class SquadSplit(QuestionSplit):
@@ -81,22 +62,26 @@ class SquadSplit(QuestionSplit):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
-        self.questions = self._text(names.QUESTION)
-        self.spans = self._values(names.SPAN).reshape(-1, 2)
+        self.questions = TokenColumn(self._columns[names.QUESTION])
+        self.spans = self._columns[names.SPAN].read_all().reshape(-1, 2)
         """First and last token of an answer; -1 if unanswerable, -2 if unknown."""
         sources = [source for source in folder.sources if split in source.splits]
         self.none_allowed = any(source.counts(split).get("none_allowed") for source in sources)
         """Whether a passage may have no answer, as in SQuAD 2.0."""
-        self._begins, self._ends = self._text(names.BEGINS), self._text(names.ENDS)
-        self._texts = self._text(names.TEXT)
+        columns = (names.TEXT, names.BEGINS, names.ENDS)
+        self._text, self._begins, self._ends = (TokenColumn(self._columns[c]) for c in columns)
         self._last: tuple[int, LocatedPassage] | None = None
 
     def read_passage(self, question: int) -> LocatedPassage:
-        """Its passage; the one that was asked for last is kept."""
-        item = int(self.passage_of[question])
+        """The question's passage; the one that was read last is cached."""
+        item = int(self.passage_items[question])
         if self._last is None or self._last[0] != item:
-            begins, ends = self._item(self._begins, item), self._item(self._ends, item)
-            self._last = item, LocatedPassage(self._bytes(self._texts, item), begins, ends)
+            data, begins, ends = (
+                column.take(np.array([item]), column.lengths[item : item + 1]).ids
+                for column in (self._text, self._begins, self._ends)
+            )
+            text = data.astype(np.uint8).tobytes().decode("utf-8", "surrogatepass")
+            self._last = item, LocatedPassage(text, begins, ends)
         return self._last[1]
 
 
@@ -107,12 +92,12 @@ class ChoiceSplit(QuestionSplit):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
-        self.options = self._text(names.OPTIONS)
+        self.options = TokenColumn(self._columns[names.OPTIONS])
         """All options of a question back to back."""
-        self.answers = self._values(names.ANSWER)
-        """The right option of each, from 0; -1 where it is not known."""
+        self.answers = self._columns[names.ANSWER].read_all()
+        """Index of the correct option; -1 if unknown."""
         counts = self._columns[names.COUNTS]
-        self.option_lengths = self._values(names.COUNTS)
+        self.option_lengths = counts.read_all()
         """Tokens of every option, question by question."""
         self.option_counts = np.concatenate([np.diff(part.offsets) for part in counts.parts])
-        """How many options each question has."""
+        """Number of options per question."""

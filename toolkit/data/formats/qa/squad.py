@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.qa.passages import (
     GoldAnswer,
     Passage,
@@ -16,13 +17,14 @@ from toolkit.data.formats.qa.passages import (
     read_json_text,
     utf8_size,
 )
+from toolkit.data.preprocessing.malformed import MAX_QUOTED
 
-SHOWN = 40
-"""Characters of a wrong text that an error shows."""
+UNKNOWN_START = -1
+"""Offset of an answer that is not at the offset in the file."""
 
 
 class ParagraphLocation(NamedTuple):
-    """Where in the file something stands, counted from 1."""
+    """Location of a paragraph in the file, counted from 1."""
 
     article: int
     title: str
@@ -36,166 +38,171 @@ class ParagraphLocation(NamedTuple):
 def read_squad(
     path: Path, max_bytes: int, *, evaluated: bool, answers_required: bool
 ) -> QuestionSource:
-    """All questions; those that cannot be learned from are problems.
+    """All well-formed questions; the others are problems.
 
-    Where they are `judged` alone (validation, test) a question stays whose place is wrong: the
-    official rules look at the texts. One without an answer is wrong where answers are `wanted`.
+    If the questions are only evaluated (validation, test), those with wrong answer offsets stay,
+    because the official metrics compare texts.
     """
-    held = read_json_text(path)
-    articles = held.get("data") if isinstance(held, dict) else None
-    if not isinstance(articles, list):
+    content = read_json_text(path)
+    articles = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or not isinstance(articles, list):
         raise ToolkitError(
             f"{path}:1: the file must be an object with a list 'data', as SQuAD's, but is "
-            f"{describe_value(held)}. Give the file as it was published."
+            f"{describe_value(content)}. Give the file as it was published."
         )
-    reader = SquadReader(path, max_bytes, judged=evaluated, wanted=answers_required)
-    passages = [passage for article in paragraphs(path, articles) for passage in reader(*article)]
+    reader = SquadReader(path, max_bytes, evaluated, answers_required)
+    paragraphs = list_paragraphs(path, articles)
+    passages = [
+        passage
+        for location, paragraph in paragraphs
+        if (passage := reader.read_paragraph(location, paragraph)) is not None
+    ]
     if not passages and not reader.problems:
         raise ToolkitError(f"{path}:1: the file must hold questions, but has none. Give another.")
-    version = str(held.get("version", ""))
-    none_allowed = version.lower().removeprefix("v").startswith("2") or reader.none_met
-    notes = [f"{reader.silent:,} paragraphs without questions"] if reader.silent else []
+    version = str(content.get("version", "")).lower().removeprefix("v")
+    none_allowed = version.startswith("2") or reader.has_unanswerable
+    empty = reader.paragraphs_without_questions
+    notes = [f"{empty:,} paragraphs without questions"] if empty else []
     return QuestionSource(path, passages, reader.problems, notes, none_allowed)
 
 
-def describe_value(value: Any) -> str:
+def describe_value(value: object) -> str:
     if isinstance(value, dict):
         return f"an object with {', '.join(map(repr, list(value)[:5])) or 'nothing'}"
     return f"of type {type(value).__name__}"
 
 
-def paragraphs(path: Path, articles: Sequence[Any]) -> Iterator[tuple[ParagraphLocation, Any]]:
+def get_fields(value: object, *names: str) -> list[object]:
+    """Values of an object; None for what it lacks, and for other values than objects."""
+    return [value.get(name) if isinstance(value, dict) else None for name in names]
+
+
+def list_paragraphs(
+    path: Path, articles: Sequence[object]
+) -> Iterator[tuple[ParagraphLocation, object]]:
     for number, article in enumerate(articles, 1):
-        found = article.get("paragraphs") if isinstance(article, dict) else None
-        if not isinstance(found, list):
+        paragraphs, title = get_fields(article, "paragraphs", "title")
+        if not isinstance(paragraphs, list):
             raise ToolkitError(
                 f"{path}:article {number}: an article must have a list 'paragraphs', but is "
                 f"{describe_value(article)}. Give the file as it was published."
             )
-        title = str(article.get("title", ""))[:SHOWN]
-        for count, paragraph in enumerate(found, 1):
+        title = str(title or "")[:MAX_QUOTED]
+        for count, paragraph in enumerate(paragraphs, 1):
             yield ParagraphLocation(number, title, count), paragraph
 
 
 class SquadReader:
-    """Reads paragraphs one by one and keeps what is wrong with them."""
+    """Reads paragraphs one by one and collects their problems."""
 
-    def __init__(self, path: Path, max_bytes: int, *, judged: bool, wanted: bool) -> None:
+    def __init__(self, path: Path, max_bytes: int, evaluated: bool, answers_required: bool) -> None:
         self.path, self.max_bytes = path, max_bytes
-        self.judged, self.wanted = judged, wanted
+        self.evaluated, self.answers_required = evaluated, answers_required
         self.problems: list[QuestionProblem] = []
-        self.places: dict[str, str] = {}
-        """Where the question of each id stands."""
-        self.silent = 0
-        """Paragraphs that nothing is asked about."""
-        self.none_met = False
-        """Whether a question says that it has no answer."""
+        self.paragraphs_without_questions = 0
+        self.has_unanswerable = False
+        """Whether a question has no answer, as in SQuAD 2.0."""
+        self._locations: dict[str, str] = {}
+        """Question id -> its location."""
 
-    def __call__(self, place: ParagraphLocation, paragraph: Any) -> Iterator[Passage]:
-        """The passage, unless there is nothing to be asked about it."""
-        context = paragraph.get("context") if isinstance(paragraph, dict) else None
-        questions = paragraph.get("qas") if isinstance(paragraph, dict) else None
+    def read_paragraph(self, location: ParagraphLocation, paragraph: object) -> Passage | None:
+        """The passage with its well-formed questions; None without any."""
+        context, questions = get_fields(paragraph, "context", "qas")
         if not isinstance(context, str) or not isinstance(questions, list):
-            self.add_problem(
-                place, f"a paragraph must have 'context' and 'qas', {instead(paragraph)}"
-            )
-            return
+            what = f"a paragraph must have 'context' and 'qas', but is {describe_value(paragraph)}."
+            self.add_problem(location, what)
+            return None
         if (size := utf8_size(context)) > self.max_bytes:
             raise ToolkitError(
-                f"{self.path}:{place}: a context must have at most {self.max_bytes} bytes, but has "
-                f"{size}. Shorten it, or raise --max-line-bytes."
+                f"{self.path}:{location}: a context must have at most {self.max_bytes} bytes, but "
+                f"has {size}. Shorten it, or raise --max-line-bytes."
             )
-        self.silent += not questions
+        self.paragraphs_without_questions += not questions
         if questions and not context.strip():
-            what = f"the context must hold text, but is blank, {count_questions(questions)}."
-            self.add_problem(place, what, kept=self.judged, lost=len(questions))
-            questions = questions if self.judged else []
-        found = [self.question(place, n, q, context) for n, q in enumerate(questions, 1)]
-        if kept := [question for question in found if question is not None]:
-            yield Passage(context, questions=kept)
+            count = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
+            what = f"the context must hold text, but is blank, and has {count}."
+            self.add_problem(location, what, kept=self.evaluated, lost=len(questions))
+            questions = questions if self.evaluated else []
+        read = [
+            self.read_question(f"{location}, question {number}", question, context)
+            for number, question in enumerate(questions, 1)
+        ]
+        kept = [question for question in read if question is not None]
+        return Passage(context, questions=kept) if kept else None
 
     def add_problem(
         self, where: ParagraphLocation | str, what: str, *, kept: bool = False, lost: int = 1
     ) -> None:
         self.problems.append(QuestionProblem(self.path, str(where), what, kept, lost))
 
-    def question(
-        self, place: ParagraphLocation, number: int, held: Any, context: str
-    ) -> SpanQuestion | None:
-        name = held.get("id") if isinstance(held, dict) else None
-        where = f"{place}, question {number}"
-        if isinstance(name, int):
-            name = str(name)
-        if not isinstance(name, str) or not name or not isinstance(held.get("question"), str):
-            self.add_problem(where, f"a question must have 'id' and 'question', {instead(held)}")
+    def read_question(self, where: str, question: object, context: str) -> SpanQuestion | None:
+        name = get_fields(question, "id")[0]
+        name = str(name) if isinstance(name, int) else name
+        if not (
+            isinstance(question, dict)
+            and isinstance(name, str)
+            and name
+            and isinstance(question.get("question"), str)
+        ):
+            what = f"a question must have 'id' and 'question', but is {describe_value(question)}."
+            self.add_problem(where, what)
             return None
         where = f"{where}, id {name}"
-        if name in self.places:
+        if name in self._locations:
             self.add_problem(
-                where, f"an id must be of one question, but is that of {self.places[name]}."
+                where, f"ids must be unique, but this is also the id of {self._locations[name]}."
             )
             return None
-        self.places[name] = where
+        self._locations[name] = where
         try:
-            return self.answered(name, where, held, context)
-        except ValueError as fault:
-            self.add_problem(where, str(fault))
+            return self.parse_question(name, where, question, context)
+        except ValueError as error:
+            self.add_problem(where, str(error))
             return None
 
-    def answered(
-        self, name: str, where: str, held: Mapping[str, Any], context: str
+    def parse_question(
+        self, name: str, where: str, question: JsonObject, context: str
     ) -> SpanQuestion:
-        """Raises ValueError with what is wrong about its answers."""
-        none = held.get("is_impossible", False)
-        given = held.get("answers")
-        given = [] if given is None else given
-        if not isinstance(none, bool) or not isinstance(given, list):
+        """Raises ValueError for malformed answers."""
+        unanswerable, values = question.get("is_impossible", False), question.get("answers")
+        values = [] if values is None else values
+        if not isinstance(unanswerable, bool) or not isinstance(values, list):
             raise ValueError("'answers' must be a list and 'is_impossible' true or false.")
-        self.none_met |= none
-        answers = [self.answer(answer, context, where) for answer in given]
-        if none and given:
-            raise ValueError("a question without an answer must have none, but has.")
-        if self.wanted and not (none or given):
-            raise ValueError("a question must have an answer, or say that there is none.")
-        return SpanQuestion(name, held["question"], tuple(answers), none, f"{self.path}:{where}")
+        self.has_unanswerable |= unanswerable
+        answers = [self.parse_answer(value, context, where) for value in values]
+        if unanswerable and values:
+            raise ValueError("a question with 'is_impossible' true must not have answers, but has.")
+        if self.answers_required and not (unanswerable or values):
+            raise ValueError("a question must have an answer, or 'is_impossible' true.")
+        location = f"{self.path}:{where}"
+        return SpanQuestion(name, question["question"], tuple(answers), unanswerable, location)
 
-    def answer(self, held: Any, context: str, where: str) -> GoldAnswer:
-        """One that is judged by its text alone may be elsewhere than it says."""
-        text, begin = (held.get(key) if isinstance(held, dict) else None for key in ANSWER)
-        if not isinstance(text, str) or not isinstance(begin, int):
-            raise ValueError(f"an answer must have 'text' and 'answer_start', {instead(held)}")
-        answer = GoldAnswer(text, begin)
-        if begin >= 0 and context[begin : answer.end] == text and text.strip():
+    def parse_answer(self, value: object, context: str, where: str) -> GoldAnswer:
+        """An answer that is only evaluated may have a wrong offset."""
+        text, start = get_fields(value, "text", "answer_start")
+        if not isinstance(text, str) or not isinstance(start, int):
+            raise ValueError(
+                f"an answer must have 'text' and 'answer_start', but is {describe_value(value)}."
+            )
+        answer = GoldAnswer(text, start)
+        if start >= 0 and context[start : answer.end] == text and text.strip():
             return answer
         what = describe_mismatch(answer, context)
-        if not self.judged:
+        if not self.evaluated:
             raise ValueError(what)
-        if context.strip():  # a blank one is told once
+        if context.strip():  # a blank one was already reported
             self.add_problem(where, what, kept=True)
-        return GoldAnswer(text, NOWHERE)
-
-
-ANSWER = ("text", "answer_start")
-NOWHERE = -1
-"""Where an answer begins that does not stand where it says."""
+        return GoldAnswer(text, UNKNOWN_START)
 
 
 def describe_mismatch(answer: GoldAnswer, context: str) -> str:
-    """What stands there instead, and where the text does stand."""
+    """The text at the answer's offset, and the offset of its text."""
     if not answer.text.strip():
         return "an answer must hold text, but is blank."
-    stands = context[max(answer.start, 0) : answer.end][:SHOWN]
-    found = context.find(answer.text)
-    where = f"it stands at {found}" if found >= 0 else "it stands nowhere in the context"
+    found = context[max(answer.start, 0) : answer.end][:MAX_QUOTED]
+    start = context.find(answer.text)
+    where = f"starts at {start}" if start >= 0 else "is not in the context"
     return (
-        f"an answer must stand where it says, but at {answer.start} stands {stands!r}, not "
-        f"{answer.text[:SHOWN]!r}; {where}."
+        f"an answer must match the context at its 'answer_start', but at {answer.start} the "
+        f"context has {found!r}, not {answer.text[:MAX_QUOTED]!r}, which {where}."
     )
-
-
-def instead(held: Any) -> str:
-    return f"but is {describe_value(held)}."
-
-
-def count_questions(questions: Sequence[Any]) -> str:
-    return f"and {len(questions):,} question{'s are' if len(questions) > 1 else ' is'} asked"

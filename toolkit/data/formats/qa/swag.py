@@ -1,14 +1,15 @@
-"""SWAG's tables: how a text goes on (Zellers et al. 2018), and CODAH's (Chen et al. 2019).
+"""Tables of text continuations: SWAG (Zellers et al. 2018) and CODAH (Chen et al. 2019).
 
-The csv has names in its first line: sent1, sent2, ending0 and so on, label; or, in full, sent1,
-sent2, gold-ending, distractor-0 and so on. CODAH's tsv has none: category, prompt, endings, label.
+The csv has names in its first line: sent1, sent2, ending0, ..., label; or, in the full version,
+sent1, sent2, gold-ending, distractor-0, ... CODAH's tsv has none: category, prompt, endings, label.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,29 +20,29 @@ from toolkit.data.formats.qa.passages import (
     QuestionProblem,
     QuestionSource,
 )
+from toolkit.data.preprocessing.malformed import MAX_QUOTED
 from toolkit.data.text_files import read_text
 
-SHOWN = 40
 Fields = Sequence[str]
 
 
 class SwagLayout(NamedTuple):
-    """Where in a row everything stands."""
+    """The number of columns, and the indices of those that are read."""
 
     columns: int
-    first: int | None
-    """The text that goes on."""
+    first: int
+    """The text to continue."""
     second: int | None
-    """How its next sentence begins, which every ending goes on."""
+    """The start of the next sentence, which every ending continues."""
     endings: tuple[int, ...]
     label: int | None
     gold: bool = False
-    """Whether the first ending is the right one, and others may be absent."""
+    """Whether the first ending is the correct one, and others may be absent."""
     group: int | None = None
 
 
 def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
-    """A passage for every row, with its answer where that is wanted."""
+    """A passage for every row, with one question."""
     text = read_text(path)
     rows = tsv_rows(text) if is_tsv(path) else csv_rows(path, text, max_bytes)
     passages, problems, layout = list[Passage](), list[QuestionProblem](), None
@@ -58,8 +59,8 @@ def read_swag(path: Path, max_bytes: int, *, answers_required: bool) -> Question
             )
         try:
             passages.append(parse_row(fields, layout, number, answers_required))
-        except ValueError as fault:
-            problems.append(QuestionProblem(path, str(line), str(fault)))
+        except ValueError as error:
+            problems.append(QuestionProblem(path, str(line), str(error)))
     if not passages and not problems:
         raise ToolkitError(f"{path}:1: the file must hold rows, but has none. Give another file.")
     return QuestionSource(path, passages, problems)
@@ -76,7 +77,7 @@ def tsv_rows(text: str) -> Iterator[tuple[int, Fields]]:
 
 
 def csv_rows(path: Path, text: str, max_bytes: int) -> Iterator[tuple[int, Fields]]:
-    """Rows with the line that each begins on; a quoted field may go over several."""
+    """Rows with their first line; a quoted field may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), max_bytes))
     reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
     try:
@@ -92,76 +93,73 @@ def csv_rows(path: Path, text: str, max_bytes: int) -> Iterator[tuple[int, Field
 
 
 def parse_header(path: Path, names: Fields) -> SwagLayout:
-    """By the names in the first line."""
+    """The layout from the names in the first line."""
     names = [name.strip() for name in names]
-    place = {name: number for number, name in enumerate(names)}
-    endings = find_numbered_columns(place, "ending")
-    gold = not endings and "gold-ending" in place
+    index = {name: number for number, name in enumerate(names)}
+    endings = find_numbered_columns(index, "ending")
+    gold = not endings and "gold-ending" in index
     if gold:
-        endings = (place["gold-ending"], *find_numbered_columns(place, "distractor-"))
-    first, second = place.get("sent1"), place.get("sent2")
+        endings = (index["gold-ending"], *find_numbered_columns(index, "distractor-"))
+    first, second = index.get("sent1"), index.get("sent2")
     if first is None:
-        first, second = place.get("startphrase"), None
+        first, second = index.get("startphrase"), None
     if len(endings) < 2 or first is None:
         raise ToolkitError(
             f"{path}:1: the first line must name the columns of SWAG, sent1, sent2, ending0, "
             f"ending1 and so on, or gold-ending and distractor-0, but names "
-            f"{', '.join(repr(name[:SHOWN]) for name in names[:20])}. Give the file as it was "
+            f"{', '.join(repr(name[:MAX_QUOTED]) for name in names[:20])}. Give the file as it was "
             f"published."
         )
-    label = None if gold else place.get("label")
+    label = None if gold else index.get("label")
     return SwagLayout(len(names), first, second, endings, label, gold)
 
 
-def find_numbered_columns(place: dict[str, int], name: str) -> tuple[int, ...]:
-    found, number = [], 0
-    while (column := place.get(f"{name}{number}")) is not None:
-        found.append(column)
-        number += 1
-    return tuple(found)
+def find_numbered_columns(index: Mapping[str, int], name: str) -> tuple[int, ...]:
+    """Columns NAME0, NAME1, ... up to the first that does not exist."""
+    columns = (index.get(f"{name}{number}") for number in count())
+    return tuple(takewhile(lambda column: column is not None, columns))  # type: ignore[arg-type]
 
 
 def codah_layout(fields: Fields) -> SwagLayout:
-    """By the number of columns: category, prompt, endings, label."""
+    """The layout from the number of columns: category, prompt, endings, label."""
     last = len(fields) - 1
     return SwagLayout(last + 1, 1, None, tuple(range(2, last)), last, group=0)
 
 
-def parse_row(fields: Fields, layout: SwagLayout, number: int, wanted: bool) -> Passage:
-    """Raises ValueError with what is wrong."""
+def parse_row(fields: Fields, layout: SwagLayout, number: int, answer_required: bool) -> Passage:
+    """Raises ValueError for a malformed row."""
     if len(fields) != layout.columns:
         raise ValueError(
             f"a row must have {layout.columns} columns, as the first line, but has {len(fields)}."
         )
-    endings = [fields[at].strip() for at in layout.endings]
+    endings = [fields[column].strip() for column in layout.endings]
     if layout.gold:
         endings = [endings[0], *filter(None, endings[1:])]
     if not all(endings) or len(endings) < 2:
         raise ValueError("every ending must be text, but one is blank.")
-    begun = read_cell(fields, layout.second)
-    answer = (
-        0 if layout.gold else parse_label(read_cell(fields, layout.label), len(endings), wanted)
-    )
-    if layout.gold:  # not always the first, which a model could learn
-        answer = number % len(endings)
-        endings = [*endings[1 : answer + 1], endings[0], *endings[answer + 1 :]]
-    options = tuple(f"{begun} {ending}".strip() for ending in endings)
-    found = ChoiceQuestion(str(number), options, answer, read_cell(fields, layout.group))
-    return Passage(read_cell(fields, layout.first), choices=(found,))
+    if layout.gold:  # moved, because a model could learn that it is always the first
+        answer: int | None = (gold := number % len(endings))
+        endings = [*endings[1 : gold + 1], endings[0], *endings[gold + 1 :]]
+    else:
+        answer = parse_label(read_cell(fields, layout.label), len(endings), answer_required)
+    start = read_cell(fields, layout.second)
+    options = tuple(f"{start} {ending}".strip() for ending in endings)
+    question = ChoiceQuestion(str(number), options, answer, read_cell(fields, layout.group))
+    return Passage(read_cell(fields, layout.first), choices=(question,))
 
 
-def read_cell(fields: Fields, at: int | None) -> str:
-    return "" if at is None else fields[at].strip()
+def read_cell(fields: Fields, column: int | None) -> str:
+    return "" if column is None else fields[column].strip()
 
 
-def parse_label(label: str, endings: int, wanted: bool) -> int | None:
-    """The index of the label; None without one."""
-    if not label and not wanted:
+def parse_label(label: str, endings: int, required: bool) -> int | None:
+    """The label as a number; None without one."""
+    if not label and not required:
         return None
     if not label:
         raise ValueError("the row must have an answer in a column label, but has none.")
     if not (label.isascii() and label.isdigit() and int(label) < endings):
         raise ValueError(
-            f"the label must be a number from 0 to {endings - 1}, but is {label[:SHOWN]!r}."
+            f"the label must be a number from 0 to {endings - 1}, but is {label[:MAX_QUOTED]!r}."
         )
     return int(label)

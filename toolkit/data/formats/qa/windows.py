@@ -1,4 +1,4 @@
-"""Windows over passages that are longer than what is read at once (Devlin et al. 2019, code)."""
+"""Sliding windows over long passages (Devlin et al. 2019, code)."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ class Windows(NamedTuple):
     """Parts of passages, question by question."""
 
     question_ids: IntArray
-    """Of which question each is."""
+    """The question of each window."""
     starts: IntArray
-    """The passage's first token in it."""
+    """Index of the window's first token in the passage."""
     lengths: IntArray
-    """How many of the passage's tokens it has."""
+    """Number of the passage's tokens in each window."""
     first_windows: IntArray
-    """The first window of each question, and at the end how many windows there are."""
+    """The first window of each question, and at the end the number of windows."""
 
 
-def split_into_windows(passages: IntArray, room: IntArray, stride: int) -> Windows:
-    """As many windows as reach the end, each starting `stride` tokens after the one before.
+def split_into_windows(passage_lengths: IntArray, max_lengths: IntArray, stride: int) -> Windows:
+    """Windows that cover each question's passage, `stride` tokens apart.
 
-    `passages` are the tokens of each question's passage, `room` how many its windows have. Where
-    there is less room than the stride windows follow each other without a gap.
+    `max_lengths` is the maximum length of each question's windows. If it is less than the stride,
+    the windows follow each other without a gap.
     """
-    step = np.minimum(stride, room)
-    counts = 1 + -(-np.maximum(passages - room, 0) // step)
-    questions = np.repeat(np.arange(len(passages)), counts)
-    begins = ragged_arange(0, counts) * step[questions]
-    lengths = np.minimum(room[questions], passages[questions] - begins)
-    return Windows(questions, begins, lengths, np.concatenate([[0], np.cumsum(counts)]))
+    step = np.minimum(stride, max_lengths)
+    counts = 1 + -(-np.maximum(passage_lengths - max_lengths, 0) // step)
+    questions = np.repeat(np.arange(len(passage_lengths)), counts)
+    starts = ragged_arange(0, counts) * step[questions]
+    lengths = np.minimum(max_lengths[questions], passage_lengths[questions] - starts)
+    return Windows(questions, starts, lengths, np.concatenate([[0], np.cumsum(counts)]))
 
 
 def max_context_tokens(windows: Windows, window: int) -> BoolArray:
-    """Which of a window's tokens have more around them there than in any other window.
+    """For each token of a window, whether its context is larger than in all other windows.
 
-    What is around a token is the smaller of the tokens before and after it in the window, and a
-    hundredth of the window's length. Of equal windows the first is meant.
+    The context of a token is the smaller one of the numbers of tokens before and after it in the
+    window, plus a hundredth of the window's length. Among equal windows the first one counts.
     """
     question = windows.question_ids[window]
     others = slice(windows.first_windows[question], windows.first_windows[question + 1])
-    begins, lengths = windows.starts[others, None], windows.lengths[others, None]
+    starts, lengths = windows.starts[others, None], windows.lengths[others, None]
     tokens = windows.starts[window] + np.arange(windows.lengths[window])
-    before, behind = tokens - begins, begins + lengths - 1 - tokens
-    around = np.minimum(before, behind) + 0.01 * lengths
-    around = np.where((before < 0) | (behind < 0), -1.0, around)
-    best: BoolArray = around.argmax(0) == window - windows.first_windows[question]
-    return best
+    before, after = tokens - starts, starts + lengths - 1 - tokens
+    context = np.minimum(before, after) + 0.01 * lengths
+    context = np.where((before < 0) | (after < 0), -1.0, context)
+    is_max: BoolArray = context.argmax(0) == window - windows.first_windows[question]
+    return is_max

@@ -1,4 +1,4 @@
-"""Learning a tagger's labels, characters and known words from the splits."""
+"""A tagger's labels, characters and known words, learned from the splits."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ def build_tables(
     config: PreprocessConfig,
     column: str,
 ) -> LabelTables:
-    """Tables of the training data; labels and words of all splits with --vocabulary-from all."""
+    """Learn from the training data; with --vocabulary-from all, labels and words of all splits."""
     if "train" not in splits:
         raise ToolkitError(
             "no training data to learn labels and words from. Give --trainpref, or with "
             "--tokenizer-from a data folder or checkpoint that has learned them."
         )
     training = join_sentences(splits["train"])
-    every = [sentence for files in splits.values() for sentence in join_sentences(files)]
-    counted = training if options.vocabulary_from == "train" else every
+    counted = training
+    if options.vocabulary_from == "all":
+        counted = join_sentences(file for files in splits.values() for file in files)
     counts = Counter(word for sentence in counted for word in sentence.words)
     words = select_known_words(counts, options, config)
     ambiguous = find_ambiguous_words(training)

@@ -1,4 +1,4 @@
-"""Sentences cut into chunks of words that a model reads at once; every word is in one of them."""
+"""Sentences split into chunks of words that a model reads at once."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ class Chunks(NamedTuple):
     """Runs of consecutive words."""
 
     starts: IntArray
-    """First word of each, numbered through the split."""
+    """First word of each, numbered across the split."""
     word_counts: IntArray
-    """How many words each has."""
+    """Number of words per chunk."""
     token_counts: IntArray
-    """How many tokens these are."""
+    """Number of tokens per chunk."""
 
 
 def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:
     """Chunks of at most `max_tokens` tokens, of sentences with `lengths` words.
 
-    `tokens` is how many each word takes, at most `most`. A chunk is filled before the next begins;
-    where every word is one token, a sentence of 130 words is cut into 60, 60 and 10.
+    `tokens` is the number of tokens of each word, at most `max_tokens`. Each chunk is as long as
+    possible: if every word is one token, 130 words become chunks of 60, 60 and 10.
     """
-    full = lengths > 0
-    ends = np.cumsum(lengths)[full]
-    firsts = ends - lengths[full]
+    filled = lengths > 0
+    ends = np.cumsum(lengths)[filled]
+    sentence_starts = ends - lengths[filled]
     totals = np.append(0, np.cumsum(tokens))
-    sums = totals[ends] - totals[firsts]
-    begins = [firsts]
-    long = np.flatnonzero(sums > max_tokens)
-    for first, end in zip(firsts[long].tolist(), ends[long].tolist(), strict=True):
-        begins.append(inner_starts(totals, first, end, max_tokens))
-    starts = np.sort(np.concatenate(begins))
+    long = np.flatnonzero(totals[ends] - totals[sentence_starts] > max_tokens)
+    inner = [
+        find_inner_starts(totals, start, end, max_tokens)
+        for start, end in zip(sentence_starts[long].tolist(), ends[long].tolist(), strict=True)
+    ]
+    starts = np.sort(np.concatenate([sentence_starts, *inner]))
     words = np.diff(starts, append=int(lengths.sum()))
     return Chunks(starts, words, totals[starts + words] - totals[starts])
 
 
-def inner_starts(totals: IntArray, first: int, end: int, most: int) -> IntArray:
-    """Where the second and later chunks of one sentence begin."""
-    found, begin = [], first
-    while totals[end] - totals[begin] > most:
-        begin = int(np.searchsorted(totals, totals[begin] + most, side="right")) - 1
-        found.append(begin)
-    return np.array(found, np.int64)
+def find_inner_starts(totals: IntArray, start: int, end: int, max_tokens: int) -> IntArray:
+    """Starts of the second and later chunks of one sentence."""
+    starts = []
+    while totals[end] - totals[start] > max_tokens:
+        start = int(np.searchsorted(totals, totals[start] + max_tokens, side="right")) - 1
+        starts.append(start)
+    return np.array(starts, np.int64)
 
 
 def word_indices(chunks: Chunks, ids: IntArray) -> IntArray:
-    """The words of some chunks, back to back."""
+    """Indices of the words of some chunks, back to back."""
     return ragged_arange(chunks.starts[ids], chunks.word_counts[ids])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps
+from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
 from toolkit.data.formats.tagging.tag_fields import MISSING_TAG
 from toolkit.data.text_files import raise_at_line, read_strict_text
 
@@ -13,41 +13,36 @@ from toolkit.data.text_files import raise_at_line, read_strict_text
 def read_conll_columns(path: Path, *, untagged: bool = False) -> Iterator[TaggedSentence]:
     """The first two columns of each line.
 
-    Tabs separate them where the first line has one, else single spaces; all lines have equally
-    many. `_` may stand for a tag that is not known where `untagged` is set.
+    Tabs separate them if the first line has one, else single spaces; all lines have equally many.
+    With `untagged`, `_` may stand for an unknown tag.
     """
     data, _ = read_strict_text(path)
-    return attach_gaps(parse_sentences(path, data, untagged), data)
+    return attach_source(parse_sentences(path, data, untagged), data)
 
 
-def parse_sentences(
-    path: Path, data: bytes, untagged: bool
-) -> Iterator[tuple[TaggedSentence, int, int]]:
-    separator, columns, place, begin = b"", 0, 0, 0
-    found = TaggedSentence([], [], [], [], b"")
+def parse_sentences(path: Path, data: bytes, untagged: bool) -> Iterator[ParsedSentence]:
+    separator, columns, offset, start = b"", 0, 0, 0
+    sentence = TaggedSentence.empty()
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             separator = separator or (b"\t" if b"\t" in line else b" ")
             parts = line.split(separator)
             columns = columns or len(parts)
             check_columns(path, number, parts, columns, separator)
-            if parts[1] == MISSING_TAG.encode() and not untagged:
-                word = parts[0].decode()
+            word, tag = parts[0].decode(), parts[1].decode()
+            if tag == MISSING_TAG and not untagged:
                 raise_at_line(
                     path, number, f"a word must have a tag, but {word!r} has {MISSING_TAG}."
                 )
-            begin = begin if found.words else place
-            first = place - begin + len(parts[0]) + 1
-            found.words.append(parts[0].decode())
-            found.tags.append(parts[1].decode())
-            found.tag_spans.append((first, first + len(parts[1])))
-            found.lines.append(number)
-        elif found.words:
-            yield found, begin, place
-            found = TaggedSentence([], [], [], [], b"")
-        place += len(line) + 1
-    if found.words:
-        yield found, begin, len(data)
+            start = start if sentence.words else offset
+            first = offset - start + len(parts[0]) + 1
+            sentence.add(word, tag, (first, first + len(parts[1])), number)
+        elif sentence.words:
+            yield ParsedSentence(sentence, start, offset)
+            sentence = TaggedSentence.empty()
+        offset += len(line) + 1
+    if sentence.words:
+        yield ParsedSentence(sentence, start, len(data))
 
 
 def check_columns(

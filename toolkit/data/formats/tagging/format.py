@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from toolkit.common.arrays import IntArray
+from toolkit.common.arrays import AnyArray, IntArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import SPLITS, Block, Format, Job, SplitReport, check_min_count
+from toolkit.data.formats.format import (
+    Block,
+    Format,
+    Job,
+    SplitReport,
+    check_min_count,
+    count_column,
+)
 from toolkit.data.formats.tagging.build_tables import build_tables, join_sentences
 from toolkit.data.formats.tagging.config import (
     ConllColumnsConfig,
     ConlluConfig,
     PennTreebankConfig,
+    TaggingFormatConfig,
 )
 from toolkit.data.formats.tagging.conll_columns import read_conll_columns
 from toolkit.data.formats.tagging.conllu import ConlluOptions, read_conllu
@@ -30,23 +38,22 @@ from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.split_writer import ColumnType
 from toolkit.data.storage.word_vectors import VECTORS_FILE, read_word_vectors
-from toolkit.data.text_files import list_files, raise_at_line
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.vocabulary import write_symbols
 
 
-class TaggingFormat(Format[list[TaggedFile]]):
-    """What the formats of tagged text share; each of them reads its own files."""
+class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
+    """Base class of tagged text; a subclass defines `read_file`."""
 
-    kind, unit = KIND, "words"
-    heads = ("files", "sentences", "words", "out of vocabulary", "ambiguous", "unseen tags")
+    kind, unit, recursive = KIND, "words", True
+    options: TaggingFormatConfig
     tag = "upos"
     empty_nodes = False
     vectors_note = ""
 
     @property
     def tag_column(self) -> str:
-        """What the tags are: tables learned on other tags would mean other labels."""
+        """The kind of tags, so that label tables of another kind are rejected."""
         return self.name
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
@@ -68,17 +75,6 @@ class TaggingFormat(Format[list[TaggedFile]]):
             )
         check_min_count(c, counts_words=not c.vocabulary_option)
 
-    def read(self) -> dict[str, list[TaggedFile]]:
-        given = {split: getattr(self.config, f"{split}pref") for split in SPLITS}
-        return {
-            split: self.read_split(split, self.list_files(split, names))
-            for split, names in given.items()
-            if names
-        }
-
-    def list_files(self, split: str, names: str) -> list[Path]:
-        return list_files(f"{split}pref", names, self.suffixes, recursive=True)
-
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
         content = []
@@ -93,7 +89,7 @@ class TaggingFormat(Format[list[TaggedFile]]):
     def choose_tokenizer(
         self, splits: Mapping[str, list[TaggedFile]], folder: Path, pool: WorkerPool
     ) -> TaggingTokenizer:
-        """The text's own words or given pieces; label tables given with them, or learned."""
+        """The words of the text, or a given tokenizer; label tables are learned unless given."""
         given = load_given_tokenizer(self.config)
         if isinstance(given, TaggingTokenizer):
             self.check_given(given)
@@ -107,6 +103,7 @@ class TaggingFormat(Format[list[TaggedFile]]):
         return tokenizer
 
     def check_given(self, given: TaggingTokenizer) -> None:
+        """Raise unless given label tables are of this kind of tags and nothing is to be learned."""
         if given.tables.column != self.tag_column:
             raise ToolkitError(
                 f"--tokenizer-from {self.config.tokenizer_from} has tags of {given.tables.column}, "
@@ -119,9 +116,9 @@ class TaggingFormat(Format[list[TaggedFile]]):
             )
 
     def check_tags(self, splits: Mapping[str, list[TaggedFile]], tables: LabelTables) -> None:
-        """Raise at the first tag that was not learned."""
+        """Raise at the first tag that is not in the label tables."""
         known = {*tables.tags, *tables.unknown_tags}
-        instead = "" if self.config.tokenizer_from else ", or --vocabulary-from all"
+        alternative = "" if self.config.tokenizer_from else ", or --vocabulary-from all"
         for path, sentences in (file for files in splits.values() for file in files):
             for sentence in sentences:
                 for tag, line in zip(sentence.tags, sentence.lines, strict=True):
@@ -130,19 +127,21 @@ class TaggingFormat(Format[list[TaggedFile]]):
                             path,
                             line,
                             f"tag {tag!r} does not occur in the training data. Give --unseen-tags "
-                            f"wrong to keep the word and count it as an error{instead}.",
+                            f"wrong to keep the word and count it as an error{alternative}.",
                         )
 
-    def write_files(self, splits: Mapping[str, list[TaggedFile]], job: Job) -> Sequence[str]:
+    def write_files(
+        self, splits: Mapping[str, list[TaggedFile]], job: Job[TaggingTokenizer]
+    ) -> Sequence[str]:
         """The distinct words of all splits, and the vectors of the vocabulary."""
-        every = (sentence for files in splits.values() for sentence in join_sentences(files))
-        types = list(dict.fromkeys(word for sentence in every for word in sentence.words))
+        sentences = join_sentences(file for files in splits.values() for file in files)
+        types = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
         text = write_symbols(types)
         (job.folder / TYPES_FILE).write_text(text, encoding="utf-8", newline="\n")
         self.type_ids = {word: number for number, word in enumerate(types)}
         return [TYPES_FILE, *self.write_vectors(job)]
 
-    def write_vectors(self, job: Job) -> Sequence[str]:
+    def write_vectors(self, job: Job[TaggingTokenizer]) -> Sequence[str]:
         """A row for each symbol of the vocabulary, if vectors are given."""
         if self.options.word_vectors is None:
             return []
@@ -156,12 +155,14 @@ class TaggingFormat(Format[list[TaggedFile]]):
         )
         return [VECTORS_FILE]
 
-    def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
+    def columns(self, split: str, tokenizer: TaggingTokenizer) -> Mapping[str, ColumnType]:
         return COLUMNS
 
-    def encode(self, split: str, content: list[TaggedFile], job: Job) -> Iterator[Block]:
+    def encode(
+        self, split: str, content: list[TaggedFile], job: Job[TaggingTokenizer]
+    ) -> Iterator[Block]:
         """Each file is a document."""
-        tables = tables_of(job.tokenizer)
+        tables = job.tokenizer.tables
         tag_ids = {tag: number for number, tag in enumerate(tables.tags)}
         tag_ids |= dict.fromkeys(tables.unknown_tags, UNKNOWN_TAG)
         ambiguous = {tables.words[index] for index in tables.ambiguous}
@@ -172,7 +173,7 @@ class TaggingFormat(Format[list[TaggedFile]]):
             source = b"".join(sentence.source for sentence in sentences)
             lengths = np.array([len(sentence.words) for sentence in sentences], np.int64)
             sizes = np.array([len(sentence.source) for sentence in sentences], np.int64)
-            columns: dict[str, tuple[Any, IntArray]] = {
+            columns: dict[str, tuple[AnyArray, IntArray]] = {
                 "types": (np.array([self.type_ids[w] for w in words], np.int64), lengths),
                 "tags": (np.array(tags, np.int64), lengths),
                 "fields": (np.array(spans, np.int64), 2 * lengths),
@@ -186,11 +187,10 @@ class TaggingFormat(Format[list[TaggedFile]]):
             }
             yield Block(columns, np.arange(len(sentences)) == 0, counts)
 
-    def split_metadata(self, content: list[TaggedFile]) -> dict[str, Any]:
+    def split_metadata(self, content: list[TaggedFile]) -> JsonObject:
         return {"files": [file.path.name for file in content]}
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        assert isinstance(tokenizer, TaggingTokenizer), "chosen above"
+    def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
         return {
             "tokenizer": tokenizer.inner.kind,
             "reads": "words" if tokenizer.has_words else "pieces",
@@ -203,31 +203,32 @@ class TaggingFormat(Format[list[TaggedFile]]):
             "min_count": self.config.min_count,
         }
 
-    def title(self, tokenizer: Tokenizer) -> str:
-        assert isinstance(tokenizer, TaggingTokenizer), "chosen above"
+    def title(self, tokenizer: TaggingTokenizer) -> str:
         tables = tokenizer.tables
         pieces = "" if tokenizer.has_words else f", {len(tokenizer.vocabulary):,} pieces"
         tags = f"{len(tables.tags)} tag{'s' * (len(tables.tags) > 1)}"
         characters = f"{len(tables.characters):,} characters"
         return f"{len(tables.words):,} known words{pieces}, {tags}, {characters}"
 
-    def summary(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        tables = tables_of(tokenizer)
+    def summary(self, tokenizer: TaggingTokenizer) -> JsonObject:
+        tables = tokenizer.tables
         return {"known_words": len(tables.words), "tags": len(tables.tags)}
 
     def report_split(
-        self, split: str, content: list[TaggedFile] | None, entry: Mapping[str, Any]
+        self, split: str, content: list[TaggedFile] | None, entry: JsonObject
     ) -> SplitReport:
         files, words = len(entry["files"]), entry["words"]
-        sentences = entry["columns"]["types"]["parts"][0]["items"]
+        sentences = count_column(entry["columns"]["types"])["items"]
         counts = {name: entry[name] for name in ("words", "oov", "ambiguous", "unseen_tags")}
-        fractions = [f"{counts[name] / words:.2%}" for name in ("oov", "ambiguous")]
-        sizes = [f"{number:,}" for number in (files, sentences, words)]
-        return SplitReport(
-            {"files": files, "sentences": sentences, **counts},
-            [*sizes, *fractions, f"{counts['unseen_tags']:,}"],
-            words,
-        )
+        row = {
+            "files": files,
+            "sentences": sentences,
+            "words": words,
+            "out of vocabulary": f"{counts['oov'] / words:.2%}",
+            "ambiguous": f"{counts['ambiguous'] / words:.2%}",
+            "unseen tags": counts["unseen_tags"],
+        }
+        return SplitReport({"files": files, "sentences": sentences, **counts}, row, words)
 
     def remarks(self) -> Sequence[str]:
         return [self.vectors_note] if self.vectors_note else []
@@ -238,6 +239,7 @@ class ConlluFormat(TaggingFormat):
     """CoNLL-U, as in Universal Dependencies."""
 
     suffixes = (".conllu",)
+    options: ConlluConfig
 
     def check(self) -> None:
         super().check()
@@ -248,8 +250,7 @@ class ConlluFormat(TaggingFormat):
         return self.tag
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
-        options = ConlluOptions(self.tag, self.empty_nodes, untagged)
-        return read_conllu(path, options)
+        return read_conllu(path, ConlluOptions(self.tag, self.empty_nodes, untagged))
 
 
 @register_format("ptb", PennTreebankConfig())
@@ -257,11 +258,15 @@ class PennTreebankFormat(TaggingFormat):
     """Penn Treebank: bracketed .mrg and tagged .pos files. Every word has a tag."""
 
     suffixes = (".mrg", ".pos")
+    options: PennTreebankConfig
 
-    def list_files(self, split: str, names: str) -> list[Path]:
-        files = super().list_files(split, names)
-        sections = getattr(self.options, f"{split}_sections")
-        return Sections(f"{split}_sections", sections).select(files, names) if sections else files
+    def list_files(self) -> Mapping[str, list[Path]]:
+        files = dict(super().list_files())
+        for split, names in self.config.inputs.items():
+            option = f"{split}_sections"
+            if sections := getattr(self.options, option):
+                files[split] = Sections(option, sections).select(files[split], names)
+        return files
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         return read_penn_treebank(path)
@@ -275,11 +280,6 @@ class ConllColumnsFormat(TaggingFormat):
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
         return read_conll_columns(path, untagged=untagged)
-
-
-def tables_of(tokenizer: Tokenizer) -> LabelTables:
-    assert isinstance(tokenizer, TaggingTokenizer), "chosen by this format"
-    return tokenizer.tables
 
 
 def check_lengths(path: Path, sentences: Sequence[TaggedSentence], limit: int) -> None:

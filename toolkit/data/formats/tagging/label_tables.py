@@ -1,6 +1,6 @@
-"""Tables of a tagger besides its vocabulary: labels, characters, known and ambiguous words.
+"""Label tables of a tagger: labels, characters, known and ambiguous words.
 
-Words are counted apart from the vocabulary, which may consist of pieces, so that all taggers are
+Known words are separate from the vocabulary, which may consist of pieces, so that all taggers are
 evaluated on the same unknown and ambiguous words.
 """
 
@@ -20,9 +20,8 @@ TABLES_FILE = "tagging.json"
 MAX_BYTES = 256 << 20
 PAD, OOV = "<PAD>", "<OOV>"
 COMPLETE = (*TAG_COLUMNS, "columns")
-"""Columns in which every word has a tag, so that `_` is an unknown one. The absence of a feature is
-a label."""
-FIRST_CHARACTER = 2  # after that of padding and that of characters not seen in training
+"""Columns in which every word has a tag, so `_` is an unknown tag. For features, it is a label."""
+FIRST_CHARACTER = 2  # after the ids of padding and of unknown characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class LabelTables:
     ambiguous: list[int]
     """Indices of known words that have several tags in the training data."""
     column: str
-    """What the tags are: upos, xpos or a feature in CoNLL-U, else the name of the format."""
+    """Kind of tags: upos, xpos or a feature in CoNLL-U, else the name of the format."""
 
     @cached_property
     def word_index(self) -> Mapping[str, int]:
@@ -49,7 +48,7 @@ class LabelTables:
 
     @property
     def unknown_tags(self) -> set[str]:
-        """What stands for a tag that is not known: `_`, except as the absence of a feature."""
+        """`_`, unless it is the label of an absent feature."""
         return {MISSING_TAG} if self.column in COMPLETE else set()
 
     def save(self, folder: Path) -> None:
@@ -58,12 +57,12 @@ class LabelTables:
 
     @classmethod
     def load(cls, folder: Path) -> LabelTables:
-        """Anything but the lists that `save` wrote is a ValueError or a TypeError."""
-        found = read_json(folder / TABLES_FILE, MAX_BYTES)
-        texts = ("tags", "characters", "words")
-        if not all(isinstance(it, str) for name in texts for it in found[name]):
-            raise ValueError(f"{TABLES_FILE} holds other things than texts")
-        places = found["ambiguous"]
-        if not all(type(it) is int and 0 <= it < len(found["words"]) for it in places):
-            raise ValueError(f"{TABLES_FILE} names words that are none of it")
-        return cls(**found)
+        """The tables that `save` wrote; raises ValueError or TypeError for other contents."""
+        tables = read_json(folder / TABLES_FILE, MAX_BYTES)
+        texts = [text for name in ("tags", "characters", "words") for text in tables[name]]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{TABLES_FILE} must list texts")
+        words, ambiguous = len(tables["words"]), tables["ambiguous"]
+        if not all(type(index) is int and 0 <= index < words for index in ambiguous):
+            raise ValueError(f"indices of ambiguous words in {TABLES_FILE} must be below {words}")
+        return cls(**tables)

@@ -1,4 +1,4 @@
-"""The Penn Treebank's words and tags (Marcus et al. 1993): bracketed .mrg files and tagged .pos."""
+"""Readers of the Penn Treebank (Marcus et al. 1993): bracketed .mrg files and tagged .pos files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.data.formats.tagging.sentence import TaggedSentence, attach_gaps
-from toolkit.data.text_files import raise_at_line, read_strict_text
+from toolkit.data.formats.tagging.sentence import ParsedSentence, TaggedSentence, attach_source
+from toolkit.data.text_files import raise_at_line, read_strict_text, strip_compression_suffix
 
 TRACE = "-NONE-"
 BRACKETS = {
@@ -20,11 +20,10 @@ _CLOSING = ("''", ")", "-RRB-")
 
 
 def read_penn_treebank(path: Path) -> Iterator[TaggedSentence]:
-    """A file of either kind, told by its ending."""
-    name = path.name.removesuffix(".gz").removesuffix(".xz")
+    """A tagged file if its name ends in .pos, else a bracketed one."""
     data, _ = read_strict_text(path)
-    found = parse_slashed(path, data) if name.endswith(".pos") else parse_bracketed(path, data)
-    return attach_gaps(found, data)
+    is_tagged = strip_compression_suffix(path.name).endswith(".pos")
+    return attach_source((parse_tagged if is_tagged else parse_bracketed)(path, data), data)
 
 
 def unescape(word: str) -> str:
@@ -37,81 +36,75 @@ def first_tag(tags: str) -> str:
     return tags.split("|")[0] or tags
 
 
-def parse_bracketed(path: Path, data: bytes) -> Iterator[tuple[TaggedSentence, int, int]]:
-    """The leaves of each tree with their parts of speech, traces left out."""
-    depth, begin = 0, 0
-    found = TaggedSentence([], [], [], [], b"")
+def match_with_lines(
+    pattern: re.Pattern[bytes], data: bytes
+) -> Iterator[tuple[re.Match[bytes], int]]:
+    """The matches of a pattern, each with its line, counted from 1."""
     line, counted = 1, 0
-    for token in _TOKEN.finditer(data):
-        line += data.count(b"\n", counted, token.start())
-        counted = token.start()
+    for match in pattern.finditer(data):
+        line += data.count(b"\n", counted, match.start())
+        counted = match.start()
+        yield match, line
+
+
+def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
+    """The leaves of each tree with their parts of speech, without traces."""
+    depth, start = 0, 0
+    sentence = TaggedSentence.empty()
+    for token, line in match_with_lines(_TOKEN, data):
         if depth == 0 and token[0] != b"(":
             raise_at_line(path, line, f"a tree must begin with (, but here is {quote(token[0])}.")
         if depth == 0 or (token[0] == b"(" and data[token.start() - 1 : token.start()] == b"\n"):
-            check_balanced(path, data, begin, depth)
-            begin, found = token.start(), TaggedSentence([], [], [], [], b"")
+            check_balanced(path, data, start, depth)
+            start, sentence = token.start(), TaggedSentence.empty()
         if token[1] is None:
             depth += {b"(": 1, b")": -1}.get(token[0], 0)
         elif token[1].decode() != TRACE:
-            found.words.append(unescape(token[2].decode()))
-            found.tags.append(first_tag(token[1].decode()))
-            found.tag_spans.append((token.start(1) - begin, token.end(1) - begin))
-            found.lines.append(line)
-        if depth == 0 and found.words:
-            yield found, begin, token.end()
-    check_balanced(path, data, begin, depth)
+            span = (token.start(1) - start, token.end(1) - start)
+            sentence.add(unescape(token[2].decode()), first_tag(token[1].decode()), span, line)
+        if depth == 0 and sentence.words:
+            yield ParsedSentence(sentence, start, token.end())
+    check_balanced(path, data, start, depth)
 
 
-def check_balanced(path: Path, data: bytes, begin: int, depth: int) -> None:
+def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
     if depth:
-        line = data.count(b"\n", 0, begin) + 1
+        line = data.count(b"\n", 0, start) + 1
         raise_at_line(
             path, line, f"brackets must be balanced, but {depth} of this tree are not closed."
         )
 
 
-def parse_slashed(path: Path, data: bytes) -> Iterator[tuple[TaggedSentence, int, int]]:
+def parse_tagged(path: Path, data: bytes) -> Iterator[ParsedSentence]:
     """Words with a slash and their tags; a sentence ends after the tag `.` and at ====."""
-    found, begin, end, ended, inside, opened = (
-        TaggedSentence([], [], [], [], b""),
-        0,
-        0,
-        False,
-        False,
-        1,
-    )
-    line, counted = 1, 0
-    for token in _TAGGED.finditer(data):
-        line += data.count(b"\n", counted, token.start())
-        counted = token.start()
+    sentence, start, end, ended = TaggedSentence.empty(), 0, 0, False
+    inside, opening_line = False, 1
+    for token, line in match_with_lines(_TAGGED, data):
         text = token[0].decode()
         if text in "[]":
             if inside == (text == "["):
                 raise_at_line(
                     path, line, f"brackets must be balanced, but here is {text} too many."
                 )
-            inside, opened = text == "[", line
+            inside, opening_line = text == "[", line
             continue
         rule = text.startswith("====")
         word, slash, tag = ("", "/", "") if rule else text.rpartition("/")
         if not (rule or (word and slash and tag)):
             raise_at_line(path, line, f"expected word/TAG, found {text!r}.")
-        if found.words and (rule or (ended and tag not in _CLOSING)):
-            yield found, begin, end
-            found, ended = TaggedSentence([], [], [], [], b""), False
+        if sentence.words and (rule or (ended and tag not in _CLOSING)):
+            yield ParsedSentence(sentence, start, end)
+            sentence, ended = TaggedSentence.empty(), False
         if rule or tag == TRACE:
             continue
-        begin = begin if found.words else token.start()
-        end, place = token.end(), token.start() - begin + len(word.encode()) + 1
-        found.words.append(unescape(word))
-        found.tags.append(first_tag(tag))
-        found.tag_spans.append((place, end - begin))
-        found.lines.append(line)
+        start = start if sentence.words else token.start()
+        end, tag_start = token.end(), token.start() - start + len(word.encode()) + 1
+        sentence.add(unescape(word), first_tag(tag), (tag_start, end - start), line)
         ended = ended or (tag == "." and not inside)
     if inside:
-        raise_at_line(path, opened, "brackets must be balanced, but this [ is not closed.")
-    if found.words:
-        yield found, begin, end
+        raise_at_line(path, opening_line, "brackets must be balanced, but this [ is not closed.")
+    if sentence.words:
+        yield ParsedSentence(sentence, start, end)
 
 
 def quote(token: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What every reader of tagged text gives: sentences of words, each with its tag and its place."""
+"""Tagged sentences, as every reader of tagged text yields them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TaggedSentence(NamedTuple):
-    """The words of a sentence, and the bytes that it stands in.
+    """The words of a sentence, and its bytes.
 
     The bytes of all sentences of a file, back to back, are the file.
     """
@@ -16,10 +16,28 @@ class TaggedSentence(NamedTuple):
     words: list[str]
     tags: list[str]
     tag_spans: list[tuple[int, int]]
-    """Where in `source` the text that holds each tag begins and ends."""
+    """Span of each tag in `source`."""
     lines: list[int]
-    """Line of the file that each word stands on, from 1."""
+    """Line of each word in the file, counted from 1."""
     source: bytes
+
+    @classmethod
+    def empty(cls, source: bytes = b"") -> TaggedSentence:
+        return cls([], [], [], [], source)
+
+    def add(self, word: str, tag: str, span: tuple[int, int], line: int) -> None:
+        self.words.append(word)
+        self.tags.append(tag)
+        self.tag_spans.append(span)
+        self.lines.append(line)
+
+
+class ParsedSentence(NamedTuple):
+    """A sentence without its bytes, and their span in the file; tag spans start with it."""
+
+    sentence: TaggedSentence
+    start: int
+    end: int
 
 
 class TaggedFile(NamedTuple):
@@ -29,21 +47,19 @@ class TaggedFile(NamedTuple):
     sentences: list[TaggedSentence]
 
 
-def attach_gaps(
-    sentences: Iterator[tuple[TaggedSentence, int, int]], data: bytes
-) -> Iterator[TaggedSentence]:
-    """Sentences that say which bytes they are, with what lies between them given to the later one.
+def attach_source(parsed: Iterator[ParsedSentence], data: bytes) -> Iterator[TaggedSentence]:
+    """Sentences with their bytes, which include the bytes between this sentence and the last.
 
-    The last sentence gets what follows it.
+    The last sentence also gets the bytes after it.
     """
-    held: TaggedSentence | None = None
+    pending: TaggedSentence | None = None
     reached = 0
-    for sentence, begin, end in sentences:
-        if held is not None:
-            yield held
-        shift = begin - reached
-        fields = [(b + shift, e + shift) for b, e in sentence.tag_spans]
-        held = sentence._replace(tag_spans=fields, source=data[reached:end])
+    for sentence, start, end in parsed:
+        if pending is not None:
+            yield pending
+        shift = start - reached
+        spans = [(first + shift, last + shift) for first, last in sentence.tag_spans]
+        pending = sentence._replace(tag_spans=spans, source=data[reached:end])
         reached = end
-    if held is not None:
-        yield held._replace(source=held.source + data[reached:])
+    if pending is not None:
+        yield pending._replace(source=pending.source + data[reached:])

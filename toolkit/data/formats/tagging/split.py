@@ -1,7 +1,7 @@
-"""Words laid out for batches, by their type, with their tags: given ones, or those of a split.
+"""Tagged words for batches: given words, or those of a split.
 
-A type is a distinct word. What is known of a word is known of its type: its pieces, its spelling,
-whether it is in the vocabulary. All of it is in memory: a million words take some ten megabytes.
+A type is a distinct word. Pieces, characters and whether a word is known are stored per type. All
+of it is in memory: a million words take about ten megabytes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
-from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import read_text
+from toolkit.data.formats.folder_kinds import check_kind, check_same_tokenizer, check_tokenizer
 from toolkit.data.formats.tagging.label_tables import MAX_BYTES, LabelTables
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.storage.columns import Column
@@ -25,13 +25,13 @@ from toolkit.data.tokenizers.vocabulary import read_symbols
 KIND, TYPES_FILE = "tagging", "types.txt"
 COLUMNS = {"types": "<i4", "tags": "<u2", "fields": "<i4", "source": "<u1"}
 UNSEEN_TAG = 65535
-"""In place of a tag that the training data does not have."""
+"""Stands for a tag that the training data does not have."""
 UNKNOWN_TAG = 65534
-"""In place of a tag that is missing in the file."""
+"""Stands for a tag that is missing in the file."""
 
 
 class TypePieces(NamedTuple):
-    """Ids of all types' pieces back to back, where each type's begin, and how many it has."""
+    """Piece ids of all types back to back, with the first piece and the number of each type."""
 
     ids: IntArray
     starts: IntArray
@@ -50,17 +50,20 @@ class TaggedWords:
         tags: IntArray,
         lengths: IntArray,
     ) -> None:
-        self.tokenizer, self.words = tokenizer, words
-        """`words` are the types."""
-        self.types, self.tags, self.lengths = types, tags, lengths
-        """Type and label of each word; -1 is a label that training does not have, -2 one that is
-        not known. Words of each sentence."""
+        self.tokenizer = tokenizer
+        self.words = words
+        """The types."""
+        self.types, self.tags = types, tags
+        """Type and label of each word. -1 is a label that training does not have, -2 an unknown
+        label."""
+        self.lengths = lengths
+        """Words per sentence."""
 
     @classmethod
     def from_words(
         cls, tokenizer: TaggingTokenizer, sentences: Sequence[Sequence[str]]
     ) -> TaggedWords:
-        """Of sentences whose tags are not known."""
+        """Sentences without tags."""
         names: dict[str, int] = {}
         types = [names.setdefault(word, len(names)) for words in sentences for word in words]
         return cls(
@@ -77,7 +80,7 @@ class TaggedWords:
 
     @cached_property
     def type_char_ids(self) -> IntArray:
-        """Characters of each type, and at the end those of <PAD>."""
+        """Characters of each type, and at the end the characters of <PAD>."""
         return self.tokenizer.char_ids([*self.words, "<PAD>"])
 
     @cached_property
@@ -93,9 +96,9 @@ class TaggedWords:
 
     @cached_property
     def ambiguous(self) -> BoolArray:
-        """Whether each word is known and has several tags in the training part."""
-        several = {self.tables.words[place] for place in self.tables.ambiguous}
-        return np.array([word in several for word in self.words], bool)[self.types]
+        """Whether each word is known and has several tags in the training split."""
+        ambiguous = {self.tables.words[index] for index in self.tables.ambiguous}
+        return np.array([word in ambiguous for word in self.words], bool)[self.types]
 
 
 class TaggedSplit(TaggedWords):
@@ -103,17 +106,20 @@ class TaggedSplit(TaggedWords):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        folder.split(split)  # so that an unknown one is told
+        folder.split(split)  # raises for an unknown split
         types, tags, lengths, names = [], [], [], dict[str, int]()
-        tokenizer = load_tokenizer(folder)
+        options = "--format conllu, ptb or columns"
+        check_kind(folder, KIND, task="pos_tagging", holds="tagged text", options=options)
+        tokenizer = check_tokenizer(folder, TaggingTokenizer)
+        check_same_tokenizer(folder, "their tags and words")
         for source in folder.sources:
             if split not in source.splits:
                 continue
             parts = source.parts(split)
             column = Column("types", parts["types"])
-            own = [names.setdefault(word, len(names)) for word in read_types(source.path)]
-            types.append(np.array(own, np.int64)[read_column(column)])
-            tags.append(read_column(Column("tags", parts["tags"])))
+            type_ids = [names.setdefault(word, len(names)) for word in read_types(source.path)]
+            types.append(np.array(type_ids, np.int64)[column.read_all()])
+            tags.append(Column("tags", parts["tags"]).read_all())
             lengths += [np.diff(part.offsets) for part in column.parts]
         labels = np.concatenate(tags)
         super().__init__(
@@ -125,31 +131,5 @@ class TaggedSplit(TaggedWords):
         )
 
 
-def load_tokenizer(folder: DataFolder) -> TaggingTokenizer:
-    if folder.kind != KIND or not isinstance(folder.tokenizer, TaggingTokenizer):
-        raise ToolkitError(
-            f"task pos_tagging must have a folder of tagged text, but {folder.name} is of kind "
-            f"{folder.kind}. Run toolkit-preprocess with --format conllu, ptb or columns."
-        )
-    for source in folder.sources[1:]:
-        other = source.load_tokenizer()
-        if other.fingerprint != folder.tokenizer.fingerprint:
-            raise ToolkitError(
-                f"data folders must agree on their tags and words, but {source.path} differs from "
-                f"{folder.path}. Preprocess one with --tokenizer-from the other."
-            )
-    return folder.tokenizer
-
-
 def read_types(path: Path) -> Sequence[str]:
     return read_symbols(read_text(path / TYPES_FILE, MAX_BYTES))
-
-
-def read_column(column: Column) -> IntArray:
-    """All values of a column."""
-    found = [np.zeros(0, np.int64)]
-    for begin, end in zip(column.part_offsets[:-1], column.part_offsets[1:], strict=True):
-        if begin < end:
-            places = np.arange(begin, end)[None]
-            found.append(column.take(places, np.array([begin]), np.array([end]))[0])
-    return np.concatenate(found)

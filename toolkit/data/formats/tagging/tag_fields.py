@@ -1,4 +1,4 @@
-"""Where CoNLL-U keeps tags, and how a feature is written."""
+"""Columns of tags in CoNLL-U, and the notation of features."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ FEATURES = 5
 MISSING_TAG = "_"
 
 
-def column_of(tag: str) -> int:
-    """The column of upos, xpos, or of the features for the name of one."""
+def tag_column(tag: str) -> int:
+    """The column of upos or xpos; for the name of a feature, the column of features."""
     return TAG_COLUMNS.get(tag, FEATURES)
 
 
 def set_feature(field: str, name: str, value: str) -> str:
-    """The column FEATS with one feature set, or removed for `_`; in the order of the names."""
+    """The column FEATS with one feature set, or removed for `_`, in alphabetical order."""
     features = dict(part.split("=", 1) for part in field.split("|") if "=" in part)
     if features.get(name, MISSING_TAG) == value:
         return field

@@ -1,15 +1,15 @@
-"""The tokenizer of a tagged folder: that of its words or pieces, and the tables of a tagger."""
+"""The tokenizer of tagged text, with the label tables of a tagger."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.tagging.label_tables import (
     FIRST_CHARACTER,
     OOV,
@@ -22,11 +22,11 @@ from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, starts_whole_w
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 from toolkit.data.tokenizers.wrapped import WrappedTokenizer, restore_inner
 
-MAX_WORD_CHARACTERS = 20  # characters of a word that are read (Dufter et al. 2020, code)
+MAX_WORD_CHARACTERS = 20  # later characters of a word are ignored (Dufter et al. 2020, code)
 
 
 class TaggingTokenizer(WrappedTokenizer):
-    """Reads text as the tokenizer within it does, which may be one of whole words or of pieces."""
+    """Reads text as `inner` does, which tokenizes into words or pieces."""
 
     kind = "tagging"
 
@@ -43,7 +43,7 @@ class TaggingTokenizer(WrappedTokenizer):
 
     @cached_property
     def has_words(self) -> bool:
-        """Whether the vocabulary is one of whole words; else it is one of pieces."""
+        """Whether the vocabulary has words; otherwise it has pieces."""
         return self.vocabulary.symbols[2:] == self.tables.words
 
     @property
@@ -60,24 +60,22 @@ class TaggingTokenizer(WrappedTokenizer):
         return {c: i for i, c in enumerate(self.tables.characters, FIRST_CHARACTER)}
 
     def char_ids(self, words: Sequence[str]) -> IntArray:
-        """Character ids of each word, 20 at most and padded to as many; 1 is an unknown one."""
-        found = np.zeros((len(words), MAX_WORD_CHARACTERS), np.int64)
-        ids = self._character_ids
+        """Ids of the first 20 characters of each word, padded with 0; 1 is an unknown character."""
+        char_ids = np.zeros((len(words), MAX_WORD_CHARACTERS), np.int64)
         for row, word in enumerate(words):
-            spelled = [ids.get(c, 1) for c in word[:MAX_WORD_CHARACTERS]]
-            found[row, : len(spelled)] = spelled
-        return found
+            ids = [self._character_ids.get(c, 1) for c in word[:MAX_WORD_CHARACTERS]]
+            char_ids[row, : len(ids)] = ids
+        return char_ids
 
     def encode_types(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
-        """Ids of the pieces of all words, and how many each word has: at least one."""
+        """Piece ids of all words back to back, and the number per word, which is at least one."""
         if self.has_words:
             index, unknown = self.tables.word_index, self.vocabulary.unk
             rows = [index[word] + 2 if word in index else unknown for word in words]
             return np.array(rows, np.int64), np.ones(len(words), np.int64)
         ids, lengths = self.inner.encode_words(words)
-        blank = np.flatnonzero(lengths == 0)
-        places = np.cumsum(lengths)[blank]
-        return np.insert(ids, places, self.vocabulary.unk), np.maximum(lengths, 1)
+        starts = np.cumsum(lengths)[lengths == 0]
+        return np.insert(ids, starts, self.vocabulary.unk), np.maximum(lengths, 1)
 
     def save(self, folder: Path | str) -> None:
         super().save(folder)
@@ -85,6 +83,6 @@ class TaggingTokenizer(WrappedTokenizer):
 
     @classmethod
     def _restore(
-        cls, folder: Path, settings: Mapping[str, Any], symbols: Sequence[str]
+        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> TaggingTokenizer:
         return cls(restore_inner(folder, settings, symbols), LabelTables.load(folder))

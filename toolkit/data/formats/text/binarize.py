@@ -1,14 +1,16 @@
-"""One part of the text to one part of the column of tokens: the work of one worker."""
+"""Encodes one part of the text as one part of the column of tokens: the task of a worker."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, IntArray
+from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.text.config import TextFormatConfig
 from toolkit.data.formats.text.holdout import assign_splits
 from toolkit.data.formats.text.length_limit import apply_length_limit
@@ -28,6 +30,11 @@ class PartTask(NamedTuple):
     number: int
     chunks: Sequence[FileChunk]
 
+    @property
+    def bytes(self) -> int:
+        """Size of the files' chunks."""
+        return sum(chunk.size for chunk in self.chunks)
+
 
 class EncodedItems(NamedTuple):
     ids: IntArray
@@ -35,23 +42,26 @@ class EncodedItems(NamedTuple):
     documents: IntArray
 
 
-def task_bytes(task: PartTask) -> int:
-    """Size of the files' chunks."""
-    return sum(chunk.size for chunk in task.chunks)
+class BinarizedPart(NamedTuple):
+    """The items of one split in a part."""
+
+    entry: JsonObject
+    """The part's entry in meta.json."""
+    counts: Counter[str]
 
 
 class PartWriter:
-    """One split's share of a part; a document begins where items are no longer neighbors."""
+    """Writes the items of one split in a part; a document starts where neighbors are missing."""
 
     def __init__(self, stem: Path, vocabulary: Vocabulary, options: TextFormatConfig) -> None:
         self._vocabulary, self._options = vocabulary, options
         self.column = ColumnWriter(stem, vocabulary.dtype, vocabulary.fingerprint)
-        self.counts = {"unknown": 0, "empty": 0, "overlength": 0, "lost_tokens": 0}
+        self.counts = Counter(unknown=0, empty=0, overlength=0, lost_tokens=0)
         self._last = np.zeros((1, 2), np.int64)
 
     def add(self, batch: EncodedItems, selected: BoolArray, runs: IntArray) -> None:
         kept = np.logical_and(selected, batch.lengths > 0)
-        self._count(empty=int(selected.sum() - kept.sum()))
+        self.counts["empty"] += int(selected.sum() - kept.sum())
         ids, lengths = batch.ids[np.repeat(kept, batch.lengths)], batch.lengths[kept]
         neighborhood = np.stack([batch.documents, runs], 1)[kept]
         if limit := self._options.max_item_tokens:
@@ -60,38 +70,34 @@ class PartWriter:
             )
             ids, lengths = limited.ids, limited.lengths
             neighborhood = neighborhood[limited.sources]
-            self._count(overlength=limited.overlength, lost_tokens=limited.lost)
+            self.counts.update(overlength=limited.overlength, lost_tokens=limited.lost)
         if len(lengths) == 0:
             return
         starts_document = (np.diff(neighborhood, axis=0, prepend=self._last) != 0).any(1)
         self._last = neighborhood[-1:]
         self.column.add(ids, lengths, starts_document)
-        self._count(unknown=int(np.count_nonzero(ids == self._vocabulary.unk)))
-
-    def _count(self, **more: int) -> None:
-        for name, number in more.items():
-            self.counts[name] += number
+        self.counts["unknown"] += int(np.count_nonzero(ids == self._vocabulary.unk))
 
 
 def binarize(
     task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
-) -> dict[str, dict[str, Any]]:
-    """Write the part; returns split -> the part's entry in meta.json, and counts."""
+) -> dict[str, BinarizedPart]:
+    """Write the items of a part, each to the part of its split."""
     writers: dict[str, PartWriter] = {}
     items = 0
     for batch in encode_chunks(task.chunks, folder, options, max_line_bytes):
         numbers = np.arange(items, items + len(batch.lengths))
         items += len(numbers)
         fractions = options.valid_fraction, options.test_fraction
-        for share in assign_splits(task.split, numbers, *fractions, task.number):
-            if share.selected.any():
-                if share.split not in writers:
-                    stem = folder / f"{share.split}.{TOKENS}.{task.number}"
+        for split, selected, runs in assign_splits(task.split, numbers, *fractions, task.number):
+            if selected.any():
+                if split not in writers:
+                    stem = folder / f"{split}.{TOKENS}.{task.number}"
                     vocabulary = load_tokenizer(folder).vocabulary
-                    writers[share.split] = PartWriter(stem, vocabulary, options)
-                writers[share.split].add(batch, share.selected, share.runs)
+                    writers[split] = PartWriter(stem, vocabulary, options)
+                writers[split].add(batch, selected, runs)
     return {
-        split: {"part": writer.column.finish(), "counts": writer.counts}
+        split: BinarizedPart(writer.column.finish(), writer.counts)
         for split, writer in writers.items()
     }
 
@@ -99,7 +105,7 @@ def binarize(
 def encode_chunks(
     chunks: Sequence[FileChunk], folder: Path, options: TextFormatConfig, max_line_bytes: int
 ) -> Iterator[EncodedItems]:
-    """Encoded items. Documents are numbered through; 0 continues that of an earlier part."""
+    """Encode the items; documents are numbered across chunks, and 0 continues the part before."""
     tokenizer, document = load_tokenizer(folder), 0
     for chunk in chunks:
         before, reported = document, 0

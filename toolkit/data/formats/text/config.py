@@ -38,6 +38,6 @@ class TextFormatConfig(Options, section="format"):
 
 
 def check_limit(max_item_tokens: int, overlength: str) -> None:
-    """What to do with long items says nothing without a limit."""
+    """A policy for long items requires a limit."""
     if overlength != "error" and not max_item_tokens:
         raise ToolkitError(f"--overlength {overlength} requires --max-item-tokens.")

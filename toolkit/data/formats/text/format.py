@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.config.commands.preprocess import flag
-from toolkit.data.formats.format import SPLITS, Block, Format, Job, SplitReport, count_column
-from toolkit.data.formats.text.binarize import TOKENS, PartTask, binarize, task_bytes
+from toolkit.data.formats.format import SPLITS, Format, Job, SplitReport, count_column
+from toolkit.data.formats.text.binarize import TOKENS, PartTask, binarize
 from toolkit.data.formats.text.config import TextFormatConfig
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer
 from toolkit.data.preprocessing.split_files import estimate_bytes, plan_parts
@@ -28,16 +27,22 @@ SETTINGS = ("segment_by", "valid_fraction", "test_fraction", "max_item_tokens", 
 
 
 @register_format("text", TextFormatConfig())
-class TextFormat(Format[list[PartTask]]):
+class TextFormat(Format[list[PartTask], Tokenizer]):
     """Running text, one item per line, paragraph or sentence."""
 
     kind, unit = "text", "tokens"
+    options: TextFormatConfig
 
     def check(self) -> None:
         super().check()
-        for fraction, files in (("valid_fraction", "validpref"), ("test_fraction", "testpref")):
-            if getattr(self.options, fraction) and getattr(self.config, files):
-                raise ToolkitError(f"{flag(fraction)} cannot be combined with {flag(files)}.")
+        for split, fraction in self.held_out.items():
+            if fraction and split in self.config.inputs:
+                raise ToolkitError(f"--{split}-fraction cannot be combined with --{split}pref.")
+
+    @property
+    def held_out(self) -> dict[str, float]:
+        """Split -> the fraction of the training text that is held out for it."""
+        return {"valid": self.options.valid_fraction, "test": self.options.test_fraction}
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[PartTask]:
         """The parts that workers write, decided by the text alone."""
@@ -57,10 +62,10 @@ class TextFormat(Format[list[PartTask]]):
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         return {TOKENS: tokenizer.vocabulary}
 
-    def encode(self, split: str, content: list[PartTask], job: Job) -> Iterator[Block]:
-        raise NotImplementedError("workers write whole parts")
-
-    def write(self, splits: Mapping[str, list[PartTask]], job: Job) -> dict[str, dict[str, Any]]:
+    def write(
+        self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
+    ) -> dict[str, JsonObject]:
+        """Workers write whole parts."""
         tasks = [task for split in splits.values() for task in split]
         work = partial(
             binarize,
@@ -68,15 +73,15 @@ class TextFormat(Format[list[PartTask]]):
             options=self.options,
             max_line_bytes=self.config.max_line_bytes,
         )
-        with Progress("binarizing", sum(map(task_bytes, tasks)), "tokens") as progress:
-            results = job.pool.map(work, tasks, size=weight, on_progress=progress.advance)
-        parts: dict[str, list[Any]] = defaultdict(list)
+        with Progress("binarizing", sum(task.bytes for task in tasks), "tokens") as progress:
+            results = job.pool.map(work, tasks, size=text_bytes, on_progress=progress.advance)
+        parts: dict[str, list[JsonObject]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for result in results:
-            for split, written in result.items():
-                counts[split].update(written["counts"])
-                if written["part"]["items"]:
-                    parts[split].append(written["part"])
+            for split, (part, part_counts) in result.items():
+                counts[split].update(part_counts)
+                if part["items"]:
+                    parts[split].append(part)
         self.check_not_empty(set(parts))
         dtype = job.tokenizer.vocabulary.dtype
         return {
@@ -86,64 +91,55 @@ class TextFormat(Format[list[PartTask]]):
         }
 
     def check_not_empty(self, written: set[str]) -> None:
-        """Every split that was asked for must have items."""
+        """Raise if a requested split has no items."""
         limit, nothing = self.options.max_item_tokens, "blank lines"
         if limit and self.options.overlength == "skip":
             nothing = f"lines that are blank or have more than {limit} tokens"
-        for split in SPLITS:
-            files, fraction = getattr(self.config, f"{split}pref"), f"{split}_fraction"
-            if files and split not in written:
+        for split, files in self.config.inputs.items():
+            if split not in written:
                 raise ToolkitError(
                     f"{split}pref must hold text, but {files} has only {nothing}. Give other files."
                 )
-            if getattr(self.options, fraction, 0) and split not in written:
+        for split, fraction in self.held_out.items():
+            if fraction and split not in written:
                 raise ToolkitError(
-                    f"the text is too short to hold out {getattr(self.options, fraction)} of it. "
-                    f"Raise {flag(fraction)}, or give --{split}pref."
+                    f"the text is too short to hold out {fraction} of it. Raise "
+                    f"--{split}-fraction, or give --{split}pref."
                 )
 
-    def settings(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        own = tokenizer.settings()
-        del own["special"]
+    def settings(self, tokenizer: Tokenizer) -> JsonObject:
+        settings = tokenizer.settings()
+        del settings["special"]
         return {
-            "tokenizer": own.pop("kind"),
-            **own,
+            "tokenizer": settings.pop("kind"),
+            **settings,
             **{name: getattr(self.options, name) for name in SETTINGS},
         }
 
-    @property
-    def heads(self) -> tuple[str, ...]:  # type: ignore[override]
-        limit = self.options.max_item_tokens
-        limited = (f"over {limit}", "tokens lost") if limit else ()
-        return ("documents", "items", "tokens", "unknown", *limited, "parts")
-
     def report_split(
-        self, split: str, content: list[PartTask] | None, entry: Mapping[str, Any]
+        self, split: str, content: list[PartTask] | None, entry: JsonObject
     ) -> SplitReport:
-        column = entry["columns"][TOKENS]
+        column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
         sizes, parts = count_column(column), len(column["parts"])
         counts = {name: entry[name] for name in ("unknown", "overlength", "lost_tokens", "empty")}
-        cells = [f"{sizes[name]:,}" for name in ("documents", "items", "tokens")]
-        cells.append(f"{counts['unknown'] / sizes['tokens']:.3%}")
-        if self.options.max_item_tokens:
-            cells += [f"{counts[name]:,}" for name in ("overlength", "lost_tokens")]
-        record = {**sizes, **counts, "parts": parts}
-        return SplitReport(record, [*cells, str(parts)], sizes["tokens"], self.notes(split, counts))
-
-    def notes(self, split: str, counts: Mapping[str, int]) -> list[str]:
-        """What the table does not say of items that were changed or left out."""
+        row: dict[str, int | str] = {**sizes}
+        row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
+        if limit:
+            row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
+        row["parts"] = str(parts)
         notes = []
         if number := counts["overlength"]:
-            notes.append(f"{split}: {items(number)} too long, {HANDLED[self.options.overlength]}")
+            handled = HANDLED[self.options.overlength]
+            notes.append(f"{split}: {count_items(number)} too long, {handled}")
         if number := counts["empty"]:
-            notes.append(f"{split}: {items(number)} of invisible characters only, left out")
-        return notes
+            notes.append(f"{split}: {count_items(number)} of invisible characters only, left out")
+        return SplitReport({**sizes, **counts, "parts": parts}, row, sizes["tokens"], notes)
 
 
-def weight(task: PartTask) -> int:
-    """About how many bytes of text a part has."""
+def text_bytes(task: PartTask) -> int:
+    """Estimated number of bytes of the text of a part."""
     return sum(map(estimate_bytes, task.chunks))
 
 
-def items(number: int) -> str:
+def count_items(number: int) -> str:
     return f"{number:,} item{'s' * (number != 1)}"

@@ -1,4 +1,4 @@
-"""Items with more tokens than wanted: left out, shortened or cut in several."""
+"""Length limit: items with too many tokens are left out, truncated or split."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ class LimitedItems(NamedTuple):
     ids: IntArray
     lengths: IntArray
     sources: IntArray
-    """Which of the items before each comes from."""
+    """Index of the original item of each."""
     overlength: int
-    """Items that were too long."""
+    """Number of items that exceeded the limit."""
     lost: int
-    """Tokens that are gone."""
+    """Number of dropped tokens."""
 
 
 def apply_length_limit(
     ids: IntArray, lengths: IntArray, limit: int, policy: str, starts_word: BoolArray
 ) -> LimitedItems:
-    """Items of ids back to back, each with at most `limit` tokens by skip, truncate or split."""
+    """Limit items, whose ids are back to back, to `limit` tokens by skip, truncate or split."""
     long = lengths > limit
-    changed, every = int(long.sum()), np.arange(len(lengths))
-    if changed == 0:
-        return LimitedItems(ids, lengths, every, 0, 0)
+    overlength, sources = int(long.sum()), np.arange(len(lengths))
+    if overlength == 0:
+        return LimitedItems(ids, lengths, sources, 0, 0)
     if policy == "split":
-        shares = _split(ids, lengths, limit, starts_word)
-        counts = np.array([len(share) for share in shares], np.int64)
-        whole = np.array([size for share in shares for size in share], np.int64)
-        return LimitedItems(ids, whole, np.repeat(every, counts), changed, 0)
-    most = np.where(long, 0 if policy == "skip" else limit, lengths)
-    kept = ids[ragged_arange(0, lengths) < np.repeat(most, lengths)]
+        pieces = _split(ids, lengths, limit, starts_word)
+        counts = np.array([len(sizes) for sizes in pieces], np.int64)
+        piece_lengths = np.array([size for sizes in pieces for size in sizes], np.int64)
+        return LimitedItems(ids, piece_lengths, np.repeat(sources, counts), overlength, 0)
+    kept_lengths = np.where(long, 0 if policy == "skip" else limit, lengths)
+    kept = ids[ragged_arange(0, lengths) < np.repeat(kept_lengths, lengths)]
     stays = ~long if policy == "skip" else np.ones(len(long), bool)
-    return LimitedItems(kept, most[stays], every[stays], changed, len(ids) - len(kept))
+    lost = len(ids) - len(kept)
+    return LimitedItems(kept, kept_lengths[stays], sources[stays], overlength, lost)
 
 
 def _split(ids: IntArray, lengths: IntArray, limit: int, starts_word: BoolArray) -> list[list[int]]:
-    """Lengths that each item is cut into: as long as may be, cut before a word where one begins."""
-    shares, ends = [], np.cumsum(lengths)
+    """Lengths of the pieces of each item: maximal, and cut before a word if possible."""
+    pieces, ends = [], np.cumsum(lengths)
     for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
-        share, begin = [], end - length
-        while end - begin > limit:
-            words = np.flatnonzero(starts_word[ids[begin + 1 : begin + limit + 1]])
-            share.append(int(words[-1]) + 1 if len(words) else limit)
-            begin += share[-1]
-        shares.append([*share, end - begin])
-    return shares
+        sizes, start = [], end - length
+        while end - start > limit:
+            words = np.flatnonzero(starts_word[ids[start + 1 : start + limit + 1]])
+            sizes.append(int(words[-1]) + 1 if len(words) else limit)
+            start += sizes[-1]
+        pieces.append([*sizes, end - start])
+    return pieces

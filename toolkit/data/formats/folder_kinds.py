@@ -1,0 +1,40 @@
+"""Checks that a task makes of the kind and the tokenizer of its data folders."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from toolkit.common.errors import ToolkitError
+from toolkit.data.storage.data_folder import DataFolder
+from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+AnyTokenizer = TypeVar("AnyTokenizer", bound=Tokenizer)
+
+
+def check_kind(folder: DataFolder, kind: str, *, task: str, holds: str, options: str) -> None:
+    """Raise unless the data is of the kind that the task requires."""
+    if folder.kind != kind:
+        raise ToolkitError(
+            f"task {task} must have a folder of {holds}, but {folder.name} is of kind "
+            f"{folder.kind}. Run toolkit-preprocess with {options}."
+        )
+
+
+def check_tokenizer(folder: DataFolder, tokenizer_class: type[AnyTokenizer]) -> AnyTokenizer:
+    """The tokenizer, which must be of the class that the folder's kind requires."""
+    if not isinstance(folder.tokenizer, tokenizer_class):
+        raise ToolkitError(
+            f"the tokenizer of {folder.path} must be of kind {tokenizer_class.kind}, but is "
+            f"{folder.tokenizer.kind}. Run toolkit-preprocess again."
+        )
+    return folder.tokenizer
+
+
+def check_same_tokenizer(folder: DataFolder, what: str) -> None:
+    """Raise unless all folders have the same tokenizer; `what` names what would differ."""
+    for source in folder.sources[1:]:
+        if source.load_tokenizer().fingerprint != folder.tokenizer.fingerprint:
+            raise ToolkitError(
+                f"data folders must agree on {what}, but {source.path} differs from "
+                f"{folder.path}. Preprocess one with --tokenizer-from the other."
+            )
