@@ -69,13 +69,13 @@ def test_a_line_is_coded_with_what_it_must_begin_with():
     [
         ({}, " ", "empty"),
         ({}, "\u200b", "empty"),  # what a vocabulary reads nothing of
-        ({}, "abcdea", "7 tokens, more than the model's 6 places"),
+        ({}, "abcdea", "7 tokens, more than the model's 6 positions"),
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
         ({"score_reference": True, "max_tokens": 3}, "a\tabc", "4 tokens, more than --max"),
         ({"prefixes": True}, "abc", "no tab"),
         ({"prefixes": True, "max_len_b": 1}, "abc\tde", "a prefix of 2 tokens, more than the max"),
         ({"prefixes": True}, "abc\tabcdea", "a prefix of 6 tokens, more than the maximum of 5"),
-        ({"score_reference": True}, "abc\tabcdea", "7 tokens to tell, more than the model's 6"),
+        ({"score_reference": True}, "abc\tabcdea", "7 tokens to score, more than the model's 6"),
     ],
 )
 def test_a_line_without_an_answer_says_why(options, line, message):
@@ -115,7 +115,7 @@ def test_a_prefix_of_the_reference_is_no_longer_than_what_is_written_but_a_promp
 
 
 def test_a_beam_is_no_wider_than_the_vocabulary():
-    with pytest.raises(ToolkitError, match=r"beam must be at most the symbols .* 7, but is 8"):
+    with pytest.raises(ToolkitError, match=r"at most the number of symbols .* 7, but is 8"):
         sentences(beam=8)
 
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray
 
 
 class BeamState(NamedTuple):
     """Tokens and log-probabilities; -inf marks unused hypotheses."""
 
-    sentences: Numbers
+    sentences: IntArray
     """(N), indices of the sentences."""
-    tokens: Numbers
+    tokens: IntArray
     """(N, G, K, T)"""
-    totals: Floats
+    totals: FloatArray
     """(N, G, K, T), log-probabilities up to each token."""
 
     @staticmethod
@@ -36,41 +33,39 @@ class BeamState(NamedTuple):
         return self.tokens.shape[3]
 
     @property
-    def current_totals(self) -> Floats:
+    def current_totals(self) -> FloatArray:
         """(N, G, K), of all tokens."""
         return self.totals[..., -1] if self.length else np.zeros(self.tokens.shape[:3])
 
-    def extend(self, parents: Numbers, tokens: Numbers, totals: Floats) -> BeamState:
+    def extend(self, parents: IntArray, tokens: IntArray, totals: FloatArray) -> BeamState:
         """(N, G, C): candidate c is hypothesis parents[c] with one more token."""
-        place = parents[..., None]
-        before = (
-            np.take_along_axis(self.tokens, place, 2),
-            np.take_along_axis(self.totals, place, 2),
-        )
+        index = parents[..., None]
+        before = np.take_along_axis(self.tokens, index, 2)
+        totals_before = np.take_along_axis(self.totals, index, 2)
         return BeamState(
             self.sentences,
-            np.concatenate([before[0], tokens[..., None]], 3),
-            np.concatenate([before[1], totals[..., None]], 3),
+            np.concatenate([before, tokens[..., None]], 3),
+            np.concatenate([totals_before, totals[..., None]], 3),
         )
 
-    def select_candidates(self, kept: Numbers, lost: Flags) -> BeamState:
-        """(N, G, K): keep these candidates; `lost` ones become unused."""
-        place = kept[..., None]
-        totals = np.take_along_axis(self.totals, place, 2)
-        totals[..., -1][lost] = -np.inf
-        return BeamState(self.sentences, np.take_along_axis(self.tokens, place, 2), totals)
+    def select_candidates(self, candidates: IntArray, unused: BoolArray) -> BeamState:
+        """(N, G, K): keep these candidates; those marked `unused` get a total of -inf."""
+        index = candidates[..., None]
+        totals = np.take_along_axis(self.totals, index, 2)
+        totals[..., -1][unused] = -np.inf
+        return BeamState(self.sentences, np.take_along_axis(self.tokens, index, 2), totals)
 
-    def select_sentences(self, which: Numbers) -> BeamState:
+    def select_sentences(self, indices: IntArray) -> BeamState:
         """These sentences, in this order."""
-        return BeamState(self.sentences[which], self.tokens[which], self.totals[which])
+        return BeamState(self.sentences[indices], self.tokens[indices], self.totals[indices])
 
 
-def first_matches(wanted: Flags, count: int) -> Numbers:
-    """(N, G, count): the first True candidates of each group, in order."""
-    return np.argsort(~wanted, axis=-1, kind="stable")[..., :count]
+def first_matches(matches: BoolArray, count: int) -> IntArray:
+    """(N, G, count): the first True candidates of each group, in order; then the False ones."""
+    return np.argsort(~matches, axis=-1, kind="stable")[..., :count]
 
 
-def order_in_place(parents: Numbers) -> Numbers:
+def order_in_place(parents: IntArray) -> IntArray:
     """An order of a group's children that leaves as many as possible at their parent's index.
 
     These rows need not be moved in the cache. (N, G, K) -> (N, G, K).
@@ -86,8 +81,8 @@ def order_in_place(parents: Numbers) -> Numbers:
     return child.reshape(shape)
 
 
-def compact_order(stay: Flags) -> Numbers:
-    """Sentences that continue; the last ones replace those that leave."""
+def compact_order(stay: BoolArray) -> IntArray:
+    """Indices of the sentences that stay; the last ones replace those that leave."""
     count = int(stay.sum())
     order = np.arange(count)
     order[~stay[:count]] = count + np.flatnonzero(stay[count:])

@@ -41,7 +41,7 @@ def fill_lines(
         outputs: dict[int, FillMaskOutput] = {}
         sized: list[tuple[int, FillMaskOutput]] = []
         for number, line in buffer:
-            length, output = check_line(number, line, count_tokens, max_tokens)
+            length, output = measure_line(number, line, count_tokens, max_tokens)
             outputs[number] = output
             sized += [] if output.note else [(length, output)]
         for batch in batch_by_length(sized, max_tokens):
@@ -51,7 +51,7 @@ def fill_lines(
         yield from outputs.values()
 
 
-def check_line(
+def measure_line(
     number: int, line: bytes, count_tokens: CountTokens, max_tokens: int
 ) -> tuple[int, FillMaskOutput]:
     """The line's number of tokens, and its text with a note if nothing can be predicted."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,8 @@ from torch import Tensor
 
 from toolkit.generation.hypothesis import Hypothesis, make_hypothesis
 from toolkit.generation.step_scorer import to_log_probabilities
+from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
+from toolkit.models.interface import Inputs
 
 POSITIONS_PER_CHUNK = 1024
 """Positions whose scores over the vocabulary are held at once."""
@@ -23,59 +24,66 @@ POSITIONS_PER_CHUNK = 1024
 
 @torch.no_grad()
 def score_references(
-    models: Sequence[Any], inputs: Any, targets: Sequence[Sequence[int]], end: int, lenpen: float
+    models: Sequence[GenerativeModel],
+    inputs: Inputs | None,
+    references: Sequence[Sequence[int]],
+    eos: int,
+    lenpen: float,
 ) -> list[Hypothesis]:
-    """log p of each target, token by token, end symbol included; several models form an
+    """log p of each reference, token by token, end symbol included; several models form an
     ensemble. `inputs` are the sources, None for language models.
     """
     device = models[0].token_embedding.weight.device
-    width = max(map(len, targets)) + 1
-    rows = np.full((len(targets), width + 1), end)
-    for row, tokens in zip(rows, targets, strict=True):
-        row[1 : len(tokens) + 1] = tokens
-    lengths = np.array([len(tokens) + 1 for tokens in targets])
-    places = np.flatnonzero(np.arange(width) < lengths[:, None])
-    previous = torch.from_numpy(rows[:, :-1].copy()).to(device)
-    chosen = torch.from_numpy(places).to(device)
-    wanted = torch.from_numpy(rows[:, 1:].reshape(-1)[places]).to(device)
-    told = [target_log_probabilities(model, inputs, previous, chosen, wanted) for model in models]
-    mean = torch.stack(told).logsumexp(0) - math.log(len(models))
-    each = np.split(mean.double().cpu().numpy(), np.cumsum(lengths)[:-1])
+    rows = pad_with_eos(references, eos, max(map(len, references)) + 2).to(device)
+    lengths = np.array([len(tokens) + 1 for tokens in references])
+    inside = np.arange(rows.shape[1] - 1) < lengths[:, None]
+    selected = torch.from_numpy(np.flatnonzero(inside)).to(device)
+    previous = rows[:, :-1].contiguous()
+    targets = rows[:, 1:].flatten()[selected]
+    each_model = torch.stack(
+        [target_log_probabilities(model, inputs, previous, selected, targets) for model in models]
+    )
+    mean = each_model.logsumexp(0) - math.log(len(models))
+    log_probabilities = np.split(mean.double().cpu().numpy(), np.cumsum(lengths)[:-1])
     return [
         make_hypothesis(tokens, np.cumsum(row).tolist(), lenpen)
-        for tokens, row in zip(targets, each, strict=True)
+        for tokens, row in zip(references, log_probabilities, strict=True)
     ]
 
 
+def pad_with_eos(texts: Sequence[Sequence[int]], eos: int, width: int) -> Int[Tensor, "B T"]:
+    """The end symbol followed by each text and further end symbols."""
+    rows = np.full((len(texts), width), eos)
+    for row, tokens in zip(rows, texts, strict=True):
+        row[1 : len(tokens) + 1] = tokens
+    return torch.from_numpy(rows)
+
+
 def target_log_probabilities(
-    model: Any,
-    inputs: Any,
+    model: GenerativeModel,
+    inputs: Inputs | None,
     previous: Int[Tensor, "B T"],
-    chosen: Int[Tensor, " N"],
-    wanted: Int[Tensor, " N"],
+    selected: Int[Tensor, " N"],
+    targets: Int[Tensor, " N"],
 ) -> Float[Tensor, " N"]:
     """log p of the target tokens."""
     encoded = None if inputs is None else model(inputs)
     padding = None if inputs is None else inputs.padding
-    states = model.decode(previous, encoded, padding, None, chosen)[0]  # (N, D)
-    parts = zip(states.split(POSITIONS_PER_CHUNK), wanted.split(POSITIONS_PER_CHUNK), strict=True)
-    found = [to_log_probabilities(model.scores(s)).gather(1, w[:, None])[:, 0] for s, w in parts]
-    return torch.cat(found)
+    states = model.decode(previous, encoded, padding, None, selected)[0]  # (N, D)
+    chunks = zip(states.split(POSITIONS_PER_CHUNK), targets.split(POSITIONS_PER_CHUNK), strict=True)
+    return torch.cat(
+        [to_log_probabilities(model.scores(s)).gather(1, t[:, None])[:, 0] for s, t in chunks]
+    )
 
 
 @torch.no_grad()
 def compute_alignments(
-    models: Sequence[Any], inputs: Any, written: Sequence[Sequence[int]], end: int
+    models: Sequence[EncoderDecoder], inputs: Inputs, targets: Sequence[Sequence[int]], eos: int
 ) -> list[Float[Tensor, "T S"]]:
     """Attention of each target token to each source token, end symbols excluded."""
-    device = models[0].token_embedding.weight.device
-    rows = torch.full((len(written), max(map(len, written)) + 1), end)
-    for row, tokens in zip(rows, written, strict=True):
-        row[1 : len(tokens) + 1] = torch.tensor(tokens, dtype=rows.dtype)
-    maps = [
-        model.alignment(rows.to(device), model(inputs), inputs.padding).float() for model in models
-    ]
-    mean = torch.stack(maps).mean(0).cpu()
-    hidden = inputs.padding
-    lengths = [inputs.tokens.shape[1]] * len(rows) if hidden is None else (~hidden).sum(1).tolist()
-    return [mean[n, : len(tokens), : lengths[n] - 1] for n, tokens in enumerate(written)]
+    rows = pad_with_eos(targets, eos, max(map(len, targets)) + 1).to(inputs.tokens.device)
+    maps = [model.alignment(rows, model(inputs), inputs.padding).float() for model in models]
+    mean, padding = torch.stack(maps).mean(0).cpu(), inputs.padding
+    width = inputs.tokens.shape[1]
+    lengths = [width] * len(rows) if padding is None else (~padding).sum(1).tolist()
+    return [mean[n, : len(tokens), : lengths[n] - 1] for n, tokens in enumerate(targets)]

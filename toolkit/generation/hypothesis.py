@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 
 class SpecialTokens(NamedTuple):
@@ -15,7 +17,7 @@ class SpecialTokens(NamedTuple):
     """Ids that are never generated."""
 
     @staticmethod
-    def from_vocabulary(vocabulary: Any) -> SpecialTokens:
+    def from_vocabulary(vocabulary: Vocabulary) -> SpecialTokens:
         """[SEP] is the end symbol; padding, [CLS] and [MASK] are forbidden if they are
         different tokens.
         """
@@ -24,7 +26,7 @@ class SpecialTokens(NamedTuple):
 
 
 class DecodingPrompt(NamedTuple):
-    """One sentence to generate."""
+    """Limits and given tokens of one sentence to generate."""
 
     max_length: int
     """Maximum number of tokens before the end symbol, prefix included."""

@@ -36,16 +36,18 @@ EncodeLine = Callable[[str], EncodedLine]
 """Encodes a line; raises a ToolkitError if it cannot be processed."""
 
 
-def parse_line(number: int, line: bytes, code: EncodeLine) -> GenerationRequest:
+def parse_line(number: int, line: bytes, encode: EncodeLine) -> GenerationRequest:
     """A line as a request, with a note if it cannot be processed."""
     text, note = decode_line(number, line)
     if note:
         return GenerationRequest(number, text, note=note)
     try:
-        coded = code(text)
+        encoded = encode(text)
     except ToolkitError as error:
         return GenerationRequest(number, text, note=str(error))
-    return GenerationRequest(number, coded.text, coded.source, coded.target, coded.reference)
+    return GenerationRequest(
+        number, encoded.text, encoded.source, encoded.target, encoded.reference
+    )
 
 
 def decode_line(number: int, line: bytes) -> tuple[str, str]:
@@ -70,25 +72,25 @@ def batch_requests(
     """
     batch: list[GenerationRequest] = []
     width = 0
-    for item in sorted(requests, key=request_lengths, reverse=True):
-        wider = max(width, *request_lengths(item))
+    for request in sorted(requests, key=request_lengths, reverse=True):
+        wider = max(width, *request_lengths(request))
         full = len(batch) >= batch_size or wider * (len(batch) + 1) > max_tokens
-        if batch and (full or (same_source_length and len(item.source) != len(batch[0].source))):
+        if batch and (full or (same_source_length and len(request.source) != len(batch[0].source))):
             yield batch
-            batch, wider = [], max(request_lengths(item))
-        batch.append(item)
+            batch, wider = [], max(request_lengths(request))
+        batch.append(request)
         width = wider
     if batch:
         yield batch
 
 
-def request_lengths(item: GenerationRequest) -> tuple[int, int]:
+def request_lengths(request: GenerationRequest) -> tuple[int, int]:
     """Tokens of the source and of the target, each with its end symbol."""
-    return len(item.source) + 1, len(item.target) + 1
+    return len(request.source) + 1, len(request.target) + 1
 
 
 def select_rank_batches(
-    found: Sequence[list[GenerationRequest]], rank: int, ranks: int
+    batches: Sequence[list[GenerationRequest]], rank: int, ranks: int
 ) -> list[list[GenerationRequest]]:
     """The batches of one rank."""
-    return list(found[rank::ranks])
+    return list(batches[rank::ranks])

@@ -10,15 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from toolkit.common.arrays import BoolArray, IntArray
 from toolkit.config.commands.generate import SearchConfig
-from toolkit.generation.beam_state import (
-    BeamState,
-    Flags,
-    Numbers,
-    compact_order,
-    first_matches,
-    order_in_place,
-)
+from toolkit.generation.beam_state import BeamState, compact_order, first_matches, order_in_place
 from toolkit.generation.constraints import Constraints
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens, make_hypothesis
 from toolkit.generation.step_scorer import StepScorer, to_log_probabilities
@@ -28,18 +22,18 @@ from toolkit.generation.strategies import BeamSearch, Sampler, StepScores, Strat
 @torch.no_grad()
 def search(
     scorer: StepScorer,
-    starts: Sequence[DecodingPrompt],
-    symbols: SpecialTokens,
+    prompts: Sequence[DecodingPrompt],
+    special_tokens: SpecialTokens,
     c: SearchConfig,
     device: torch.device | None = None,
 ) -> list[list[Hypothesis]]:
     """The finished hypotheses of each sentence, best first, at most `beam`.
 
-    Of 2 K candidates of a group those among the first K that end are finished, the first K others
-    go on; a group with K finished ones stops, and a sentence whose groups have stopped leaves the
-    batch (as in fairseq). With 1 hypothesis this is greedy search.
+    Of 2 K candidates of a group, those among the first K that end are finished, and the first K
+    others continue. A group with K finished ones stops, and a sentence whose groups have stopped
+    leaves the batch (as in fairseq). With 1 hypothesis this is greedy search.
     """
-    return BatchSearch(scorer, starts, symbols, c, device or torch.device("cpu")).run()
+    return BatchSearch(scorer, prompts, special_tokens, c, device or torch.device("cpu")).run()
 
 
 class BatchSearch:
@@ -48,76 +42,83 @@ class BatchSearch:
     def __init__(
         self,
         scorer: StepScorer,
-        starts: Sequence[DecodingPrompt],
-        symbols: SpecialTokens,
+        prompts: Sequence[DecodingPrompt],
+        special_tokens: SpecialTokens,
         c: SearchConfig,
         device: torch.device,
     ) -> None:
-        self.scorer, self.symbols, self.c, self.device = scorer, symbols, c, device
-        self.numbers = np.array([start.number for start in starts], np.int64)
-        self.constraints = Constraints(starts, symbols, c.no_repeat_ngram_size)
+        self.scorer, self.c, self.device = scorer, c, device
+        self.eos = special_tokens.eos
+        self.numbers = np.array([prompt.number for prompt in prompts], np.int64)
+        self.constraints = Constraints(prompts, special_tokens, c.no_repeat_ngram_size)
         self.groups = c.beam if c.sampling else c.diverse_beam_groups
         self.size = c.beam // self.groups
-        self.choose = make_strategy(c, self.size)
-        self.beams = BeamState.initial(len(starts), self.groups)
-        self.rows = len(starts)
+        self.strategy = make_strategy(c, self.size)
+        self.beams = BeamState.initial(len(prompts), self.groups)
+        self.rows = len(prompts)
+        """Rows of the scorer: one per sentence at first, then one per hypothesis."""
         self.finished: list[list[list[Hypothesis]]]
-        self.finished = [[[] for _ in range(self.groups)] for _ in starts]
+        self.finished = [[[] for _ in range(self.groups)] for _ in prompts]
 
     def run(self) -> list[list[Hypothesis]]:
-        first_symbol = np.full((len(self.finished), 1), self.symbols.eos)
-        tokens = np.concatenate([first_symbol, self.constraints.prompts], 1)
+        first = np.full((len(self.finished), 1), self.eos)
+        tokens = np.concatenate([first, self.constraints.prompt_tokens], 1)
         while len(self.beams.sentences):
             tokens = self.step(tokens)
-        together = ([h for group in groups for h in group] for groups in self.finished)
-        return [sort_by_score(found)[: self.c.beam] for found in together]
+        sentences = ([h for group in groups for h in group] for groups in self.finished)
+        return [sort_by_score(hypotheses)[: self.c.beam] for hypotheses in sentences]
 
-    def step(self, tokens: Numbers) -> Numbers:
+    def step(self, tokens: IntArray) -> IntArray:
         """Extend every hypothesis by one token; the tokens that the model reads next."""
-        beams, wide = self.beams, self.rows // len(self.beams.sentences)
+        beams, width = self.beams, self.rows // len(self.beams.sentences)
         scores = to_log_probabilities(
             self.scorer.next_scores(torch.from_numpy(tokens).to(self.device))
         )
-        written = beams.tokens[:, :1] if wide == 1 else beams.tokens
+        generated = beams.tokens[:, :1] if width == 1 else beams.tokens
         self.constraints.apply(
-            scores, beams.sentences.repeat(wide), written.reshape(self.rows, beams.length)
+            scores, beams.sentences.repeat(width), generated.reshape(self.rows, beams.length)
         )
         totals = torch.from_numpy(beams.current_totals).to(self.device, scores.dtype)
-        rows = StepScores(scores.unflatten(0, (-1, wide)), totals)
-        found = self.choose(rows, self.numbers[beams.sentences], beams.length)
-        parents, symbols = found.parents.cpu().numpy(), found.tokens.cpu().numpy()
-        new = beams.extend(parents, symbols, found.totals.double().cpu().numpy())
-        return self.advance(new, parents, wide)
+        candidates = self.strategy(
+            StepScores(scores.unflatten(0, (-1, width)), totals),
+            self.numbers[beams.sentences],
+            beams.length,
+        )
+        parents, new_tokens = candidates.parents.cpu().numpy(), candidates.tokens.cpu().numpy()
+        extended = beams.extend(parents, new_tokens, candidates.totals.double().cpu().numpy())
+        return self.advance(extended, parents, width)
 
-    def advance(self, new: BeamState, parents: Numbers, wide: int) -> Numbers:
+    def advance(self, extended: BeamState, parents: IntArray, width: int) -> IntArray:
         """Collect finished hypotheses, drop finished sentences, and continue with the rest."""
-        ended = new.tokens[..., -1] == self.symbols.eos
-        there = np.isfinite(new.current_totals)
-        self.finish(new, ended & there)
-        full = np.array([[len(g) >= self.size for g in self.finished[n]] for n in new.sentences])
-        stay = ((~ended & there).any(-1) & ~full).any(-1)
-        self.keep_unfinished(new.sentences, stay)
+        ended = extended.tokens[..., -1] == self.eos
+        possible = np.isfinite(extended.current_totals)
+        self.finish(extended, ended & possible)
+        is_full = np.array(
+            [[len(group) >= self.size for group in self.finished[n]] for n in extended.sentences]
+        )
+        stay = ((~ended & possible).any(-1) & ~is_full).any(-1)
+        self.keep_unfinished(extended.sentences, stay)
         order = compact_order(stay)
-        going = first_matches(~ended, self.size)[order]
-        own = np.take_along_axis(parents[order], going, 2)
-        going = np.take_along_axis(going, order_in_place(own), 2)
-        lost = np.take_along_axis(ended[order], going, 2) | full[order][..., None]
-        self.beams = new.select_sentences(order).select_candidates(going, lost)
-        self.reorder(order, np.take_along_axis(parents[order], going, 2), wide)
+        children = first_matches(~ended, self.size)[order]
+        in_place = order_in_place(np.take_along_axis(parents[order], children, 2))
+        children = np.take_along_axis(children, in_place, 2)
+        unused = np.take_along_axis(ended[order], children, 2) | is_full[order][..., None]
+        self.beams = extended.select_sentences(order).select_candidates(children, unused)
+        self.reorder(order, np.take_along_axis(parents[order], children, 2), width)
         return self.beams.tokens[..., -1].reshape(-1, 1)
 
-    def finish(self, new: BeamState, ended: Flags) -> None:
+    def finish(self, extended: BeamState, ended: BoolArray) -> None:
         """Collect the candidates among the first K of a group that have ended; keep the K best."""
-        touched: set[tuple[int, int]] = set()
+        changed: set[tuple[int, int]] = set()
         for n, g, k in np.argwhere(ended[..., : self.size]).tolist():
-            tokens, totals = new.tokens[n, g, k].tolist(), new.totals[n, g, k].tolist()
-            sentence = int(new.sentences[n])
+            tokens, totals = extended.tokens[n, g, k].tolist(), extended.totals[n, g, k].tolist()
+            sentence = int(extended.sentences[n])
             self.finished[sentence][g].append(make_hypothesis(tokens[:-1], totals, self.c.lenpen))
-            touched.add((sentence, g))
-        for sentence, g in touched:
+            changed.add((sentence, g))
+        for sentence, g in changed:
             self.finished[sentence][g] = sort_by_score(self.finished[sentence][g])[: self.size]
 
-    def keep_unfinished(self, sentences: Numbers, stay: Flags) -> None:
+    def keep_unfinished(self, sentences: IntArray, stay: BoolArray) -> None:
         """If nothing can continue and nothing has ended, the current hypotheses are the result."""
         for n in np.flatnonzero(~stay).tolist():
             groups = self.finished[sentences[n]]
@@ -127,12 +128,12 @@ class BatchSearch:
                 tokens, totals = self.beams.tokens[n, g, k], self.beams.totals[n, g, k]
                 groups[g].append(make_hypothesis(tokens.tolist(), totals.tolist(), self.c.lenpen))
 
-    def reorder(self, order: Numbers, parents: Numbers, wide: int) -> None:
+    def reorder(self, order: IntArray, parents: IntArray, width: int) -> None:
         """Reorder the scorer's rows if they changed."""
-        group = self.size * np.arange(self.groups)[:, None] if wide > 1 else 0
-        rows = (order[:, None, None] * wide + group + parents).reshape(-1)
-        before, self.rows = self.rows, len(rows)
-        if len(rows) and not np.array_equal(rows, np.arange(before)):
+        group_starts = self.size * np.arange(self.groups)[:, None] if width > 1 else 0
+        rows = (order[:, None, None] * width + group_starts + parents).reshape(-1)
+        previous, self.rows = self.rows, len(rows)
+        if len(rows) and not np.array_equal(rows, np.arange(previous)):
             self.scorer.reorder(torch.from_numpy(rows).to(self.device), self.groups * self.size)
 
 
@@ -142,5 +143,5 @@ def make_strategy(c: SearchConfig, size: int) -> Strategy:
     return BeamSearch(c.diverse_beam_groups, size, c.diverse_beam_strength)
 
 
-def sort_by_score(found: list[Hypothesis]) -> list[Hypothesis]:
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+def sort_by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Inputs
 
 
 @runtime_checkable
@@ -26,10 +29,12 @@ class StepScorer(Protocol):
 
 
 class CachedScorer:
-    """A model that reads only new tokens; `encoded` is read once."""
+    """A model that reads only new tokens, and `inputs`, the sources, once; None without sources."""
 
-    def __init__(self, model: Any, encoded: Any, padding: Tensor | None, sentences: int) -> None:
-        self.model, self.encoded, self.padding = model, encoded, padding
+    def __init__(self, model: GenerativeModel, inputs: Inputs | None, sentences: int) -> None:
+        self.model = model
+        self.encoded = None if inputs is None else model(inputs)
+        self.padding = None if inputs is None else inputs.padding
         self.cache = model.cache(sentences)
 
     def next_scores(self, tokens: Int[Tensor, "B S"]) -> Float[Tensor, "B V"]:
@@ -37,8 +42,7 @@ class CachedScorer:
         last = None if width == 1 else torch.arange(1, count + 1, device=tokens.device) * width - 1
         states = self.model.decode(tokens, self.encoded, self.padding, self.cache, last)
         self.encoded = self.padding = None
-        found: Tensor = self.model.scores(states[:, 0] if last is None else states[0])
-        return found
+        return self.model.scores(states[:, 0] if last is None else states[0])
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
         self.cache.reorder(rows, beam)
@@ -87,7 +91,5 @@ class PrefixScorer:
         return self.step(self.prefixes, self.sentences)
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int) -> None:
-        assert self.prefixes is not None and self.sentences is not None, (
-            "no token has been generated"
-        )
+        assert self.prefixes is not None and self.sentences is not None, "nothing to reorder"
         self.prefixes, self.sentences = self.prefixes[rows], self.sentences[rows]

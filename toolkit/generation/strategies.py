@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.random_hash import mix, uniform
 
-Numbers = npt.NDArray[np.int64]
 CHUNK = 64
 """Scores per chunk, whose maximum is compared first in large vocabularies."""
 SMALL_VOCABULARY = 4096
@@ -44,33 +43,33 @@ class StepScores(NamedTuple):
 
     def select_group(self, group: int) -> StepScores:
         size = self.totals.shape[2]
-        one = self.scores.shape[1] == 1
-        part = slice(0, 1) if one else slice(group * size, (group + 1) * size)
-        return StepScores(self.scores[:, part], self.totals[:, group : group + 1])
+        is_first = self.scores.shape[1] == 1
+        rows = slice(0, 1) if is_first else slice(group * size, (group + 1) * size)
+        return StepScores(self.scores[:, rows], self.totals[:, group : group + 1])
 
 
-Strategy = Callable[[StepScores, Numbers, int], Candidates]
+Strategy = Callable[[StepScores, IntArray, int], Candidates]
 """Called with scores, the sentences' numbers and the number of tokens generated."""
 
 
-def best_continuations(rows: StepScores, count: int, penalty: Tensor | None = None) -> Candidates:
+def best_continuations(step: StepScores, count: int, penalty: Tensor | None = None) -> Candidates:
     """The `count` most probable continuations of a group's hypotheses, over all tokens of each.
 
     `penalty` (N, V) is subtracted for the choice only; totals remain those of the model.
     """
-    scores = rows.scores if penalty is None else rows.scores - penalty[:, None]
-    sentences, width, words = scores.shape
-    each = min(count, words)
-    values, tokens = top_scores(scores.flatten(0, 1), each)
-    totals = values.unflatten(0, (sentences, width)) + rows.totals[:, 0, :, None]  # (N, W, each)
-    found, places = totals.flatten(1).topk(min(count, width * each))
-    parents, tokens = places // each, tokens.view(sentences, -1).gather(1, places)
+    scores = step.scores if penalty is None else step.scores - penalty[:, None]
+    sentences, width, vocabulary_size = scores.shape
+    per_row = min(count, vocabulary_size)
+    values, tokens = top_scores(scores.flatten(0, 1), per_row)
+    totals = values.unflatten(0, (sentences, width)) + step.totals[:, 0, :, None]  # (N, W, per row)
+    best, index = totals.flatten(1).topk(min(count, width * per_row))
+    parents, tokens = index // per_row, tokens.view(sentences, -1).gather(1, index)
     if penalty is not None:
-        found = found + penalty.gather(1, tokens)
-    missing = (0, count - found.shape[1])
+        best = best + penalty.gather(1, tokens)
+    missing = (0, count - best.shape[1])
     pad = torch.nn.functional.pad
     return Candidates(
-        pad(found, missing, value=-torch.inf)[:, None],
+        pad(best, missing, value=-torch.inf)[:, None],
         pad(parents, missing)[:, None],
         pad(tokens, missing)[:, None],
     )
@@ -84,18 +83,18 @@ def top_scores(
     They lie in the chunks with the largest maxima, which are found in one pass;
     torch.topk first copies every number together with its index.
     """
-    words = scores.shape[1]
-    if words < SMALL_VOCABULARY or count * CHUNK * 4 > words:
-        found = scores.topk(count)
-        return found.values, found.indices
-    chunks = words // CHUNK
-    largest = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(-1)
-    begins = largest.topk(count).indices * CHUNK
+    size = scores.shape[1]
+    if size < SMALL_VOCABULARY or count * CHUNK * 4 > size:
+        best = scores.topk(count)
+        return best.values, best.indices
+    chunks = size // CHUNK
+    maxima = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(-1)
+    starts = maxima.topk(count).indices * CHUNK
     inside = torch.arange(CHUNK, device=scores.device)
-    rest = torch.arange(chunks * CHUNK, words, device=scores.device).expand(len(scores), -1)
-    places = torch.cat([(begins.unsqueeze(-1) + inside).flatten(1), rest], 1)
-    values, found_at = scores.gather(1, places).topk(count)
-    return values, places.gather(1, found_at)
+    rest = torch.arange(chunks * CHUNK, size, device=scores.device).expand(len(scores), -1)
+    indices = torch.cat([(starts.unsqueeze(-1) + inside).flatten(1), rest], 1)
+    values, best_of = scores.gather(1, indices).topk(count)
+    return values, indices.gather(1, best_of)
 
 
 class BeamSearch:
@@ -106,23 +105,22 @@ class BeamSearch:
     """
 
     def __init__(self, groups: int, size: int, strength: float) -> None:
-        self.groups, self.count, self.strength = groups, 2 * size, strength
-        self.size = size
+        self.groups, self.size, self.strength = groups, size, strength
 
-    def __call__(self, rows: StepScores, sentences: Numbers, written: int) -> Candidates:
+    def __call__(self, step: StepScores, sentences: IntArray, length: int) -> Candidates:
         if self.groups == 1:
-            return best_continuations(rows, self.count)
-        penalty = torch.zeros_like(rows.scores[:, 0], dtype=torch.float32)
-        found: list[Candidates] = []
+            return best_continuations(step, 2 * self.size)
+        penalty = torch.zeros_like(step.scores[:, 0], dtype=torch.float32)
+        groups: list[Candidates] = []
         for group in range(self.groups):
-            part = best_continuations(
-                rows.select_group(group), self.count, penalty if group else None
+            candidates = best_continuations(
+                step.select_group(group), 2 * self.size, penalty if group else None
             )
-            found.append(part)
-            chosen = part.tokens[:, 0, : self.size]
-            there = part.totals[:, 0, : self.size].isfinite().to(penalty.dtype)
-            penalty.scatter_add_(1, chosen, self.strength * there)
-        return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
+            groups.append(candidates)
+            tokens = candidates.tokens[:, 0, : self.size]
+            possible = candidates.totals[:, 0, : self.size].isfinite().to(penalty.dtype)
+            penalty.scatter_add_(1, tokens, self.strength * possible)
+        return Candidates(*(torch.cat(parts, 1) for parts in zip(*groups, strict=True)))
 
 
 class Sampler:
@@ -137,26 +135,27 @@ class Sampler:
         self.draws, self.seed, self.temperature = draws, seed, temperature
         self.topk, self.topp = topk, topp
 
-    def __call__(self, rows: StepScores, sentences: Numbers, written: int) -> Candidates:
-        number = uniform(mix(self.seed, sentences[:, None], np.arange(self.draws), written))
-        values, tokens = self.top_candidates(rows.scores)  # (N, W, limit)
-        shares = (values / self.temperature).softmax(-1)
+    def __call__(self, step: StepScores, sentences: IntArray, length: int) -> Candidates:
+        draws = uniform(mix(self.seed, sentences[:, None], np.arange(self.draws), length))
+        values, tokens = self.top_candidates(step.scores)  # (N, W, L)
+        probabilities = (values / self.temperature).softmax(-1)
         if self.topp < 1:
-            shares = shares * (shares.cumsum(-1) - shares < self.topp)
-        below = shares.cumsum(-1, dtype=torch.float64).expand(-1, self.draws, -1)
-        wanted = torch.from_numpy(number).to(below.device)[..., None] * below[..., -1:]
-        chosen = (below <= wanted).sum(-1, keepdim=True).clamp(max=below.shape[2] - 1)
+            is_in_nucleus = probabilities.cumsum(-1) - probabilities < self.topp
+            probabilities = probabilities * is_in_nucleus
+        cumulative = probabilities.cumsum(-1, dtype=torch.float64).expand(-1, self.draws, -1)
+        thresholds = torch.from_numpy(draws).to(cumulative.device)[..., None] * cumulative[..., -1:]
+        index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
         values, tokens = (part.expand(-1, self.draws, -1) for part in (values, tokens))
-        totals = values.gather(-1, chosen) + rows.totals
-        token = tokens.gather(-1, chosen)
+        totals = values.gather(-1, index) + step.totals
+        token = tokens.gather(-1, index)
         return Candidates(totals, torch.zeros_like(token), token)
 
     def top_candidates(
         self, scores: Float[Tensor, "N W V"]
     ) -> tuple[Float[Tensor, "N W L"], Int[Tensor, "N W L"]]:
         """The tokens to sample from, most probable first if truncated."""
-        words = scores.shape[2]
+        size = scores.shape[2]
         if self.topk == 0 and self.topp == 1:
-            return scores, torch.arange(words, device=scores.device).expand(scores.shape)
-        found = scores.topk(min(self.topk or words, words))
-        return found.values, found.indices
+            return scores, torch.arange(size, device=scores.device).expand(scores.shape)
+        best = scores.topk(min(self.topk or size, size))
+        return best.values, best.indices

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from toolkit.generation.generate import fit_length, generate
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import GeneratedText, GenerationOutput
 from toolkit.generation.requests import EncodedLine, GenerationRequest
+from toolkit.models.encoder_decoder import EncoderDecoder, GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.task import Learner
 from toolkit.tasks.translation.examples import to_source_inputs
@@ -28,10 +29,12 @@ class TextGenerator:
     """Generates text with learners of one task and tokenizer."""
 
     def __init__(self, learners: Sequence[Learner], c: TextGenerationConfig) -> None:
-        self.models: list[Any] = [learner.encoder for learner in learners]
+        encoders = [learner.encoder for learner in learners]
+        self.models = [model for model in encoders if isinstance(model, GenerativeModel)]
+        assert len(self.models) == len(learners), "their task is generative"
         self.c, self.tokenizer = c, learners[0].tokenizer
         self.print_alignment = c.print_alignment if isinstance(c, TranslateConfig) else "none"
-        self.decoder_only: bool = self.models[0].decoder_only
+        self.decoder_only = self.models[0].decoder_only
         """Whether they continue a prompt instead of reading a source."""
         self.target = self.tokenizer if self.decoder_only else self.tokenizer.target
         self.special_tokens = SpecialTokens.from_vocabulary(self.target.vocabulary)
@@ -51,11 +54,11 @@ class TextGenerator:
                     f"checkpoints that generate together must have one task and one tokenizer, but "
                     f"{difference}. Leave one of them out of --path."
                 )
-        words = len(self.target.vocabulary) - len(self.special_tokens.forbidden)
-        if self.c.beam > words:
+        symbols = len(self.target.vocabulary) - len(self.special_tokens.forbidden)
+        if self.c.beam > symbols:
             raise ToolkitError(
-                f"beam must be at most the symbols that can be written, {words}, but is "
-                f"{self.c.beam}. Lower --beam."
+                f"beam must be at most the number of symbols that can be generated, {symbols}, "
+                f"but is {self.c.beam}. Lower --beam."
             )
         if not self.decoder_only and not self.c.max_len_a and self.c.prefix_size > self.c.max_len_b:
             raise ToolkitError(
@@ -65,123 +68,118 @@ class TextGenerator:
 
     def encode_line(self, line: str) -> EncodedLine:
         """Encode a line; raises a ToolkitError if it cannot be processed."""
-        text, tab, more = line.partition("\t")
+        text, tab, target_text = line.partition("\t")
         paired = self.c.prefixes or (self.c.score_reference and not self.decoder_only)
         if paired and not tab:
             raise ToolkitError("no tab followed by text")
         if not paired:
             text = line
-        read = self.tokenizer.encode(text) if text.strip() else []
-        if not read and not (self.decoder_only and paired):
+        source = self.tokenizer.encode(text) if text.strip() else []
+        if not source and not (self.decoder_only and paired):
             raise ToolkitError("empty")
-        target = self.target.encode(more) if paired else []
+        target = self.target.encode(target_text) if paired else []
         if self.decoder_only and self.c.score_reference:
-            read, target = [], read
-        self.check_lengths(read, target)
-        return EncodedLine(read, target, text, more if paired and self.c.score_reference else None)
+            source, target = [], source
+        self.check_lengths(source, target)
+        reference = target_text if paired and self.c.score_reference else None
+        return EncodedLine(source, target, text, reference)
 
     def check_lengths(self, source: list[int], target: list[int]) -> None:
         """Raise a ToolkitError if they are too long for the models."""
-        tokens, most = len(source) + 1, self.max_new_tokens(len(source))
+        tokens, limit = len(source) + 1, self.max_positions
         read = max(tokens, len(target) + 1) if self.c.score_reference else tokens
         if read > self.c.max_tokens:
             raise ToolkitError(f"{read} tokens, more than --max-tokens {self.c.max_tokens}")
-        if self.max_positions and tokens > self.max_positions:
-            raise ToolkitError(
-                f"{tokens} tokens, more than the model's {self.max_positions} places"
-            )
+        if limit and tokens > limit:
+            raise ToolkitError(f"{tokens} tokens, more than the model's {limit} positions")
         if self.c.score_reference:
-            if (
-                self.max_positions
-                and len(source) * self.decoder_only + len(target) >= self.max_positions
-            ):
+            if limit and len(source) * self.decoder_only + len(target) >= limit:
                 raise ToolkitError(
-                    f"{len(target) + 1} tokens to tell, more than the model's {self.max_positions} "
-                    "places"
+                    f"{len(target) + 1} tokens to score, more than the model's {limit} positions"
                 )
-        elif len(target) > most:
+        elif len(target) > (most := self.max_new_tokens(len(source))):
             raise ToolkitError(f"a prefix of {len(target)} tokens, more than the maximum of {most}")
 
-    def max_new_tokens(self, source: int) -> int:
+    def max_new_tokens(self, source_length: int) -> int:
         """Maximum number of tokens to generate."""
-        return fit_length(
-            self.max_positions, self.c.max_length(source), source if self.decoder_only else 0
-        )
+        prompt_length = source_length if self.decoder_only else 0
+        return fit_length(self.max_positions, self.c.max_length(source_length), prompt_length)
 
-    def to_prompt(self, item: GenerationRequest) -> DecodingPrompt:
-        most = self.max_new_tokens(len(item.source))
-        prompt = item.source if self.decoder_only else ()
-        return DecodingPrompt(most, item.target, prompt, min(self.c.min_len, most), item.number)
+    def to_prompt(self, request: GenerationRequest) -> DecodingPrompt:
+        most = self.max_new_tokens(len(request.source))
+        prompt, min_length = request.source if self.decoder_only else (), min(self.c.min_len, most)
+        return DecodingPrompt(most, request.target, prompt, min_length, request.number)
 
-    def to_inputs(self, items: Sequence[GenerationRequest]) -> Inputs | None:
+    def to_inputs(self, requests: Sequence[GenerationRequest]) -> Inputs | None:
         """One batch of sources."""
         if self.decoder_only:
             return None
-        words, device = self.tokenizer.vocabulary, self.models[0].token_embedding.weight.device
-        ids = np.concatenate([np.array(item.source, np.int64) for item in items])
-        lengths = np.array([len(item.source) for item in items])
-        found = to_source_inputs(TokenTexts(ids, lengths), words.sep, words.pad)
-        hidden = None if found.padding is None else found.padding.to(device)
-        return Inputs(found.tokens.to(device), padding=hidden)
+        vocabulary, device = self.tokenizer.vocabulary, self.models[0].token_embedding.weight.device
+        ids = np.concatenate([np.array(request.source, np.int64) for request in requests])
+        lengths = np.array([len(request.source) for request in requests])
+        inputs = to_source_inputs(TokenTexts(ids, lengths), vocabulary.sep, vocabulary.pad)
+        padding = None if inputs.padding is None else inputs.padding.to(device)
+        return Inputs(inputs.tokens.to(device), padding=padding)
 
-    def generate(self, items: Sequence[GenerationRequest]) -> list[GenerationOutput]:
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[GenerationOutput]:
         """Hypotheses for a batch, or the scores of its references."""
-        inputs, c = self.to_inputs(items), self.c
+        inputs, c = self.to_inputs(requests), self.c
         if c.score_reference:
-            given = [item.target for item in items]
-            found = [
-                [one]
-                for one in score_references(
-                    self.models, inputs, given, self.special_tokens.eos, c.lenpen
-                )
-            ]
+            references, eos = [request.target for request in requests], self.special_tokens.eos
+            scored = score_references(self.models, inputs, references, eos, c.lenpen)
+            hypotheses = [[reference] for reference in scored]
         else:
-            starts = [self.to_prompt(item) for item in items]
-            found = [
-                h[: c.nbest] for h in generate(self.models, inputs, starts, self.special_tokens, c)
-            ]
+            prompts = [self.to_prompt(request) for request in requests]
+            best_first = generate(self.models, inputs, prompts, self.special_tokens, c)
+            hypotheses = [each[: c.nbest] for each in best_first]
         return [
-            GenerationOutput(item.number, item.text, texts, item.reference)
-            for item, texts in zip(items, self.to_texts(items, inputs, found), strict=True)
+            GenerationOutput(request.number, request.text, texts, request.reference)
+            for request, texts in zip(
+                requests, self.to_texts(requests, inputs, hypotheses), strict=True
+            )
         ]
 
     def to_texts(
         self,
-        items: Sequence[GenerationRequest],
+        requests: Sequence[GenerationRequest],
         inputs: Inputs | None,
-        found: list[list[Hypothesis]],
+        hypotheses: list[list[Hypothesis]],
     ) -> list[list[GeneratedText]]:
-        looked = self.align(inputs, found)
-        return [
-            [
-                GeneratedText(self.decode(items[n], h), h.score, h.log_probabilities, looked[n][k])
-                for k, h in enumerate(hypotheses)
-            ]
-            for n, hypotheses in enumerate(found)
-        ]
+        alignments = self.align(inputs, hypotheses)
 
-    def decode(self, item: GenerationRequest, hypothesis: Hypothesis) -> str:
+        def to_text(request: GenerationRequest, h: Hypothesis) -> GeneratedText:
+            text = self.decode(request, h)
+            return GeneratedText(text, h.score, h.log_probabilities, next(alignments))
+
+        pairs = zip(requests, hypotheses, strict=True)
+        return [[to_text(request, h) for h in each] for request, each in pairs]
+
+    def decode(self, request: GenerationRequest, hypothesis: Hypothesis) -> str:
         """As text; after a prompt it starts with a space unless it continues a word."""
         decode, tokens = self.target.decode, hypothesis.tokens
-        prompt = item.source if self.decoder_only else []
+        prompt = request.source if self.decoder_only else []
         before, whole = decode(prompt), decode([*prompt, *tokens])
-        return str(whole[len(before) :] if whole.startswith(before) else decode(tokens))
+        return whole[len(before) :] if whole.startswith(before) else decode(tokens)
 
-    def align(self, inputs: Inputs | None, found: list[list[Hypothesis]]) -> list[list[Alignment]]:
-        """Alignments of all hypotheses; empty if they are not requested."""
+    def align(
+        self, inputs: Inputs | None, hypotheses: list[list[Hypothesis]]
+    ) -> Iterator[Alignment]:
+        """The alignment of each hypothesis; empty if alignments are not requested."""
         if inputs is None or self.print_alignment == "none":
-            return [[[] for _ in hypotheses] for hypotheses in found]
-        rows = torch.tensor([n for n, some in enumerate(found) for _ in some])
+            return repeat([])
+        rows = torch.tensor([n for n, each in enumerate(hypotheses) for _ in each])
         rows = rows.to(inputs.tokens.device)
         padding = None if inputs.padding is None else inputs.padding[rows]
-        each = Inputs(inputs.tokens[rows], padding=padding)
-        tokens = [h.tokens for hypotheses in found for h in hypotheses]
-        maps = iter(compute_alignments(self.models, each, tokens, self.special_tokens.eos))
+        sources = Inputs(inputs.tokens[rows], padding=padding)
+        targets = [h.tokens for each in hypotheses for h in each]
+        models = [model for model in self.models if isinstance(model, EncoderDecoder)]
+        assert len(models) == len(self.models), "a model with sources is an encoder-decoder"
+        weights = compute_alignments(models, sources, targets, self.special_tokens.eos)
         hard = self.print_alignment == "hard"
-        return [[format_alignment(next(maps), hard=hard) for _ in some] for some in found]
+        return (format_alignment(row, hard=hard) for row in weights)
 
 
-def format_alignment(shares: torch.Tensor, *, hard: bool) -> Alignment:
+def format_alignment(weights: torch.Tensor, *, hard: bool) -> Alignment:
     if not hard:
-        return [list(row) for row in shares.tolist()]
-    return [[int(i), j] for j, i in enumerate(shares.argmax(1).tolist())]
+        return [list(row) for row in weights.tolist()]
+    return [[int(i), j] for j, i in enumerate(weights.argmax(1).tolist())]

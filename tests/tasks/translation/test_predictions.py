@@ -9,7 +9,8 @@ import torch
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
-from toolkit.models.interface import EncoderModel, Inputs
+from toolkit.models.encoder_decoder import GenerativeModel
+from toolkit.models.interface import Inputs
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.translation import predictions
 from toolkit.tasks.translation.config import TranslationConfig
@@ -17,10 +18,11 @@ from toolkit.tasks.translation.examples import TranslationExamples
 from toolkit.tasks.translation.predictions import TranslationCollector
 
 
-class Backwards(EncoderModel):
-    """Writes the source from its end, as the text has it."""
+class Backwards(GenerativeModel):
+    """Generates the source backwards, which is the reference."""
 
-    token_embedding = None
+    def decode(self, previous, encoded=None, padding=None, cache=None, selected=None):
+        raise NotImplementedError
 
     def forward(self, inputs, selected=None):
         raise NotImplementedError

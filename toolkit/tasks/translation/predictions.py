@@ -16,6 +16,7 @@ from toolkit.distributed import World
 from toolkit.generation.generate import generate_best
 from toolkit.generation.output import to_single_line
 from toolkit.metrics.translation import CorpusScore, corpus_scores
+from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
 from toolkit.tasks.predictions import PredictionCollector, write_predictions_file
@@ -42,6 +43,7 @@ class TranslationCollector(PredictionCollector[TranslationBatch]):
         ids = batch.pair_ids.tolist()
         if ids[0] < 0:
             return
+        assert isinstance(encoder, GenerativeModel), "checked when the task is built"
         padding, target = batch.inputs.padding, self.split.tokenizer.target
         width = batch.inputs.tokens.shape[1]
         lengths = [width] * len(ids) if padding is None else (~padding).sum(1).tolist()
