@@ -8,7 +8,7 @@ from toolkit.common.errors import ToolkitError
 
 
 def rewritten(folder, **sections):
-    """A checkpoint whose config.json says something else, sealed anew."""
+    """A checkpoint with a changed config.json and a new manifest."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **sections}))
     facts = {k: v for k, v in manifest.read(folder).items() if k not in ("files", "format")}

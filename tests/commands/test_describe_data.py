@@ -26,7 +26,7 @@ def table(description):
     return {row[0]: dict(zip(head, row, strict=False)) for row in rows}
 
 
-def test_a_folder_is_described_by_what_made_it_and_by_its_splits(folder):
+def test_describe_data_gives_preprocessing_options_and_splits(folder):
     found = describe_data(folder)
     assert found.facts["kind"] == "text"
     assert "segment_by lines, valid_fraction 0.2" in found.facts["made with"]
@@ -36,14 +36,14 @@ def test_a_folder_is_described_by_what_made_it_and_by_its_splits(folder):
     assert "verified" not in found.facts and not found.items
 
 
-def test_lengths_are_told_by_mean_median_and_the_longest(fairseq):
+def test_describe_data_gives_mean_median_and_maximum_length(fairseq):
     row = table(describe_data(fairseq))["train"]
-    figures = [row[name] for name in ("documents", "items", "tokens", "mean", "median", "longest")]
-    assert figures == ["2", "4", "13", "3.2", "2", "6"]
+    names = ("documents", "items", "tokens", "mean", "median", "longest")
+    assert [row[name] for name in names] == ["2", "4", "13", "3.2", "2", "6"]
     assert row["unknown"] == "~23.077%"  # dog, on and mat of 13
 
 
-def test_some_items_are_shown_as_text_evenly_spread(fairseq):
+def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):
     items = describe_data(fairseq, examples=3).items
     assert items == {
         "train 0": "the cat sat",
@@ -54,29 +54,27 @@ def test_some_items_are_shown_as_text_evenly_spread(fairseq):
     }
 
 
-def test_more_examples_than_items_show_each_item_once(fairseq):
+def test_describe_data_shows_each_item_at_most_once(fairseq):
     assert len(describe_data(fairseq, examples=50).items) == 4 + 2
 
 
-def test_shards_are_told_apart(fairseq, tmp_path):
+def test_describe_data_names_shards_by_their_folders(fairseq, tmp_path):
     second = write_folder(tmp_path / "more", ["the", "cat", "sat", "a"], {"train": ["a cat"]})
     found = describe_data(f"{fairseq}:{second}")
     assert found.facts["shards"] == "2"
     assert set(table(found)) == {f"{fairseq}/train", f"{fairseq}/valid", f"{second}/train"}
 
 
-def test_what_was_too_long_is_told_where_there_was_any(make_folder, random_prose):
+def test_describe_data_counts_overlong_items_if_there_are_any(make_folder, random_prose):
     options = {"max_item_tokens": 20, "overlength": "skip"}
     found = describe_data(str(make_folder(random_prose(100), **options).path))
     assert "too long" in found.splits and "max_item_tokens 20" in found.facts["made with"]
 
 
-def test_verifying_reads_everything(folder, fairseq, tmp_path):
-    assert (
-        describe_data(folder, verify=True).facts["verified"].endswith("read, all checksums match")
-    )
-    found = describe_data(fairseq, verify=True).facts["verified"]
-    assert found.endswith("all offsets and ids are valid")
+def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
+    own, other = (describe_data(it, verify=True).facts["verified"] for it in (folder, fairseq))
+    assert own.endswith("read, all checksums match")
+    assert other.endswith("all offsets and ids are valid")
     file = tmp_path / "data" / "valid.tokens.0.bin"
     content = bytearray(file.read_bytes())
     content[130] ^= 1
@@ -88,18 +86,18 @@ def test_verifying_reads_everything(folder, fairseq, tmp_path):
         describe_data(folder, verify=True)
 
 
-def test_lengths_are_counted_over_parts(column):
+def test_count_lengths_includes_all_parts(column):
     found = count_lengths(column(([[1, 2], [3]], [0]), ([[4], [5, 6, 7]], [1])))
     assert found == {2: 1, 1: 2, 3: 1}
 
 
-def test_quantiles_are_those_of_the_sorted_lengths():
+def test_quantile_equals_that_of_the_sorted_lengths():
     lengths = np.random.default_rng(0).integers(1, 50, 999)
-    for share in (0.5, 0.9, 1.0):
-        want = np.sort(lengths)[int(np.ceil(share * 999)) - 1]
-        assert quantile(Counter(lengths.tolist()), share) == want
+    for fraction in (0.5, 0.9, 1.0):
+        expected = np.sort(lengths)[int(np.ceil(fraction * 999)) - 1]
+        assert quantile(Counter(lengths.tolist()), fraction) == expected
     assert quantile(Counter(), 0.5) == 0
 
 
-def test_sizes_have_a_unit():
+def test_format_bytes_adds_a_unit():
     assert [format_bytes(n) for n in (7, 1234, 5_600_000_000)] == ["7 bytes", "1.23 kB", "5.6 GB"]

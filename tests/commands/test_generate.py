@@ -33,41 +33,41 @@ def stdin(monkeypatch):
     return give
 
 
-def test_every_line_of_standard_input_is_answered_once_in_its_place(path, tmp_path, stdin, capsys):
+def test_fill_mask_writes_one_output_per_line_in_order(path, tmp_path, stdin, capsys):
     stdin(LINES)
-    results = tmp_path / "answers.jsonl"
+    results = tmp_path / "outputs.jsonl"
     assert (
         main(["--task", "mlm", "--path", path, "--top", "2", "--results-path", str(results)]) == 0
     )
-    shown = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    answers = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [row[0][:6] for row in shown] == ["the [M", "", "no gap", "[MASK]", "[MASK]", "the [M"]
-    assert [answer["line"] for answer in answers] == [1, 2, 3, 4, 5, 6]
-    assert [len(answer["masks"]) for answer in answers] == [1, 0, 0, 0, 0, 1]
+    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    outputs = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [row[0][:6] for row in printed] == ["the [M", "", "no gap", "[MASK]", "[MASK]", "the [M"]
+    assert [output["line"] for output in outputs] == [1, 2, 3, 4, 5, 6]
+    assert [len(output["masks"]) for output in outputs] == [1, 0, 0, 0, 0, 1]
     notes = ["empty", "no [MASK]", "not UTF-8 at byte 18"]
-    assert [answer["note"] for answer in answers[1:4]] == notes
-    assert answers[4]["note"].endswith("more than --max-tokens 4096")
+    assert [output["note"] for output in outputs[1:4]] == notes
+    assert outputs[4]["note"].endswith("more than --max-tokens 4096")
 
 
-def test_answers_are_those_of_the_learner(path, tmp_path):
-    results, text = tmp_path / "answers.jsonl", tmp_path / "text"
+def test_fill_mask_predicts_what_the_learner_predicts(path, tmp_path):
+    results, text = tmp_path / "outputs.jsonl", tmp_path / "text"
     text.write_text("the [MASK] sat\na [MASK] saw how dogs run far\n")
     generate(FillMaskConfig(path=[path], input=str(text), top=3, results_path=str(results)))
     learner = load_checkpoint(path)
     for line in results.read_text().splitlines():
-        answer = json.loads(line)
-        (found,) = [[(c["token"], c["probability"]) for c in gap] for gap in answer["masks"]]
-        (wanted,) = learner.fill_mask(answer["text"], top=3)
-        assert dict(found) == pytest.approx(dict(wanted), rel=1e-4)
+        output = json.loads(line)
+        [predicted] = [[(c["token"], c["probability"]) for c in mask] for mask in output["masks"]]
+        [expected] = learner.fill_mask(output["text"], top=3)
+        assert dict(predicted) == pytest.approx(dict(expected), rel=1e-4)
 
 
-def test_lines_that_fit_together_go_through_the_model_together(path):
+def test_fill_sentences_runs_one_batch(path):
     learner, rows = load_checkpoint(path), []
-    learner.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0].tokens)))
+    learner.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0].tokens)))
     assert len(fill_sentences(learner, 1, ["the [MASK]"] * 40)) == rows[0] == 40 and len(rows) == 1
 
 
-def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(path, tmp_path):
+def test_generate_rejects_unknown_tasks_and_unusable_files(path, tmp_path):
     with pytest.raises(ToolkitError, match=r"unknown task 'mlmm'. Did you mean 'mlm'"):
         generate(FillMaskConfig(path=[path], task="mlmm"))
     with pytest.raises(ToolkitError, match=r"No such file: --input"):
@@ -80,13 +80,13 @@ def test_a_checkpoint_of_another_task_and_files_that_cannot_be_used_are_refused(
         )
 
 
-def test_an_empty_input_has_an_empty_answer(path, stdin, capsys):
+def test_generate_writes_nothing_for_an_empty_input(path, stdin, capsys):
     stdin(b"")
     assert main(["--path", path]) == 0
     assert capsys.readouterr().out == ""
 
 
-def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin, capsys):
+def test_order_reorders_words_with_an_mpm_model(data, tmp_path, stdin, capsys):
     one = {"training.max_update": 1, "batch_size": 8, "num_workers": 0, "device": "cpu"}
     run(
         compose(
@@ -95,7 +95,7 @@ def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin
         )
     )
     stdin(b"the cat {sat} on {mats}\n\nsat\nthe cat\n")
-    results = tmp_path / "answers.jsonl"
+    results = tmp_path / "outputs.jsonl"
     words = ["order", "--path", str(tmp_path / "run"), "--results-path", str(results)]
     assert main(words) == 0
     first, empty, one, last = map(json.loads, results.read_text().splitlines())
@@ -114,16 +114,16 @@ def test_words_are_put_in_order_by_a_model_that_learned_it(data, tmp_path, stdin
         (TranslateConfig, "translation"),
     ],
 )
-def test_a_mode_rejects_checkpoints_of_other_tasks(config, tasks):
+def test_check_mode_rejects_checkpoints_of_other_tasks(config, tasks):
     arch, task = ARCHITECTURES["bert_tiny"], TASKS["encode"]
-    chosen = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
-    learner = build_learner(*chosen, Sizes(tokens=9))
+    components = ComponentConfig("bert_tiny", arch.config), ComponentConfig("encode", task.config)
+    learner = build_learner(*components, Sizes(tokens=9))
     message = f"requires a checkpoint trained with --task {tasks}; run was trained with Encode"
     with pytest.raises(ToolkitError, match=message):
         check_mode(config(path=["run"]), "run", learner.task)
 
 
-def test_the_mode_follows_from_the_task_of_the_checkpoint(path, tmp_path, capsys):
+def test_infer_mode_follows_the_task_of_the_checkpoint(path, tmp_path, capsys):
     assert infer_mode(["--path", path, "--top", "3"]) == "fill-mask"
     (tmp_path / "c.yaml").write_text(f"path: {path}\n")
     assert infer_mode(["--config", str(tmp_path / "c.yaml")]) == "fill-mask"

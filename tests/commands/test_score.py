@@ -17,7 +17,7 @@ def files(tmp_path, *contents):
 TEXT = b"a dog runs over the green field\nthe cat sleeps on the old red mat\n"
 
 
-def test_two_files_are_scored_with_signatures(tmp_path, capsys):
+def test_score_prints_signatures(tmp_path, capsys):
     both = files(tmp_path, TEXT, TEXT.replace(b"\n", b"\r\n"))
     assert main(["score", *both, "--json", str(tmp_path / "out.jsonl")]) == 0
     bleu, chrf, ter = capsys.readouterr().out.splitlines()
@@ -28,36 +28,36 @@ def test_two_files_are_scored_with_signatures(tmp_path, capsys):
     assert all(map(math.isclose, values.values(), (100, 100, 0)))
 
 
-def test_a_carriage_return_inside_a_line_ends_none(tmp_path, capsys):
+def test_score_keeps_carriage_returns_inside_lines(tmp_path, capsys):
     assert main(["score", *files(tmp_path, TEXT, TEXT.replace(b"runs ", b"runs\r"))]) == 0
     assert capsys.readouterr().out.startswith("BLEU 100.00")
 
 
-def test_packed_files_are_scored_as_they_are(tmp_path, capsys):
-    [said] = files(tmp_path, TEXT)
+def test_score_reads_compressed_files(tmp_path, capsys):
+    [plain] = files(tmp_path, TEXT)
     packed = tmp_path / "true.gz"
     packed.write_bytes(gzip.compress(TEXT.replace(b"\n", b"\r\n")))
-    assert main(["score", said, str(packed)]) == 0
+    assert main(["score", plain, str(packed)]) == 0
     assert capsys.readouterr().out.startswith("BLEU 100.00")
     for damaged in (gzip.compress(TEXT)[:-9], TEXT):
         packed.write_bytes(damaged)
-        assert main(["score", said, str(packed)]) == 2
+        assert main(["score", plain, str(packed)]) == 2
         assert "is truncated or damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ((TEXT, TEXT[:32]), "Every translation needs its reference"),
+        ((TEXT, TEXT[:32]), "Every translation needs a reference"),
         ((b"", b""), "No lines to score"),
         ((b"\xff\n", b"a\n"), ":1: expected UTF-8, found byte 0xff at column 1"),
     ],
 )
-def test_files_that_cannot_be_compared_are_refused(tmp_path, capsys, contents, message):
+def test_score_rejects_files_that_cannot_be_compared(tmp_path, capsys, contents, message):
     assert main(["score", *files(tmp_path, *contents)]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_missing_file_is_named(tmp_path, capsys):
+def test_score_names_a_missing_file(tmp_path, capsys):
     assert main(["score", str(tmp_path / "no"), str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err

@@ -12,7 +12,7 @@ TEXT = b"one\r\n\ntwo \xff\n" * 1000
 @pytest.mark.parametrize(
     ("name", "pack"), [("a.txt", bytes), ("a.gz", gzip.compress), ("a.txt.xz", lzma.compress)]
 )
-def test_lines_come_as_bytes_from_packed_files_too(tmp_path, name, pack):
+def test_open_input_decompresses_to_bytes(tmp_path, name, pack):
     (tmp_path / name).write_bytes(pack(TEXT))
     with open_input(str(tmp_path / name), "") as lines:
         assert not lines.isatty()
@@ -30,7 +30,7 @@ def test_lines_come_as_bytes_from_packed_files_too(tmp_path, name, pack):
     ],
     ids=["cut off", "not packed", "damaged", "xz cut off", "xz not packed"],
 )
-def test_a_packed_file_that_is_not_whole_is_one_clear_error(tmp_path, name, data):
+def test_open_input_rejects_damaged_compressed_files(tmp_path, name, data):
     path = tmp_path / name
     path.write_bytes(data)
     with (

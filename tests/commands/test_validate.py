@@ -4,11 +4,10 @@ from multiprocessing import active_children
 import numpy as np
 import pytest
 
-from tests.helpers.preprocessing import preprocess_config
 from toolkit.commands.validate import evaluate_checkpoints
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.validate import ValidateConfig
-from toolkit.data.preprocess import preprocess
+from toolkit.data.preprocess import preprocess_files
 from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 
@@ -56,25 +55,13 @@ def test_validate_rejects_an_unwritable_results_path(config, data, tmp_path):
 def test_validate_rejects_data_of_another_vocabulary(config, tmp_path):
     run(config(max_update=1))
     (tmp_path / "text").write_text("completely other words\nwith other letters xyz\n" * 20)
-    preprocess(
-        preprocess_config(
-            validpref=str(tmp_path / "text"),
-            trainpref=str(tmp_path / "text"),
-            destdir=str(tmp_path / "other"),
-            vocab_size=25,
-            workers=1,
-        )
-    )
+    text, other = str(tmp_path / "text"), str(tmp_path / "other")
+    preprocess_files(trainpref=text, validpref=text, destdir=other, vocab_size=25, workers=1)
     with pytest.raises(ToolkitError, match=r"must have the tokenizer of .*run, but"):
         evaluate_checkpoints(asked(tmp_path / "other", tmp_path / "run"))
-    with pytest.raises(ToolkitError, match=r"must have the vocabulary of --finetune-from"):
-        run(
-            config(
-                dirs=[str(tmp_path / "other")],
-                save_dir=str(tmp_path / "b"),
-                finetune_from=str(tmp_path / "run"),
-            )
-        )
+    with pytest.raises(ToolkitError, match=r"differs from that of --finetune-from"):
+        finetune = {"save_dir": str(tmp_path / "b"), "finetune_from": str(tmp_path / "run")}
+        run(config(dirs=[other], **finetune))
 
 
 def test_validate_rejects_an_unknown_split(config, data, tmp_path):
@@ -84,7 +71,7 @@ def test_validate_rejects_an_unknown_split(config, data, tmp_path):
 
 
 def test_validate_stops_its_workers_on_failure(trained, data, monkeypatch):
-    """A worker that waits for orders would keep the command from ending."""
+    """A worker that waits for requests would keep the command from ending."""
 
     def failing(learner, criterion, loader, **options):
         next(loader.evaluation())

@@ -22,11 +22,10 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.new_directory import check_new_directory
 from toolkit.checkpoints.save_folder import SaveFolder, parse_update
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.average import AverageConfig
 from toolkit.config.run import RunConfig
-from toolkit.config.serialize import to_dict
+from toolkit.config.serialize import diff_configs, to_dict
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.json_output import Output
@@ -48,54 +47,52 @@ def average(c: AverageConfig) -> Path:
     """Write the mean of the selected checkpoints and report them."""
     output = Path(c.output)
     check_new_directory(output, "--output")
-    with Output(c.json) as told:
-        parts = [open_checkpoint(folder) for folder in list_checkpoints(c)]
-        for part in parts[1:]:
-            check_compatible(parts[0], part)
-        mean = average_tensors([part.folder for part in parts])
-        newest = max(parts, key=lambda part: part.facts["update"])
-        write_average(output, mean, parts, newest)
-        print_average(parts, mean, output, told)
+    with Output(c.json) as report:
+        checkpoints = [open_checkpoint(folder) for folder in list_checkpoints(c)]
+        for checkpoint in checkpoints[1:]:
+            check_compatible(checkpoints[0], checkpoint)
+        mean = average_tensors([checkpoint.folder for checkpoint in checkpoints])
+        write_average(output, mean, checkpoints)
+        print_average(checkpoints, mean, output, report)
     return output
 
 
 def list_checkpoints(c: AverageConfig) -> list[Path]:
     """The named checkpoints, or the newest of the named save folders, each once."""
-    found = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
-    real: dict[Path, Path] = {}
-    for folder in found:
-        if folder.resolve() in real:
-            raise ToolkitError(
-                f"{folder} and {real[folder.resolve()]} are the same checkpoint. Leave one out."
-            )
-        real[folder.resolve()] = folder
-    if len(found) < 2:
+    folders = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
+    by_path: dict[Path, Path] = {}
+    for folder in folders:
+        other = by_path.setdefault(folder.resolve(), folder)
+        if other is not folder:
+            raise ToolkitError(f"{folder} and {other} are the same checkpoint. Leave one out.")
+    if len(folders) < 2:
         raise ToolkitError(
-            f"toolkit-average needs at least two checkpoints, but only {found[0]} is named."
+            f"toolkit-average needs at least two checkpoints, but only {folders[0]} is named."
         )
-    return found
+    return folders
 
 
 def select_checkpoints(path: Path, c: AverageConfig) -> list[Path]:
     """The checkpoint at a path, or the newest ones of a save folder."""
-    there = [] if (path / manifest.NAME).exists() else SaveFolder(path).checkpoints()
+    saved = [] if (path / manifest.NAME).exists() else SaveFolder(path).checkpoints()
     if c.last is None:
-        if there:
+        if saved:
             raise ToolkitError(
-                f"{path} is a save folder with {len(there)} checkpoints. Name the ones to average, "
+                f"{path} is a save folder with {len(saved)} checkpoints. Name the ones to average, "
                 f"or pass --last."
             )
         return [path]
-    ends = {folder: "epoch" in (read_save_reasons(folder) or ()) for folder in there}
-    wanted = [f for f in there if c.kind == "all" or ends[f] == (c.kind == "epochs")]
-    if len(wanted) < c.last:
+    if c.kind != "all":
+        at_epoch_end = c.kind == "epochs"
+        saved = [f for f in saved if ("epoch" in (read_save_reasons(f) or ())) == at_epoch_end]
+    if len(saved) < c.last:
         kind = {"all": "", "epochs": " at the end of an epoch", "updates": " within epochs"}
         raise ToolkitError(
             f"--last {c.last} requires as many checkpoints{kind[c.kind]}, but {path} has "
-            f"{len(wanted)}. Lower --last, or keep more with --keep-last-epochs or "
+            f"{len(saved)}. Lower --last, or keep more with --keep-last-epochs or "
             f"--keep-interval-updates."
         )
-    return wanted[: c.last][::-1]
+    return saved[: c.last][::-1]
 
 
 def open_checkpoint(folder: Path) -> AveragedCheckpoint:
@@ -106,11 +103,12 @@ def open_checkpoint(folder: Path) -> AveragedCheckpoint:
 def check_compatible(first: AveragedCheckpoint, other: AveragedCheckpoint) -> None:
     """Raise unless architecture, task and tokenizer are equal."""
     for section in ("arch", "task"):
-        texts = [json_files.dumps(to_dict(part.run)[section]) for part in (first, other)]
-        if texts[0] != texts[1]:
+        one, two = ({section: to_dict(checkpoint.run)[section]} for checkpoint in (first, other))
+        if differing := diff_configs(one, two):
+            options = "; ".join(f"{name} is {a!r} and {b!r}" for name, (a, b) in differing.items())
             raise ToolkitError(
-                f"checkpoints must have the same {section} to be averaged, but {first.folder} has "
-                f"{texts[0]} and {other.folder} {texts[1]}. Leave one out."
+                f"checkpoints must have the same {section} to be averaged, but in {first.folder} "
+                f"and {other.folder} {options}. Leave one out."
             )
     if difference := Tokenizer.load(first.folder).describe_difference(Tokenizer.load(other.folder)):
         raise ToolkitError(
@@ -143,11 +141,11 @@ def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def write_average(
-    output: Path,
-    mean: Mapping[str, Tensor],
-    parts: Sequence[AveragedCheckpoint],
-    newest: AveragedCheckpoint,
+    output: Path, mean: Mapping[str, Tensor], checkpoints: Sequence[AveragedCheckpoint]
 ) -> None:
+    """Write a checkpoint with the config, tokenizer and progress of the newest one."""
+    newest = max(checkpoints, key=lambda checkpoint: checkpoint.facts["update"])
+
     def fill(folder: Path) -> None:
         write_tensors(folder / MODEL, mean)
         write_config(folder, newest.run, newest.sizes)
@@ -157,30 +155,37 @@ def write_average(
         "update": newest.facts["update"],
         "epoch": newest.facts["epoch"],
         "reasons": ["average"],
-        "averaged": [str(part.folder) for part in parts],
+        "averaged": [str(checkpoint.folder) for checkpoint in checkpoints],
         "versions": {"toolkit": __version__, "torch": torch.__version__},
     }
     SaveFolder(output.parent).write(output.name, fill, facts)
 
 
 def print_average(
-    parts: Sequence[AveragedCheckpoint], mean: Mapping[str, Tensor], output: Path, told: Output
+    checkpoints: Sequence[AveragedCheckpoint],
+    mean: Mapping[str, Tensor],
+    output: Path,
+    report: Output,
 ) -> None:
     """Print one row per checkpoint, with the metric of its latest validation."""
-    metric = parts[-1].run.training.best_metric
+    metric = checkpoints[-1].run.training.best_metric
     rows: list[list[Cell]] = []
-    for part in parts:
-        epoch, update, reasons = (part.facts[key] for key in ("epoch", "update", "reasons"))
-        figure = read_metric(part.folder, metric) if parse_update(part.folder) >= 0 else None
-        rows.append([str(part.folder), epoch, update, ", ".join(reasons), figure])
-        place = {"checkpoint": str(part.folder), "epoch": epoch, "update": update}
-        told.write("averaged", {**place, "reasons": reasons, metric: figure})
-    numbers = sum(tensor.numel() for tensor in mean.values())
-    told.write("end", {"output": str(output), "checkpoints": len(parts), "parameters": numbers})
+    for checkpoint in checkpoints:
+        folder, facts = str(checkpoint.folder), checkpoint.facts
+        saved_by_run = parse_update(checkpoint.folder) >= 0
+        value = read_metric(checkpoint.folder, metric) if saved_by_run else None
+        epoch, update, reasons = facts["epoch"], facts["update"], facts["reasons"]
+        rows.append([folder, epoch, update, ", ".join(reasons), value])
+        event = {"checkpoint": folder, "epoch": epoch, "update": update, "reasons": reasons}
+        report.write("averaged", {**event, metric: value})
+    count = sum(tensor.numel() for tensor in mean.values())
+    report.write(
+        "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}
+    )
     columns = ("checkpoint", "epoch", "update", "reasons", metric)
-    Table(columns=columns, rows=rows).print(told.console)
-    told.console.print(
-        f"mean of {len(parts)} checkpoints, {numbers:,} parameters, written to {output}",
+    Table(columns=columns, rows=rows).print(report.console)
+    report.console.print(
+        f"mean of {len(checkpoints)} checkpoints, {count:,} parameters, written to {output}",
         highlight=False,
         soft_wrap=True,
     )

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.checkpoints import manifest
 from toolkit.checkpoints.load import CONFIG, MODEL, STATE, read_json
@@ -17,10 +17,38 @@ from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
+class SavedCheckpoint(NamedTuple):
+    """The small files of a checkpoint."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    config: Mapping[str, Any]
+    state: Mapping[str, Any]
+    """Empty for an average or an import."""
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        run: Mapping[str, Any] = self.config["run"]
+        return run
+
+    @property
+    def shapes(self) -> dict[str, tuple[tuple[int, ...], str]] | None:
+        """Name -> shape and type of each tensor; None if there is no single file with all."""
+        path = self.folder / MODEL
+        return read_shapes(path) if path.exists() else None
+
+
 def find_checkpoint(path: Path) -> Path | None:
     """The checkpoint at a path, or the last one of a save folder; None otherwise."""
-    found = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
-    return next(found, None)
+    folders = (folder for folder in (path, path / LAST) if (folder / manifest.NAME).exists())
+    return next(folders, None)
+
+
+def read_checkpoint(folder: Path) -> SavedCheckpoint:
+    listed = manifest.read(folder)
+    config = read_json(folder / CONFIG, "run", "sizes", "plugins")
+    state = read_json(folder / STATE) if STATE in listed["files"] else {}
+    return SavedCheckpoint(folder, listed, config, state)
 
 
 def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]:
@@ -28,19 +56,18 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
     listed = manifest.read(folder)
     small = [name for name in (CONFIG, STATE) if name in listed["files"]]
     manifest.verify(folder, only=None if verify else small)
-    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
-    state = read_json(folder / STATE) if STATE in small else {}
+    saved = read_checkpoint(folder)
     return {
-        "kind": f"checkpoint{_links(folder)}",
-        **_plugins(saved["plugins"], folder),
-        **_run(saved["run"]),
-        "parameters": _parameters(folder / MODEL),
-        "saved at": _saved_at(listed),
+        "kind": f"checkpoint {describe_names(folder)}",
+        **describe_plugins(saved),
+        **describe_run(saved.run),
+        "parameters": describe_parameters(saved),
+        "saved at": describe_save(listed),
         **({"mean of": ", ".join(map(str, listed["averaged"]))} if "averaged" in listed else {}),
         **({"converted from": str(listed["converted"])} if "converted" in listed else {}),
-        **_progress(state),
-        **_data(saved["run"], state),
-        "vocabulary": _vocabulary(folder, saved["sizes"]),
+        **describe_progress(saved.state),
+        **describe_run_data(saved),
+        "vocabulary": describe_vocabulary(saved),
         "written by": ", ".join(f"{n} {v}" for n, v in listed.get("versions", {}).items()),
         "files": ", ".join([*listed["files"], manifest.NAME]),
         "digests": "all right" if verify else "not compared (--verify does)",
@@ -49,94 +76,103 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> dict[str, str]
 
 def checkpoint_record(folder: Path) -> dict[str, Any]:
     """The description as a JSON event; None for unknown values."""
-    listed = manifest.read(folder)
-    saved = read_json(folder / CONFIG, "run", "sizes", "plugins")
-    state = read_json(folder / STATE) if STATE in listed["files"] else {}
-    shapes = read_shapes(folder / MODEL).values() if (folder / MODEL).exists() else None
+    saved = read_checkpoint(folder)
+    shapes = saved.shapes
     return {
         "checkpoint": str(folder),
-        "architecture": saved["run"]["arch"]["name"],
-        "task": saved["run"]["task"]["name"],
-        "seed": saved["run"].get("training", {}).get("seed"),
-        **{key: listed.get(key) for key in ("update", "epoch", "reasons")},
-        "best": state.get("observers", {}).get("validation", {}).get("best"),
-        "parameters": None if shapes is None else sum(math.prod(s) for s, _ in shapes),
+        "architecture": saved.run["arch"]["name"],
+        "task": saved.run["task"]["name"],
+        "seed": saved.run.get("training", {}).get("seed"),
+        **{key: saved.manifest.get(key) for key in ("update", "epoch", "reasons")},
+        "best": best_validation(saved.state),
+        "parameters": None if shapes is None else sum(math.prod(s) for s, _ in shapes.values()),
         "tensors": None if shapes is None else len(shapes),
-        "precision": state.get("precision"),
-        "symbols": saved["sizes"]["tokens"],
+        "precision": saved.state.get("precision"),
+        "symbols": saved.config["sizes"]["tokens"],
     }
 
 
-def _links(folder: Path) -> str:
-    """The names of the checkpoint: its own and those of links."""
+def describe_names(folder: Path) -> str:
+    """The name of the checkpoint and those of links to it."""
     links = [folder.resolve().parent / name for name in (LAST, BEST)]
     names = [link.name for link in links if link.exists() and link.samefile(folder)]
-    return f" {folder.resolve().name}" + (f", {' and '.join(names)}" if names else "")
+    return folder.resolve().name + (f", {' and '.join(names)}" if names else "")
 
 
-def _plugins(needed: list[Mapping[str, str]], folder: Path) -> dict[str, str]:
-    names = ", ".join(plugin["name"] for plugin in needed)
+def describe_plugins(saved: SavedCheckpoint) -> dict[str, str]:
+    required = saved.config["plugins"]
+    names = ", ".join(plugin["name"] for plugin in required)
     try:
-        plugins.check_loaded(needed, f"checkpoint {folder}")
+        plugins.check_loaded(required, f"checkpoint {saved.folder}")
     except ToolkitError:
         return {
             "plugins": f"{names}, not loaded: pass the plugin's folder with --user-dir to use the "
             f"checkpoint"
         }
-    return {"plugins": names} if needed else {}
+    return {"plugins": names} if required else {}
 
 
-def _run(run: Mapping[str, Any]) -> dict[str, str]:
+def describe_run(run: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "architecture": _component(run, "arch"),
-        "task": _component(run, "task"),
-        "optimizer": f"{_component(run, 'optimizer')}; {_component(run, 'lr_scheduler')}",
+        "architecture": describe_component(run, "arch"),
+        "task": describe_component(run, "task"),
+        "optimizer": f"{describe_component(run, 'optimizer')}; "
+        f"{describe_component(run, 'lr_scheduler')}",
         "seed": str(run.get("training", {}).get("seed")),
     }
 
 
-def _component(run: Mapping[str, Any], section: str) -> str:
+def describe_component(run: Mapping[str, Any], section: str) -> str:
     """Name and options of a component."""
-    options = {name: value for name, value in run[section].items() if name != "name"}
-    shown = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
-    return f"{run[section]['name']} ({shown})" if shown else str(run[section]["name"])
+    options = [
+        f"{name} {value}"
+        for name, value in run[section].items()
+        if name != "name" and value is not None
+    ]
+    name = str(run[section]["name"])
+    return f"{name} ({', '.join(options)})" if options else name
 
 
-def _parameters(path: Path) -> str:
-    if not path.exists():
+def describe_parameters(saved: SavedCheckpoint) -> str:
+    if saved.shapes is None:
         return "not in one file"
-    shapes = read_shapes(path).values()
-    count, kinds = sum(math.prod(shape) for shape, _ in shapes), Counter(k for _, k in shapes)
-    return f"{count:,} in {len(shapes)} tensors of {', '.join(kinds)}"
+    shapes = saved.shapes.values()
+    count, dtypes = sum(math.prod(shape) for shape, _ in shapes), Counter(d for _, d in shapes)
+    return f"{count:,} in {len(shapes)} tensors of {', '.join(dtypes)}"
 
 
-def _saved_at(listed: Mapping[str, Any]) -> str:
+def describe_save(listed: Mapping[str, Any]) -> str:
     reasons = ", ".join(listed.get("reasons", [])) or "unknown"
     return f"update {listed.get('update')}, epoch {listed.get('epoch')}, reasons: {reasons}"
 
 
-def _progress(state: Mapping[str, Any]) -> dict[str, str]:
+def best_validation(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    best: Mapping[str, Any] | None = state.get("observers", {}).get("validation", {}).get("best")
+    return best
+
+
+def describe_progress(state: Mapping[str, Any]) -> dict[str, str]:
     """Best metric so far, precision and ranks, if the state has them."""
-    found, best = {}, state.get("observers", {}).get("validation", {}).get("best")
-    if best:
-        found["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
+    facts = {}
+    if best := best_validation(state):
+        facts["best"] = f"{best['metric']} {best['value']:.4f} at update {best['update']}"
     if "precision" in state:
         ranks = int(state.get("ranks", 1))
-        found["trained in"] = f"{state['precision']} on {ranks} rank{'s' * (ranks != 1)}"
-    return found
+        facts["trained in"] = f"{state['precision']} on {ranks} rank{'s' * (ranks != 1)}"
+    return facts
 
 
-def _data(run: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
-    folders = " ".join(run.get("data", {}).get("dirs", []))
-    examples = state.get("data", {}).get("examples")
+def describe_run_data(saved: SavedCheckpoint) -> dict[str, str]:
+    """The run's data; empty for a checkpoint that no run wrote."""
+    folders = " ".join(saved.run.get("data", {}).get("dirs", []))
+    examples = saved.state.get("data", {}).get("examples")
     if not folders and not examples:
-        return {}  # no run
+        return {}
     return {"data": folders + (f", fingerprint of examples {examples[:16]}" if examples else "")}
 
 
-def _vocabulary(folder: Path, sizes: Mapping[str, Any]) -> str:
-    tokenizer = Tokenizer.load(folder)
-    words = tokenizer.vocabulary
+def describe_vocabulary(saved: SavedCheckpoint) -> str:
+    tokenizer, sizes = Tokenizer.load(saved.folder), saved.config["sizes"]
     target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
-    found = f"{sizes['tokens']:,} symbols{target}"
-    return f"{found}, {tokenizer.kind}, fingerprint {words.fingerprint[:16]}"
+    fingerprint = tokenizer.vocabulary.fingerprint[:16]
+    return f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, fingerprint {fingerprint}"

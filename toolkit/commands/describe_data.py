@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.data.formats.parallel.split import KIND as PARALLEL
 from toolkit.data.formats.parallel.split import ParallelSplit
@@ -23,10 +22,8 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"
-CHUNK = 1 << 22
-SAMPLED, RUN = 1 << 20, 1 << 12  # tokens looked at for unknown ones, in runs of so many
-
-Numbers = npt.NDArray[np.int64]
+CHUNK = 1 << 22  # items whose lengths are counted at a time
+SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
 class DataDescription(NamedTuple):
@@ -43,15 +40,16 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
     """Describe a folder, or shards a:b:c; with `verify` every byte is checked."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
-    facts = {**_facts(corpora, sources), **({"verified": _verify(sources)} if verify else {})}
-    figures = [f for source in sources for f in _figures(source, several=len(sources) > 1)]
-    items = {
-        f"{_split_name(source, split, len(sources) > 1)} {number}": text
-        for source in sources
-        for split in source.splits
-        for number, text in example_items(source, split, examples)
-    }
-    return DataDescription(facts, _table([_row(f) for f in figures]), items, figures)
+    facts = collect_facts(corpora, sources)
+    if verify:
+        facts["verified"] = verify_sources(sources)
+    records, items = list[dict[str, Any]](), dict[str, str]()
+    for source in sources:
+        for split in source.splits:
+            name = f"{source.path}/{split}" if len(sources) > 1 else split
+            records += split_records(source, split, name)
+            items |= {f"{name} {n}": text for n, text in example_items(source, split, examples)}
+    return DataDescription(facts, format_table(map(format_row, records)), items, records)
 
 
 HEADS = [
@@ -60,59 +58,62 @@ HEADS = [
 ]
 
 
-def _facts(corpora: Corpora, sources: list[FolderSource]) -> dict[str, str]:
-    words, settings = corpora.vocabulary, corpora.tokenizer.settings()
-    apart = ("kind", "special", "inner")
-    names = {name: value for name, value in settings.items() if name not in apart}
+def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, str]:
+    settings = corpora.tokenizer.settings()
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
-    shards = {"shards": str(len(sources))} if len(sources) > 1 else {}
-    own = f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
     return {
         "kind": sources[0].kind,
-        **shards,
+        **({"shards": str(len(sources))} if len(sources) > 1 else {}),
         **sources[0].facts,
-        "size": f"{format_bytes(sum(map(_bytes, files)))} in {len(files)} files",
-        "tokenizer": ", ".join([_kind(settings), *_describe_settings(names)]),
-        "vocabulary": "; ".join([own, *_other(corpora.tokenizer)]),
+        "size": f"{format_bytes(sum(map(file_size, files)))} in {len(files)} files",
+        "tokenizer": ", ".join([tokenizer_kind(settings), *enabled_settings(settings)]),
+        "vocabulary": describe_vocabularies(corpora.tokenizer),
         "fingerprint": corpora.fingerprint,
     }
 
 
-def _kind(settings: Mapping[str, Any]) -> str:
+def tokenizer_kind(settings: Mapping[str, Any]) -> str:
     inner = settings.get("inner")
-    beside = {"classification": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
-    return f"{inner['kind']}{beside}" if inner else str(settings["kind"])
+    if not inner:
+        return str(settings["kind"])
+    labels = {"classification": " with labels", "parallel": ""}.get(settings["kind"], " with tags")
+    return f"{inner['kind']}{labels}"
 
 
-def _other(tokenizer: Tokenizer) -> list[str]:
-    """The vocabulary of the target language, if it has its own."""
-    words = tokenizer.target.vocabulary
-    if words.fingerprint == tokenizer.vocabulary.fingerprint:
-        return []
-    return [f"target {len(words):,} symbols, fingerprint {words.fingerprint[:16]}"]
+def enabled_settings(settings: Mapping[str, Any]) -> list[str]:
+    """The settings that differ from off, as text."""
+    return [
+        name.replace("_", " ") + ("" if value is True else f" {value}")
+        for name, value in settings.items()
+        if name not in ("kind", "special", "inner") and value not in (False, None, 0, "")
+    ]
 
 
-def _describe_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Enabled settings as text."""
-    names = {name: value for name, value in settings.items() if value not in (False, None, 0, "")}
-    return [n.replace("_", " ") + ("" if v is True else f" {v}") for n, v in names.items()]
+def describe_vocabularies(tokenizer: Tokenizer) -> str:
+    """Size and fingerprint of the vocabulary, and of a separate one of the target language."""
+    own, target = (
+        f"{len(words):,} symbols, fingerprint {words.fingerprint[:16]}"
+        for words in (tokenizer.vocabulary, tokenizer.target.vocabulary)
+    )
+    return own if own == target else f"{own}; target {target}"
 
 
-def _figures(source: FolderSource, several: bool) -> Iterator[dict[str, Any]]:
+def split_records(source: FolderSource, split: str, name: str) -> Iterator[dict[str, Any]]:
     folder = DataFolder([source])
-    for split in source.splits:
-        for column in folder.split(split).columns.values():
-            name = _split_name(source, split, several)
-            name = name if column.name == TEXT else f"{name}.{column.name}"
-            counts = source.counts(split) if column.name == TEXT else {}
-            place = {"name": name, "path": str(source.path), "split": split}
-            yield {**place, **_numbers(column, counts, folder.tokenizer)}
+    for column in folder.split(split).columns.values():
+        is_text = column.name == TEXT
+        counts = source.counts(split) if is_text else {}
+        column_name = name if is_text else f"{name}.{column.name}"
+        keys = {"name": column_name, "path": str(source.path), "split": split}
+        yield {**keys, **column_record(column, counts, folder.tokenizer)}
 
 
-def _numbers(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) -> dict[str, Any]:
+def column_record(
+    column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
+) -> dict[str, Any]:
     lengths = count_lengths(column)
-    unknown, estimated = _unknown(column, counts, tokenizer)
+    unknown_rate, is_estimated = measure_unknown_rate(column, counts, tokenizer)
     return {
         "column": column.name,
         "documents": column.documents,
@@ -122,67 +123,67 @@ def _numbers(column: Column, counts: Mapping[str, int], tokenizer: Tokenizer) ->
         "median": quantile(lengths, 0.5),
         "ninety_percent": quantile(lengths, 0.9),
         "longest": quantile(lengths, 1.0),
-        "unknown_rate": unknown,
-        "unknown_is_estimated": estimated,
+        "unknown_rate": unknown_rate,
+        "unknown_is_estimated": is_estimated,
         "overlength": counts.get("overlength", 0),
         "lost_tokens": counts.get("lost_tokens", 0),
         "parts": len(column.parts),
-        "bytes": sum(_bytes(file) for part in column.parts for file in part.files),
+        "bytes": sum(file_size(file) for part in column.parts for file in part.files),
     }
 
 
-def _row(f: Mapping[str, Any]) -> list[str]:
-    unknown = "" if f["unknown_rate"] is None else f"{f['unknown_rate']:.3%}"
+def format_row(record: Mapping[str, Any]) -> list[str]:
+    unknown = "" if record["unknown_rate"] is None else f"{record['unknown_rate']:.3%}"
     return [
-        f["name"],
-        *(f"{f[key]:,}" for key in ("documents", "items", "tokens")),
-        f"{f['mean']:.1f}",
-        *(f"{f[key]:,}" for key in ("median", "ninety_percent", "longest")),
-        "~" * f["unknown_is_estimated"] + unknown,
-        *(f"{f[key]:,}" if f[key] else "" for key in ("overlength", "lost_tokens")),
-        str(f["parts"]),
-        format_bytes(f["bytes"]),
+        record["name"],
+        *(f"{record[key]:,}" for key in ("documents", "items", "tokens")),
+        f"{record['mean']:.1f}",
+        *(f"{record[key]:,}" for key in ("median", "ninety_percent", "longest")),
+        "~" * record["unknown_is_estimated"] + unknown,
+        *(f"{record[key]:,}" if record[key] else "" for key in ("overlength", "lost_tokens")),
+        str(record["parts"]),
+        format_bytes(record["bytes"]),
     ]
 
 
-def _table(rows: list[list[str]]) -> str:
+def format_table(rows: Iterable[list[str]]) -> str:
     """The table, without empty columns."""
-    filled = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
-    heads, *cells = zip(*filled, strict=True)
+    columns = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
+    heads, *cells = zip(*columns, strict=True)
     return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
 
 
-def _unknown(
+def measure_unknown_rate(
     column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
 ) -> tuple[float | None, bool]:
-    """Share of unknown tokens, and whether it is estimated from a sample."""
+    """Fraction of unknown tokens, and whether it is estimated from a sample."""
     if column.name != TEXT or not column.elements:
         return None, False
     if "unknown" in counts:
         return counts["unknown"] / column.elements, False
-    runs = max(1, min(SAMPLED, column.elements) // RUN)
-    begins = np.linspace(0, max(0, column.elements - RUN), runs, dtype=np.int64)
-    found = [column.read(b, min(b + RUN, column.elements)) for b in begins.tolist()]
-    return float((np.concatenate(found) == tokenizer.vocabulary.unk).mean()), True
+    runs = max(1, min(SAMPLE_TOKENS, column.elements) // SAMPLE_RUN)
+    starts = np.linspace(0, max(0, column.elements - SAMPLE_RUN), runs, dtype=np.int64)
+    sample = [column.read(s, min(s + SAMPLE_RUN, column.elements)) for s in starts.tolist()]
+    return float((np.concatenate(sample) == tokenizer.vocabulary.unk).mean()), True
 
 
 def count_lengths(column: Column) -> Counter[int]:
     """Length -> number of items, reading the index in chunks."""
-    found: Counter[int] = Counter()
+    counter: Counter[int] = Counter()
     for part in column.parts:
         for begin in range(0, part.items, CHUNK):
             lengths = np.diff(part.offsets[begin : begin + CHUNK + 1])
             values, counts = np.unique(lengths, return_counts=True)
-            found.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-    return found
+            counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    return counter
 
 
-def quantile(lengths: Counter[int], share: float) -> int:
-    """Minimum length that this share of items does not exceed; 0 without items."""
-    wanted, seen = share * sum(lengths.values()), 0
+def quantile(lengths: Counter[int], fraction: float) -> int:
+    """Minimum length that this fraction of the items does not exceed; 0 without items."""
+    target, cumulative = fraction * lengths.total(), 0
     for length in sorted(lengths):
-        seen += lengths[length]
-        if seen >= wanted:
+        cumulative += lengths[length]
+        if cumulative >= target:
             return length
     return 0
 
@@ -191,58 +192,59 @@ def example_items(source: FolderSource, split: str, count: int) -> Iterator[tupl
     """Evenly spaced items of a split with their numbers, as text."""
     folder = DataFolder([source])
     if folder.kind == TAGGING:
-        yield from example_tagged_sentences(TaggedSplit(folder, split), count)
-        return
+        return example_tagged_sentences(TaggedSplit(folder, split), count)
     if folder.kind == PARALLEL:
-        yield from example_pairs(ParallelSplit(folder, split), count)
-        return
+        return example_pairs(ParallelSplit(folder, split), count)
     column = folder.split(split).columns.get(TEXT)
-    if column is None or not count or not column.items:
-        return
+    return iter(()) if column is None else example_texts(column, folder.tokenizer, count)
+
+
+def spread_indices(total: int, count: int) -> list[int]:
+    """At most `count` evenly spaced indices below `total`."""
+    indices: list[int] = np.unique(np.linspace(0, total - 1, count, dtype=np.int64)).tolist()
+    return indices if total else []
+
+
+def example_texts(column: Column, tokenizer: Tokenizer, count: int) -> Iterator[tuple[int, str]]:
     ends = np.cumsum([part.items for part in column.parts])
-    for number in np.unique(np.linspace(0, column.items - 1, count, dtype=np.int64)).tolist():
+    for number in spread_indices(column.items, count):
         owner = int(np.searchsorted(ends, number, side="right"))
         part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
-        begin, end = part.offsets[local : local + 2] + column.part_offsets[owner]
-        yield number, folder.tokenizer.decode(column.read(int(begin), int(end)).tolist())
+        start, end = part.offsets[local : local + 2] + column.part_offsets[owner]
+        yield number, tokenizer.decode(column.read(int(start), int(end)).tolist())
 
 
 def example_pairs(split: ParallelSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spaced sentence pairs."""
-    for number in np.unique(np.linspace(0, len(split) - 1, count, dtype=np.int64)):
+    for number in spread_indices(len(split), count):
         ids = np.array([number])
         source = split.source.take(ids, split.source.lengths[ids])
-        said = split.tokenizer.decode(source.ids.tolist())
-        yield int(number), f"{said} -> {split.references(ids)[0]}"
+        text = split.tokenizer.decode(source.ids.tolist())
+        yield number, f"{text} -> {split.references(ids)[0]}"
 
 
 def example_tagged_sentences(split: TaggedSplit, count: int) -> Iterator[tuple[int, str]]:
-    """Evenly spaced sentences as word/TAG; tags unknown in training are omitted."""
-    if count:
-        ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
-        for number in np.unique(np.linspace(0, len(ends) - 1, count, dtype=np.int64)).tolist():
-            places = range(ends[number] - split.lengths[number], ends[number])
-            words = (f"{split.words[split.types[p]]}/{tags[split.tags[p]]}" for p in places)
-            yield number, " ".join(words)
+    """Sentences as word/TAG; tags unknown in training are omitted."""
+    ends, tags = np.cumsum(split.lengths), [*split.tables.tags, ""]
+    for number in spread_indices(len(ends), count):
+        positions = range(ends[number] - split.lengths[number], ends[number])
+        words = (f"{split.words[split.types[p]]}/{tags[split.tags[p]]}" for p in positions)
+        yield number, " ".join(words)
 
 
-def _verify(sources: list[FolderSource]) -> str:
-    total, checked = 0, True
+def verify_sources(sources: Sequence[FolderSource]) -> str:
+    """Read all parts; raises a ToolkitError if one is damaged."""
+    total = 0
     for source in sources:
         for split in source.splits:
             for part in (part for parts in source.parts(split).values() for part in parts):
                 part.check_all()
-                total += sum(map(_bytes, part.files))
-        checked = checked and source.checksums
-    done = "all checksums match" if checked else "all offsets and ids are valid"
-    return f"{total:,} bytes read, {done}"
+                total += sum(map(file_size, part.files))
+    have_checksums = all(source.checksums for source in sources)
+    result = "all checksums match" if have_checksums else "all offsets and ids are valid"
+    return f"{total:,} bytes read, {result}"
 
 
-def _split_name(source: FolderSource, split: str, several: bool) -> str:
-    return f"{source.path}/{split}" if several else split
-
-
-def _bytes(file: Path) -> int:
+def file_size(file: Path) -> int:
     return file.stat().st_size
 
 

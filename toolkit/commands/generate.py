@@ -31,7 +31,7 @@ from toolkit.tasks.task import Learner, Task
 
 
 def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
-    """One output per line of the input, or item of the data folders, in order."""
+    """Write one output per line of the input, or item of the data folders, in order."""
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         learners = [load_learner(path, c) for path in c.path]
         if isinstance(c, TextGenerationConfig):
@@ -43,20 +43,22 @@ def generate(c: TextGenerationConfig | FillMaskConfig) -> None:
 def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
     """Fill masks or order words; report on stderr how many lines had nothing to predict."""
     started, total, noted = perf_counter(), 0, 0
-    ordering = isinstance(c, OrderConfig)
-    readable = learner.tokenizer.vocabulary.display_symbol
+    predict, count_tokens = fill_sentences, count_masked_tokens
+    if isinstance(c, OrderConfig):
+        predict, count_tokens = order_sentences, count_ordered_tokens
+    display = learner.tokenizer.vocabulary.display_symbol
     with (
         open_input(c.input, f"Type one sentence per line, {MASK} for a missing token") as lines,
         open_writers(
-            c, output, FillMaskOutput.to_tsv, lambda record: record.to_console(readable)
+            c, output, FillMaskOutput.to_tsv, lambda record: record.to_console(display)
         ) as writers,
-        Progress("answering", None, "lines", quiet=sys.stdout.isatty()) as progress,
+        Progress("predicting", None, "lines", quiet=sys.stdout.isatty()) as progress,
     ):
         size = 1 if lines.isatty() else c.buffer_size
         outputs = fill_lines(
             lines,
-            partial(order_sentences if ordering else fill_sentences, learner, c.top),
-            partial(count_ordered_tokens if ordering else count_masked_tokens, learner),
+            partial(predict, learner, c.top),
+            partial(count_tokens, learner),
             buffer_size=size,
             max_tokens=c.max_tokens,
         )
@@ -73,15 +75,15 @@ def fill_masks(c: FillMaskConfig, learner: Learner, output: Output) -> None:
 
 
 def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
-    """Raise if a model of this task cannot do what the mode needs."""
-    able, tasks = task.generation_mode == c.mode, "translation"
+    """Raise if models of this task cannot be used in the mode."""
+    supported, tasks = task.generation_mode == c.mode, "translation"
     if c.mode == "continue":
         tasks = "language_modeling"
     elif c.mode == "fill-mask":
-        able, tasks = type(task).fill_mask is not Task.fill_mask, "mlm, mpm or rtd"
+        supported, tasks = type(task).fill_mask is not Task.fill_mask, "mlm, mpm or rtd"
     elif c.mode == "order":
-        able, tasks = type(task).order_words is not Task.order_words, "mpm"
-    if not able:
+        supported, tasks = type(task).order_words is not Task.order_words, "mpm"
+    if not supported:
         raise ToolkitError(
             f"toolkit-generate {c.mode} requires a checkpoint trained with --task {tasks}; {path} "
             f"was trained with {type(task).__name__}."
@@ -101,8 +103,8 @@ def order_sentences(learner: Learner, top: int, sentences: Sequence[str]) -> lis
 def load_learner(path: str, c: GenerationOptions) -> Learner:
     learner = load_checkpoint(path, weights=c.weights)
     check_mode(c, path, learner.task)
-    kind = TASKS[c.task].factory if c.task else type(learner.task)
-    if isinstance(kind, type) and not isinstance(learner.task, kind):
+    task_class = TASKS[c.task].factory if c.task else type(learner.task)
+    if isinstance(task_class, type) and not isinstance(learner.task, task_class):
         raise ToolkitError(
             f"--task {c.task} does not match the checkpoint: {path} was trained with "
             f"{type(learner.task).__name__}. Omit --task."
@@ -111,14 +113,14 @@ def load_learner(path: str, c: GenerationOptions) -> Learner:
 
 
 def count_masked_tokens(learner: Learner, text: str) -> int:
-    """Tokens of a sentence; raises a ToolkitError if it has no mask."""
+    """Number of tokens of a sentence; raises a ToolkitError if it has no mask."""
     if MASK not in text:
         raise ToolkitError(f"no {MASK}" if text.strip() else "empty")
     return len(encode_masked(learner.tokenizer, text, learner.encoder.max_positions))
 
 
 def count_ordered_tokens(learner: Learner, text: str) -> int:
-    """Tokens of a sentence; raises a ToolkitError if there is nothing to order."""
+    """Number of tokens of a sentence; raises a ToolkitError if there is nothing to order."""
     ids, hidden = encode_hidden_words(learner.tokenizer, text)
     if sum(hidden) < 2:
         raise ToolkitError("fewer than two tokens to order")

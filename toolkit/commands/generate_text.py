@@ -1,4 +1,4 @@
-"""Generate text for lines or data folders: one output each, in order, over all ranks."""
+"""Text generation for lines or data folders: one output each, in order, over all ranks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class GenerationSummary:
 
     def __init__(self) -> None:
         self.count = self.noted = self.tokens = 0
-        self.total, self.first_note = 0.0, ""
+        self.total, self.first_note = 0.0, ""  # sum of the log-probabilities of all tokens
         self.hypotheses: list[str] = []
         self.references: list[str | None] = []
 
@@ -68,8 +68,10 @@ class GenerationSummary:
             self.noted += bool(output.note)
             if output.note and not self.first_note:
                 self.first_note = f"line {output.number} ({output.note})"
-            each = output.hypotheses[0].log_probabilities if output.hypotheses else []
-            self.tokens, self.total = self.tokens + len(each), self.total + sum(each)
+            if output.hypotheses:
+                log_probabilities = output.hypotheses[0].log_probabilities
+                self.tokens += len(log_probabilities)
+                self.total += sum(log_probabilities)
             self.hypotheses.append(output.best)
             self.references.append(output.reference)
 
@@ -89,9 +91,10 @@ class GenerationSummary:
             print(f"{self.noted} line{first}{self.first_note}.", file=sys.stderr)
         if c.score_reference:
             self.report_perplexity(output)
-        elif self.references and None not in self.references:
-            known = [text for text in self.references if text is not None]
-            print_scores(self.hypotheses, known, output, sys.stderr, lowercase=lowercase)
+            return
+        references = [text for text in self.references if text is not None]
+        if references and len(references) == self.count:
+            print_scores(self.hypotheses, references, output, sys.stderr, lowercase=lowercase)
 
     def report_perplexity(self, output: Output) -> None:
         """Perplexity of the references that could be scored."""
@@ -100,8 +103,8 @@ class GenerationSummary:
         mean = self.total / self.tokens
         metrics = {"log_probability": mean, "ppl": float(np.exp(-mean))}
         output.write("score", metrics)
-        which = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
-        print(f"Perplexity of {which} references: {metrics['ppl']:.2f}.", file=sys.stderr)
+        scored = f"{self.count - self.noted} of {self.count}" if self.noted else "the"
+        print(f"Perplexity of {scored} references: {metrics['ppl']:.2f}.", file=sys.stderr)
 
 
 def generate_outputs(
@@ -111,7 +114,7 @@ def generate_outputs(
     world: World,
     advance: Callable[[int], object],
 ) -> Iterator[list[GenerationOutput]]:
-    """The outputs of `size` requests at a time, in order; each rank generates its batches."""
+    """Lists of outputs, in order, for `size` requests each; each rank generates its batches."""
     c = generator.c
     while buffer := list(islice(requests, size)):
         batches = batch_requests(
@@ -120,26 +123,27 @@ def generate_outputs(
             batch_size=c.batch_size,
             same_source_length=generator.decoder_only,
         )
-        mine: list[GenerationOutput] = []
+        outputs = [empty_output(request) for request in buffer if request.note]
+        of_rank: list[GenerationOutput] = []
         for batch in select_rank_batches(list(batches), world.rank, world.size):
-            mine += generator.generate(batch)
+            of_rank += generator.generate(batch)
             advance(len(batch) * world.size)
-        done = {request.number: empty_output(request) for request in buffer if request.note}
-        done |= {output.number: output for output in gather_outputs(mine, world)}
-        assert len(done) == len(buffer), "every request has one output"
-        yield [done[request.number] for request in buffer]
+        outputs += gather_outputs(of_rank, world)
+        by_number = {output.number: output for output in outputs}
+        assert len(by_number) == len(buffer), "every request has one output"
+        yield [by_number[request.number] for request in buffer]
 
 
 def empty_output(request: GenerationRequest) -> GenerationOutput:
     return GenerationOutput(request.number, request.text, [], request.reference, request.note)
 
 
-def gather_outputs(mine: list[GenerationOutput], world: World) -> list[GenerationOutput]:
+def gather_outputs(outputs: list[GenerationOutput], world: World) -> list[GenerationOutput]:
     """The outputs of all ranks."""
     if world.size == 1:
-        return mine
+        return outputs
     return [
         GenerationOutput(number, source, [GeneratedText(*text) for text in texts], reference, note)
-        for gathered in world.all_gather(json.dumps(mine))
+        for gathered in world.all_gather(json.dumps(outputs))
         for number, source, texts, reference, note in json.loads(gathered)
     ]

@@ -1,4 +1,4 @@
-"""What toolkit-generate generates text for: lines, or the items of data folders."""
+"""Requests of toolkit-generate, from lines of text or from the items of data folders."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def load_requests(
         requests = renumber([request for split in splits for request in split])
         yield iter(requests), c.buffer_size, len(requests)
         return
-    what = "text to continue" if generator.decoder_only else "sentence to translate"
-    with open_input(c.input, f"Type one {what} per line") as lines:
+    unit = "text to continue" if generator.decoder_only else "sentence to translate"
+    with open_input(c.input, f"Type one {unit} per line") as lines:
         interactive = world.is_main and world.size == 1 and lines.isatty()
         size = 1 if interactive else c.buffer_size
         yield read_requests(lines, generator, world, c.buffer_size), size, None
@@ -51,8 +51,8 @@ def read_requests(
         return
     start = 1
     while True:
-        mine = list(islice(lines, size)) if world.is_main else []
-        hex_lines = json.loads(world.broadcast(json.dumps([line.hex() for line in mine])))
+        buffer = list(islice(lines, size)) if world.is_main else []
+        hex_lines = json.loads(world.broadcast(json.dumps([line.hex() for line in buffer])))
         for number, line in enumerate(hex_lines, start):
             yield parse_line(number, bytes.fromhex(line), generator.encode_line)
         start += len(hex_lines)
@@ -69,8 +69,8 @@ def split_requests(
 ) -> list[GenerationRequest]:
     """The items of a split: sources with references, or texts to continue."""
     check_data_matches_checkpoint(folder.tokenizer, str(folder.path), generator.tokenizer)
-    make = text_requests if generator.decoder_only else pair_requests
-    return [check_request(request, generator) for request in make(folder, name, generator)]
+    build = text_requests if generator.decoder_only else pair_requests
+    return [check_request(request, generator) for request in build(folder, name, generator)]
 
 
 def pair_requests(
@@ -101,7 +101,7 @@ def list_tokens(column: TokenColumn) -> list[list[int]]:
 
 
 def check_request(request: GenerationRequest, generator: TextGenerator) -> GenerationRequest:
-    """With a note if the models cannot process it."""
+    """The request, or an empty one with a note if the models cannot process it."""
     try:
         if not (request.source or (generator.decoder_only and request.target)):
             raise ToolkitError("empty")

@@ -1,16 +1,15 @@
-"""How good translations are, against references, as sacreBLEU counts it."""
+"""toolkit-generate score: BLEU, chrF and TER of translations by sacreBLEU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import ScoreConfig
 from toolkit.data.text_files import read_text
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
-from toolkit.reporting.json_output import Output
+from toolkit.reporting.json_output import Output, TextStream
 
 LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
@@ -21,12 +20,12 @@ def score(config: ScoreConfig) -> None:
 
 
 def score_files(files: Sequence[str], output: Output) -> None:
-    """Of two files, translations and references, line by line."""
+    """Score two files, translations and references, line by line."""
     translations, references = (read_lines(file) for file in files)
     if len(translations) != len(references):
         raise ToolkitError(
             f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
-            f"Every translation needs its reference."
+            f"Every translation needs a reference on the same line."
         )
     if not references:
         raise ToolkitError(f"No lines to score: {files[0]} is empty.")
@@ -35,8 +34,7 @@ def score_files(files: Sequence[str], output: Output) -> None:
 
 def read_lines(file: str) -> list[str]:
     """Lines of a text file without their ends, LF or CRLF."""
-    text = read_text(Path(file), may_be_empty=True)
-    lines = text.split("\n")
+    lines = read_text(Path(file), may_be_empty=True).split("\n")
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -44,14 +42,12 @@ def print_scores(
     translations: Sequence[str],
     references: Sequence[str],
     output: Output,
-    stream: Any,
+    stream: TextStream,
     *,
     lowercase: bool = False,
 ) -> None:
-    """BLEU, chrF and TER, each with the signature that says how it was counted."""
-    for found in corpus_scores(translations, references, names=ALL_METRICS, lowercase=lowercase):
-        label = LABELS[found.name]
-        detail = f" {found.detail}" if found.detail else ""
-        print(f"{label} {found.value:.2f}{detail}  {found.signature}", file=stream)
-        value = {"name": found.name, "value": found.value, "signature": found.signature}
-        output.write("score", value)
+    """Print BLEU, chrF and TER with sacreBLEU's signatures."""
+    for it in corpus_scores(translations, references, names=ALL_METRICS, lowercase=lowercase):
+        detail = f" {it.detail}" if it.detail else ""
+        print(f"{LABELS[it.name]} {it.value:.2f}{detail}  {it.signature}", file=stream)
+        output.write("score", {"name": it.name, "value": it.value, "signature": it.signature})

@@ -27,9 +27,9 @@ from toolkit.reporting.json_output import STDOUT, Output
 
 @contextmanager
 def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
-    """The input as decompressed bytes: invalid UTF-8 concerns one line only.
+    """The input as decompressed bytes, so that invalid UTF-8 invalidates only its line.
 
-    In a terminal, `hint` says what to type.
+    `hint` is printed if the input is a terminal.
     """
     if path == "-":
         if sys.stdin.isatty():
@@ -48,7 +48,7 @@ def open_writers(
     to_console: Callable[[R], list[str]],
     to_text: Callable[[R], str] | None = None,
 ) -> Iterator[list[Writer[R]]]:
-    """Writers to stdout and to the files asked for.
+    """Writers to stdout and to the requested files.
 
     --results-path gets JSON lines, and with `to_text` also a text file of the same name.
     """
@@ -81,7 +81,7 @@ def open_writers(
 
 
 def check_results_path(source: str, *results: Path, json: str | None = None) -> None:
-    """Neither the input (`source`) nor another output may be overwritten."""
+    """Raise if the results would overwrite the input (`source`) or another output."""
     for path in results:
         check_distinct_files([("--json", None if json == "-" else json), ("--results-path", path)])
         if source != "-" and path.exists() and path.samefile(source):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,16 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
     """Checkpoint -> split -> metrics; every example is evaluated exactly once."""
     with launch(config.device) as world, Output(config.json if world.is_main else None) as output:
         corpora = Corpora.open(*config.dirs)
-        found: dict[str, dict[str, Metrics]] = {}
-        answers: PredictionCollector[Any] | None = None
+        results: dict[str, dict[str, Metrics]] = {}
+        collector: PredictionCollector[Any] | None = None
         for path in config.path:
-            found[path], answers = evaluate_checkpoint(path, corpora, config, world, output)
+            results[path], collector = evaluate_checkpoint(path, corpora, config, world, output)
         if world.is_main:
-            report_metrics(found, config, output)
-            if config.predictions and answers:  # last: figures outlive a file that cannot be
-                answers.write(Path(config.predictions))
+            report_metrics(results, config, output)
+            if config.predictions and collector:  # last: metrics outlive an unwritable file
+                collector.write(Path(config.predictions))
                 print_line(f"wrote {config.predictions}", output)
-        return found
+        return results
 
 
 def evaluate_checkpoint(
@@ -50,12 +51,14 @@ def evaluate_checkpoint(
     run, _ = read_config(checkpoint)
     learner = load_checkpoint(checkpoint, weights=config.weights).to(world.device)
     check_data_matches_checkpoint(corpora.tokenizer, str(corpora.path), learner.tokenizer, path)
+    criterion = CRITERIA[run.criterion.name].factory(run.criterion.config)
+    precision = Precision(resolve_precision(config.precision, world.device), world.device)
     data = DataConfig(
         max_tokens_valid=config.max_tokens,
         batch_size_valid=config.batch_size,
         num_workers=config.num_workers,
     )
-    found, answers = {}, None
+    metrics, collector = {}, None
     for name in split_names(config.valid_subset):
         split = open_split(
             name,
@@ -66,39 +69,40 @@ def evaluate_checkpoint(
             seed=run.data.evaluation_seed,
             training=False,
         )
-        examples, answers = len(split.examples.lengths), learner.task.collector(split.examples)
-        check_predictions_supported(answers, config, learner)
+        examples, collector = len(split.examples.lengths), learner.task.collector(split.examples)
+        check_predictions_supported(collector, config, learner)
         if world.is_main and (remark := split.examples.remark):
             print_line(f"{path} {name}: {remark}", output)
-        mine = -(-examples // world.size)  # what the first rank is told of, nearly
-        work = Progress(f"{name} of {path}", mine, "examples", quiet=not world.is_main)
-        with closing(split.loader), work:
-            found[name] = evaluate_model(
+        total = -(-examples // world.size)  # approximately what the main rank reports
+        progress = Progress(f"{name} of {path}", total, "examples", quiet=not world.is_main)
+        with closing(split.loader), progress:
+            metrics[name] = evaluate_model(
                 learner,
-                CRITERIA[run.criterion.name].factory(run.criterion.config),
+                criterion,
                 split.loader,
                 examples=examples,
                 world=world,
-                precision=Precision(
-                    resolve_precision(config.precision, world.device), world.device
-                ),
-                on_progress=work.advance,
-                collector=answers,
+                precision=precision,
+                on_progress=progress.advance,
+                collector=collector,
             )
-        if answers and world.is_main:
-            report_details(answers, {"checkpoint": path, "subset": name}, config, output)
-    return found, answers
+        if collector and world.is_main:
+            report_details(collector, {"checkpoint": path, "subset": name}, config, output)
+    return metrics, collector
 
 
 def report_details(
-    answers: PredictionCollector[Any], of: dict[str, str], config: ValidateConfig, output: Output
+    collector: PredictionCollector[Any],
+    source: Mapping[str, str],
+    config: ValidateConfig,
+    output: Output,
 ) -> None:
-    """Report per-class and per-item results of a task."""
-    for event, values in answers.events():
-        output.write(event, {**of, **values})
-    tables = answers.tables()
+    """Report per-class and per-item results of a task on a checkpoint's split, the source."""
+    for event, values in collector.events():
+        output.write(event, {**source, **values})
+    tables = collector.tables()
     if tables and len(config.path) * len(split_names(config.valid_subset)) > 1:
-        print_line(" ".join(of.values()), output)
+        print_line(" ".join(source.values()), output)
     for table in tables:
         table.print(output.console)
 
@@ -108,9 +112,9 @@ def print_line(line: str, output: Output) -> None:
 
 
 def check_predictions_supported(
-    answers: PredictionCollector[Any] | None, config: ValidateConfig, learner: Learner
+    collector: PredictionCollector[Any] | None, config: ValidateConfig, learner: Learner
 ) -> None:
-    if config.predictions and answers is None:
+    if config.predictions and collector is None:
         raise ToolkitError(
             f"--predictions requires a task that writes predictions, such as pos_tagging, but the "
             f"checkpoint's task is {type(learner.task).__name__}."
@@ -118,22 +122,20 @@ def check_predictions_supported(
 
 
 def report_metrics(
-    found: dict[str, dict[str, Metrics]], config: ValidateConfig, output: Output
+    results: Mapping[str, Mapping[str, Metrics]], config: ValidateConfig, output: Output
 ) -> None:
     """Print the table of metrics and write the JSON results."""
-    for path, subsets in found.items():
-        for subset, figures in subsets.items():
-            output.write("valid", {"checkpoint": path, "subset": subset, **figures})
-    rows = {
-        f"{path} {subset}": figures
-        for path, subsets in found.items()
-        for subset, figures in subsets.items()
-    }
+    rows: dict[str, Metrics] = {}
+    for path, subsets in results.items():
+        for subset, metrics in subsets.items():
+            output.write("valid", {"checkpoint": path, "subset": subset, **metrics})
+            rows[f"{path} {subset}"] = metrics
     print_metrics({"checkpoint and split": rows}, output.console)
     if config.results_path:
-        text = json_files.dumps(found, indent=1) + "\n"
         try:
-            Path(config.results_path).write_text(text, "utf-8")
+            Path(config.results_path).write_text(
+                json_files.dumps(results, indent=1) + "\n", "utf-8"
+            )
         except OSError as error:
             raise ToolkitError(
                 f"--results-path must be writable, but {config.results_path} is not: "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 
@@ -19,6 +20,15 @@ OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
 
 
+@runtime_checkable
+class TextStream(Protocol):
+    """What `print` can write to."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
 class Output:
     """Text and JSON lines (`--json FILE`); with `-`, JSON goes to stdout and text to stderr.
 
@@ -27,20 +37,20 @@ class Output:
 
     def __init__(self, target: str | None) -> None:
         self.target = target
-        self.file: Any = None
+        self.file: TextIO | None = None
         if target == STDOUT:
             self.file = sys.stdout
         elif target is not None:
             self.file = open_json_file(target)
 
     @property
-    def text_stream(self) -> Any:
+    def text_stream(self) -> TextStream:
         """The stream for text."""
         return sys.stderr if self.target == STDOUT else sys.stdout
 
     @property
     def console(self) -> Console:
-        return Console(file=self.text_stream)
+        return Console(stderr=self.target == STDOUT)
 
     def write(self, event: str, values: Mapping[str, Any]) -> None:
         """Write one JSON line with the type of the event; numbers keep full precision."""
@@ -61,7 +71,7 @@ class Output:
             self.file.close()
 
 
-def open_json_file(target: str) -> Any:
+def open_json_file(target: str) -> TextIOWrapper:
     """The file, emptied. Files that no command wrote with --json are never overwritten."""
     try:
         if Path(target).is_file() and not is_command_output(Path(target)):
