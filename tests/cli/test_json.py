@@ -1,22 +1,46 @@
-"""`--json -` of every command that yields figures: standard output holds JSON lines and no more."""
+"""Events of every command on standard output with `--json -`, as docs/json_output.md lists them."""
 
 import importlib
 import json
+import re
 
 import pytest
 
 CASES = {  # command, words, events in their order, keys of the last
-    "preprocess": (
+    "preprocess text": (
         "--trainpref {tmp}/a.txt --destdir {tmp}/d --vocab-size 30 --workers 1",
         ["split", "end"],
         {"tokens", "symbols", "workers", "seconds", "tokens_per_second", "destdir"},
+    ),
+    "preprocess columns": (
+        "--format columns --trainpref {tmp}/tags.txt --destdir {tmp}/d --workers 1",
+        ["split", "end"],
+        {"known_words", "tags"},
+    ),
+    "preprocess tsv": (
+        "--format tsv --trainpref {tmp}/table.tsv --text-columns text --label-column mood "
+        "--on-malformed skip --tokenizer words --destdir {tmp}/d --workers 1",
+        ["split", "left_out", "end"],
+        {"symbols", "rows"},
+    ),
+    "preprocess squad": (
+        "--format squad --trainpref {tmp}/squad.json --tokenizer words --on-malformed skip "
+        "--destdir {tmp}/d --workers 1",
+        ["split", "left_out", "miss", "end"],
+        {"questions"},
+    ),
+    "preprocess parallel": (
+        "--source-lang en --target-lang de --trainpref {tmp}/pairs --tokenizer words "
+        "--destdir {tmp}/d --workers 1",
+        ["split", "end"],
+        {"symbols", "target_symbols"},
     ),
     "validate": (
         "{data} --path {run} --valid-subset valid,train --num-workers 0",
         ["valid", "valid"],
         {"checkpoint", "subset", "loss", "ppl", "accuracy", "examples"},
     ),
-    "generate": (
+    "generate fill-mask": (
         "--path {run} --input {tmp}/gaps.txt",
         ["answer", "answer", "end"],
         {"lines", "noted", "seconds", "lines_per_second"},
@@ -26,7 +50,11 @@ CASES = {  # command, words, events in their order, keys of the last
         ["column", "column", "checkpoint"],
         {"architecture", "task", "update", "parameters", "best", "verified"},
     ),
-    "plot": ("curve {run} --output {tmp}/c.png", ["curve", "curve"], {"metric", "updates", "mean"}),
+    "plot curve": (
+        "curve {run} --output {tmp}/c.png",
+        ["curve", "curve"],
+        {"metric", "updates", "mean"},
+    ),
     "plot kernels": (
         "kernels --path {run} --sentences {tmp}/a.txt --output {tmp}/k.png",
         ["kernel", "kernel"],
@@ -45,21 +73,63 @@ CASES = {  # command, words, events in their order, keys of the last
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_standard_output_holds_json_lines_and_nothing_else(case, data, trained, tmp_path, capsys):
+SQUAD = {
+    "context": "built in 1905, by Anna",
+    "qas": [
+        {"id": "1", "question": "when", "answers": [{"text": "1905", "answer_start": 9}]},
+        {"id": "2", "question": "who", "answers": [{"text": "Anna", "answer_start": 0}]},
+    ],
+}
+
+
+@pytest.fixture
+def files(data, trained, tmp_path):
+    """The places in the words of the cases."""
     (tmp_path / "a.txt").write_text("the cat sat on a mat\nhow far dogs run\n" * 20)
     (tmp_path / "gaps.txt").write_text("the [MASK] sat\nno gap\n")
+    (tmp_path / "tags.txt").write_text("the D\ncat N\n\ndogs N\nrun V\n\n")
+    (tmp_path / "table.tsv").write_text("text\tmood\na cat\tgood\na dog\tbad\ndogs\n")
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": [SQUAD]}]}))
+    for language in ("en", "de"):
+        (tmp_path / f"pairs.{language}").write_text("the cat\nthe dog\n")
+    return {"tmp": tmp_path, "data": data, "run": trained}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_standard_output_holds_json_lines_and_nothing_else(case, files, capsys, repository):
     words, events, keys = CASES[case]
-    places = {"tmp": tmp_path, "data": data, "run": trained}
-    argv = [word.format(**places) for word in words.split(" ")]
+    argv = [word.format(**files) for word in words.split(" ")]
     main = importlib.import_module(f"toolkit.cli.{case.split(' ')[0]}").main
     assert main([*argv, "--json", "-"]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["event"] for record in records] == events
     assert keys <= records[-1].keys()
+    page = (repository / "docs" / "json_output.md").read_text("utf-8")
+    for record in records:
+        required, optional = documented_keys(page, *case.split(" "), record.pop("event"))
+        metrics = re.findall(r"`(\w+)`", page) if case == "validate" else ()
+        unknown = {key for key in record.keys() - optional if not key.endswith("_loss")}
+        assert unknown - {*metrics} <= required <= record.keys()
 
 
-def test_figures_of_a_split_are_whole_numbers_of_what_it_holds(data, capsys):
+def documented_keys(page, command, *words):
+    """Required and optional keys of an event in the page's table of a command.
+
+    `words` are the first cell, such as a format, and the event; or the event alone.
+    """
+    section = re.search(rf"^## toolkit-{command}$.*?(?=^## |\Z)", page, re.M | re.S)
+    rows = [line.split(" | ") for line in section[0].splitlines() if line.startswith("| ")]
+    [keys] = [
+        keys
+        for first, event, keys in rows
+        if f"`{words[-1]}`" in event and all(word in first for word in words[:-1])
+    ]
+    named = re.sub(r"\([^)]*\)|`<objective>_loss`", "", keys)
+    required, _, optional = named.partition("optional:")
+    return tuple({*re.findall(r"`(\w+)`", part)} for part in (required, optional))
+
+
+def test_inspect_counts_the_items_and_tokens_of_a_split(data, capsys):
     importlib.import_module("toolkit.cli.inspect").main([str(data), "--json", "-"])
     train = json.loads(capsys.readouterr().out.splitlines()[0])
     assert (train["split"], train["column"], train["items"]) == ("train", "tokens", 76)
