@@ -41,11 +41,11 @@ def test_kernels_grow_from_layer_to_layer(name):
 @pytest.mark.parametrize("side", ["encoder_kernels", "decoder_kernels"])
 def test_an_even_kernel_is_refused(side):
     with pytest.raises(
-        ToolkitError, match=rf"arch.{side} must be one odd number or more, but is .*4"
+        ToolkitError, match=rf"arch.{side} must be one or more odd numbers, but is .*4"
     ):
         dataclasses.replace(ARCHITECTURES["lightconv"].config, **{side: [3, 4]})
 
 
 def test_no_layers_are_refused():
-    with pytest.raises(ToolkitError, match=r"arch.encoder_kernels must be one odd number or more"):
+    with pytest.raises(ToolkitError, match=r"arch.encoder_kernels must be one or more odd numbers"):
         dataclasses.replace(ARCHITECTURES["lightconv"].config, encoder_kernels=[])

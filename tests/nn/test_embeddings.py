@@ -44,9 +44,9 @@ def test_a_hidden_position_has_the_last_row():
 @pytest.mark.parametrize(
     ("ids", "hidden", "complaint"),
     [
-        ([0, -1], False, r"position ids must lie in 0 \.\. 6, but reach from -1 to 0\."),
-        ([0, 6], True, r"lie in 0 \.\. 5, or be -1 where hidden, but reach from 0 to 6\."),
-        ([-2, 3], True, r"lie in 0 \.\. 5, or be -1 where hidden, but reach from -2 to 3\."),
+        ([0, -1], False, r"position ids must lie in 0 \.\. 6, but range from -1 to 0\."),
+        ([0, 6], True, r"lie in 0 \.\. 5, or be -1 where hidden, but range from 0 to 6\."),
+        ([-2, 3], True, r"lie in 0 \.\. 5, or be -1 where hidden, but range from -2 to 3\."),
     ],
 )
 def test_ids_outside_the_table_are_refused(ids, hidden, complaint):

@@ -12,14 +12,14 @@ from toolkit.nn.attention import Attention, Content, LinearProjections, SoftmaxM
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(EncoderConfig):
-    """Nothing beyond the shared shape."""
+    """The options of the shared encoder only."""
 
 
 @register_arch("bert_tiny", BertConfig(layers=2, width=128, heads=2, embedding_width=64))
 @register_arch("bert_small", BertConfig(width=256, heads=4, embedding_width=128))
 @register_arch("bert", BertConfig())
 def bert(c: BertConfig, sizes: Sizes) -> Encoder:
-    """Scores are q_i . k_j / sqrt(K); order is known from the position table alone."""
+    """Scores are q_i . k_j / sqrt(K); only the position table encodes the order."""
 
     def attention() -> Attention:
         map_ = SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)

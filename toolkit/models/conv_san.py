@@ -1,9 +1,9 @@
-"""A tagger made of self-attention alone, and its three changes to it (Dufter et al. 2020)."""
+"""A tagger of self-attention layers only, with three extensions (Dufter et al. 2020)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from toolkit.nn.attention import (
     TemperedProjections,
 )
 from toolkit.nn.character_cnn import INIT_BOUND, CharacterCnn
-from toolkit.nn.layer_stack import LayerStack
+from toolkit.nn.layer_stack import LayerStack, select_tokens
 from toolkit.nn.ops.dropout import Dropout
 
 
@@ -96,13 +96,13 @@ class ConvSanConfig(ArchConfig):
 
     @property
     def width(self) -> int:
-        """Of what goes into a layer and comes out of it."""
-        beside = self.position_width if self.positions == "concat" else 0
-        return self.word_width + beside + self.character_width
+        """Width of the embeddings and of the layers' states."""
+        positions = self.position_width if self.positions == "concat" else 0
+        return self.word_width + positions + self.character_width
 
 
 class WordCharacterEmbeddings(nn.Module):
-    """concat(word [+ place], [place,] characters)."""
+    """concat(word [+ position], [position,] characters)."""
 
     def __init__(self, c: ConvSanConfig, sizes: Sizes) -> None:
         super().__init__()
@@ -114,12 +114,11 @@ class WordCharacterEmbeddings(nn.Module):
                 sizes["characters"], c.character_width, c.character_kernel, c.character_layers
             )
         self.added_positions, self.concatenated_positions = None, None
+        length = c.fixed_length
         if c.positions == "add":
-            self.added_positions = nn.Parameter(torch.empty(c.fixed_length, c.word_width))
+            self.added_positions = nn.Parameter(torch.empty(length, c.word_width))
         if c.positions == "concat":
-            self.concatenated_positions = nn.Parameter(
-                torch.empty(c.fixed_length, c.position_width)
-            )
+            self.concatenated_positions = nn.Parameter(torch.empty(length, c.position_width))
         for table in (self.words.weight, self.added_positions, self.concatenated_positions):
             if table is not None:
                 nn.init.uniform_(table, -INIT_BOUND, INIT_BOUND)
@@ -149,19 +148,14 @@ class ConvSanLayer(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
         x = self.dropout(x)
-        x = x + self.attention(x, sequence)
-        return x if selected is None else select_rows(x, selected)
-
-
-def select_rows(x: Float[Tensor, "B S D"], selected: Int[Tensor, " N"]) -> Float[Tensor, "1 N D"]:
-    return x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        return select_tokens(x + self.attention(x, sequence), selected)
 
 
 class ConvSan(EncoderModel):
     """concat(embeddings, layers(embeddings)) of whole words, at a fixed length.
 
-    Padding is attended to and convolved like words, as in the authors' code. Every sentence must
-    therefore have the same number of tokens: its states would differ at another length.
+    Padding is attended to and convolved like words, as in the authors' code. States therefore
+    depend on the length, so all inputs have the same.
     """
 
     supports_selection = True
@@ -198,11 +192,10 @@ class ConvSan(EncoderModel):
         embedded = self.embeddings(inputs)
         sequence = SequenceContext(Offsets(None, self.fixed_length, tokens.device))
         x = self.layers(embedded, sequence, selected)
-        embedded = embedded if selected is None else select_rows(embedded, selected)
-        return Encoded(torch.cat([embedded, x], -1))
+        return Encoded(torch.cat([select_tokens(embedded, selected), x], -1))
 
     @torch.no_grad()
-    def load_word_vectors(self, vectors: NDArray[Any] | None) -> None:
+    def load_word_vectors(self, vectors: NDArray[np.float32] | None) -> None:
         if self.word_vectors == "learned":
             return
         if vectors is None:
@@ -220,7 +213,7 @@ class ConvSan(EncoderModel):
 
 
 def build_attention(c: ConvSanConfig, *, first: bool) -> Attention:
-    """Only the first layer knows places by themselves."""
+    """Only the first layer has position terms."""
     terms: list[ScoreTerm] = []
     if first and c.position_table:
         terms.append(AbsolutePositionBias(c.heads, c.fixed_length))
@@ -235,9 +228,9 @@ def build_attention_map(c: ConvSanConfig, terms: list[ScoreTerm]) -> SoftmaxMap:
     content = Content(c.width // c.heads)
     if c.convolution == "none":
         return SoftmaxMap(content, terms)
-    one = c.convolution == "1d"
-    smoothing = QueryConvolution(c.heads, c.fixed_length) if one else PairConvolution(c.heads)
-    return SmoothedMap(content, terms, smoothing)
+    if c.convolution == "1d":
+        return SmoothedMap(content, terms, QueryConvolution(c.heads, c.fixed_length))
+    return SmoothedMap(content, terms, PairConvolution(c.heads))
 
 
 @register_arch("conv_san_ud", ConvSanConfig(word_width=128))

@@ -9,11 +9,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt, Rate
 from toolkit.config.options import ADVANCED
-from toolkit.models.encoder import (
-    Encoder,
-    EncoderConfig,
-    check_multiple,
-)
+from toolkit.models.encoder import Encoder, EncoderConfig, check_multiple
 from toolkit.models.interface import Sizes
 from toolkit.nn.attention import (
     Attention,
@@ -96,7 +92,7 @@ class ConvBertConfig(EncoderConfig):
 )
 @register_arch("convbert", ConvBertConfig())
 def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
-    """Half of the heads attend to all tokens, the others convolve their neighbors (eq. 6)."""
+    """Half of the heads attend to all tokens, the others convolve neighboring tokens (eq. 6)."""
     return Encoder(
         c,
         sizes,
@@ -111,12 +107,12 @@ def build_attention(c: ConvBertConfig) -> Attention:
     heads, map_ = c.attention_heads, SoftmaxMap(Content(c.head_width), dropout=c.attention_dropout)
     inner, convolution = heads * c.head_width, build_convolution(c)
     if convolution is None:
-        plain = LinearProjections(c.width, heads, c.head_width)
-        return Attention(c.width, plain, map_, context_width=inner)
-    own = c.conv_type in ("span", "dynamic") and not c.share_value
+        projections = LinearProjections(c.width, heads, c.head_width)
+        return Attention(c.width, projections, map_, context_width=inner)
+    separate_values = c.conv_type in ("span", "dynamic") and not c.share_value
     return Attention(
         c.width,
-        LinearProjections(c.width, heads, c.head_width, convolution_values=own),
+        LinearProjections(c.width, heads, c.head_width, convolution_values=separate_values),
         map_,
         MixedValues(convolution, sees_padding=c.convolve_padding),
         context_width=2 * inner,
@@ -124,14 +120,14 @@ def build_attention(c: ConvBertConfig) -> Attention:
 
 
 def build_convolution(c: ConvBertConfig) -> Convolution | None:
-    """The rows of the paper's Table 2."""
+    """The convolution of a row of the paper's Table 2."""
     shape = c.attention_heads, c.head_width, c.radius
     if c.conv_type == "none":
         return None
     if c.conv_type == "conventional":
         return PlainConvolution(c.width, *shape, depthwise_bias=c.depthwise_bias)
-    within, bias = c.renormalize_at_boundaries, c.depthwise_bias
+    renormalize, bias = c.renormalize_at_boundaries, c.depthwise_bias
     if c.conv_type == "dynamic":
-        return KernelConvolution(TokenKernel(*shape, renormalize=within), c.kernel_dropout)
-    kernel = SpanKernel(c.width, *shape, renormalize=within, depthwise_bias=bias)
+        return KernelConvolution(TokenKernel(*shape, renormalize=renormalize), c.kernel_dropout)
+    kernel = SpanKernel(c.width, *shape, renormalize=renormalize, depthwise_bias=bias)
     return KernelConvolution(kernel, c.kernel_dropout)

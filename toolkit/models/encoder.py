@@ -1,4 +1,4 @@
-"""The Transformer encoder shared by the encoder architectures; only their attention differs."""
+"""The Transformer encoder of the architectures that differ in attention only."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EncoderConfig(ArchConfig):
 
 
 def scale_heads(heads: int, fraction: float) -> int:
-    """Whole heads in this fraction of them, at least one; 0.333 of 12 are 4."""
+    """This fraction of the heads, rounded down, at least one; 0.333 of 12 are 4."""
     return max(1, int(heads * fraction + 0.01))
 
 
@@ -85,7 +85,7 @@ def check_multiple(name: str, value: int, of_name: str, of: int) -> None:
 
 
 class Encoder(EncoderModel):
-    """Embeddings, then layers with the attention that the architecture composes."""
+    """Embeddings, then layers with the architecture's attention."""
 
     supports_selection = True
 
@@ -105,7 +105,7 @@ class Encoder(EncoderModel):
         if c.hidden_position_embedding and not absolute_positions:
             raise ToolkitError(
                 "arch.hidden_position_embedding requires a table of absolute positions. Set "
-                "arch.absolute_positions too, or leave it out."
+                "arch.absolute_positions too, or omit it."
             )
         self.max_positions = c.max_positions if absolute_positions else None
         self.embeddings: Embeddings | TiedEmbeddings = Embeddings(
@@ -124,9 +124,9 @@ class Encoder(EncoderModel):
             for _ in range(c.layers)
         )
         init_bert_weights(self)
-        for part in self.modules():
-            if isinstance(part, nn.LayerNorm):
-                part.eps = c.norm_epsilon
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.eps = c.norm_epsilon
 
     @property
     def token_embedding(self) -> nn.Embedding:
@@ -137,7 +137,7 @@ class Encoder(EncoderModel):
         return self.embeddings.positions if self.embeddings.hidden_position_embedding else None
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
-        """Replace the tables and their norm by those of another encoder, which alone owns them."""
+        """Replace the tables and their norm by those of another encoder, which owns them."""
         assert isinstance(owner, Encoder) and isinstance(owner.embeddings, Embeddings)
         self.embeddings = TiedEmbeddings(owner.embeddings, self.width)
         init_bert_weights(self.embeddings)

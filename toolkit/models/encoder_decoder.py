@@ -6,7 +6,6 @@ D model width   V target vocabulary   M selected target tokens
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -33,17 +32,18 @@ class EncoderDecoderConfig(TransformerStackConfig):
 
 
 class GenerativeModel(EncoderModel):
-    """A model with a decoder: an encoder-decoder, or a decoder alone."""
+    """A model with a decoder: an encoder-decoder, or a decoder only."""
 
     supports_selection = True
     norm_epsilon = NORM_EPS
     decoder_only: ClassVar[bool]
     decoder: TransformerStack
-    embedding: nn.Embedding
     separate_output_embedding: nn.Embedding | None
 
-    def __init__(self) -> None:
+    def __init__(self, c: TransformerStackConfig, sizes: Sizes) -> None:
         super().__init__()
+        self.width, self.max_positions = c.width, c.max_length
+        self.embedding = nn.Embedding(sizes["tokens"], c.width)
         self.packed_scores: PackedLinear | None = None
 
     @property
@@ -52,15 +52,14 @@ class GenerativeModel(EncoderModel):
 
     @property
     def target_embedding(self) -> nn.Embedding:
-        """The table of the decoder's input."""
+        """Embedding of the decoder's input."""
         return self.embedding
 
     @property
     def output_embedding(self) -> nn.Embedding:
-        """The table that scores the output."""
+        """Embedding that scores the output."""
         return self.separate_output_embedding or self.target_embedding
 
-    @abstractmethod
     def decode(
         self,
         previous: Int[Tensor, "B T"],
@@ -71,11 +70,16 @@ class GenerativeModel(EncoderModel):
     ) -> Float[Tensor, "C M D"]:
         """States from which the token after each position of `previous` is predicted.
 
-        `encoded` and `padding` are those of the source, None for a decoder alone. With a cache,
+        `encoded` and `padding` are those of the source, None for a decoder only. With a cache,
         `previous` holds the new tokens only and the source is read in the first call; `previous`
         may have several adjacent rows for each source. With `selected`, flat indices into B x T,
-        the states of these positions alone are returned: (1, M, D).
+        only the states of these positions are returned: (1, M, D).
         """
+        assert not self.decoder_only or (encoded is None and padding is None), "it has no source"
+        source = None if encoded is None else CrossAttentionSource(encoded.states, padding)
+        if cache is None:
+            return self.decoder(previous, self.target_embedding, source, selected)
+        return self.decoder.decode_step(previous, self.target_embedding, cache, source, selected)
 
     def scores(self, states: Float[Tensor, "M D"]) -> Float[Tensor, "M V"]:
         """Scores of every target token before the softmax, without a bias."""
@@ -88,7 +92,7 @@ class GenerativeModel(EncoderModel):
         return self.decoder.cache(rows)
 
     def pack(self) -> None:
-        """Reorder the weights for fast CPU inference, if supported; training is over then."""
+        """Reorder the weights for fast CPU inference, if supported; the model cannot train then."""
         pack_linear_layers(self)
         self.packed_scores = pack_linear(self.output_embedding.weight)
 
@@ -108,7 +112,7 @@ class EncoderDecoder(GenerativeModel):
         encoder: list[Callable[[], Attention]],
         decoder: list[Callable[[], Attention]],
     ) -> None:
-        super().__init__()
+        super().__init__(c, sizes)
         targets = sizes["targets"] or sizes["tokens"]
         if c.share_embeddings == "all" and targets != sizes["tokens"]:
             raise ToolkitError(
@@ -116,12 +120,11 @@ class EncoderDecoder(GenerativeModel):
                 f"dictionaries, but is 'all' with {sizes['tokens']} and {targets} tokens. "
                 f"Preprocess with --joined-dictionary, or choose another."
             )
-        self.width = c.width
-        self.max_positions = c.max_length
-        own, score = c.share_embeddings != "all", c.share_embeddings == "none"
-        self.embedding = nn.Embedding(sizes["tokens"], c.width)
-        self.separate_target_embedding = nn.Embedding(targets, c.width) if own else None
-        self.separate_output_embedding = nn.Embedding(targets, c.width) if score else None
+        self.separate_target_embedding = self.separate_output_embedding = None
+        if c.share_embeddings != "all":
+            self.separate_target_embedding = nn.Embedding(targets, c.width)
+        if c.share_embeddings == "none":
+            self.separate_output_embedding = nn.Embedding(targets, c.width)
         self.encoder = TransformerStack(c, encoder, cross=False, causal=False)
         self.decoder = TransformerStack(c, decoder, cross=True, causal=True)
         init_transformer_weights(self)
@@ -134,29 +137,13 @@ class EncoderDecoder(GenerativeModel):
         tokens, padding = inputs.tokens, inputs.padding
         return Encoded(self.encoder(tokens, self.embedding, None, selected, padding))
 
-    def decode(
-        self,
-        previous: Int[Tensor, "B T"],
-        encoded: Encoded | None = None,
-        padding: Bool[Tensor, "N S"] | None = None,
-        cache: DecodingCache | None = None,
-        selected: Int[Tensor, " M"] | None = None,
-    ) -> Float[Tensor, "C M D"]:
-        source = None if encoded is None else CrossAttentionSource(encoded.states, padding)
-        if cache is None:
-            return self.decoder(previous, self.target_embedding, source, selected)
-        return self.decoder.decode_step(previous, self.target_embedding, cache, source, selected)
-
     def alignment(
         self,
         previous: Int[Tensor, "B T"],
         encoded: Encoded,
         padding: Bool[Tensor, "N S"] | None = None,
     ) -> Float[Tensor, "B T S"]:
-        """Weights of the last layer's cross-attention, averaged over its heads.
-
-        Every row has a source.
-        """
+        """Mean weights of the heads of the last cross-attention; every row has a source."""
         source, weights = CrossAttentionSource(encoded.states, padding), []
         last = self.decoder.layers[-1]
         assert isinstance(last, TransformerLayer) and last.cross_attention is not None
@@ -186,26 +173,10 @@ class DecoderOnly(GenerativeModel):
         *,
         tied: bool,
     ) -> None:
-        super().__init__()
-        self.width = c.width
-        self.max_positions = c.max_length
-        self.embedding = nn.Embedding(sizes["tokens"], c.width)
+        super().__init__(c, sizes)
         self.separate_output_embedding = None if tied else nn.Embedding(sizes["tokens"], c.width)
         self.decoder = TransformerStack(c, self_attention, cross=False, causal=True)
         init_transformer_weights(self)
-
-    def decode(
-        self,
-        previous: Int[Tensor, "B T"],
-        encoded: Encoded | None = None,
-        padding: Bool[Tensor, "N S"] | None = None,
-        cache: DecodingCache | None = None,
-        selected: Int[Tensor, " M"] | None = None,
-    ) -> Float[Tensor, "C M D"]:
-        assert encoded is None and padding is None, "a decoder alone has no source"
-        if cache is None:
-            return self.decoder(previous, self.embedding, selected=selected)
-        return self.decoder.decode_step(previous, self.embedding, cache, selected=selected)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         return Encoded(self.decode(inputs.tokens, selected=selected))

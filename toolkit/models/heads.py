@@ -15,8 +15,8 @@ from toolkit.nn.ops.dropout import Dropout
 class TiedHead(nn.Module):
     """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019).
 
-    The table is passed with every call and never registered here, so that it is counted, saved,
-    wrapped and updated once.
+    The table is an argument, not a parameter, so that it is counted, saved, wrapped and updated
+    once.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class TokenHead(TiedHead):
 
 
 class PositionHead(TiedHead):
-    """Scores of all positions, tied to the position embedding without the row for hidden ones."""
+    """Scores of all positions, tied to the position embedding without its hidden row."""
 
     def __init__(self, encoder: EncoderModel) -> None:
         table, columns = encoder.position_embedding, encoder.head_columns.positions
-        assert table is not None, "the task checks that positions can be hidden"
+        assert table is not None, "the task checks that there is a hidden row"
         super().__init__(encoder, columns, table.num_embeddings - 1, table.embedding_dim)
 
 
@@ -80,7 +80,7 @@ class Pooler(nn.Linear):
 
 
 class PreciseLinear(nn.Linear):
-    """W x + b in fp32 at least: bf16 would produce ties between answers and round numbers."""
+    """W x + b in fp32 at least: bf16 would cause ties between answers and round regressions."""
 
     def forward(self, states: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape C"]:
         with torch.autocast(states.device.type, enabled=False):
@@ -88,7 +88,7 @@ class PreciseLinear(nn.Linear):
 
 
 class SpanHead(PreciseLinear):
-    """W x + b for every token: scores of an answer that starts there, and that ends there."""
+    """W x + b: two scores per token, of answers that start and that end there."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 2)
@@ -96,7 +96,7 @@ class SpanHead(PreciseLinear):
 
 
 class SentenceHead(nn.Module):
-    """W dropout(x) + b, x the state of a sentence's first token, pooled or not."""
+    """W dropout(x) + b, with x the state of a sentence's first token, pooled or not."""
 
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
@@ -107,13 +107,11 @@ class SentenceHead(nn.Module):
         return self.output(self.dropout(states))
 
 
-class OptionHead(nn.Module):
-    """w . dropout(x) + b, x the state of a sentence's first token, pooled or not."""
+class OptionHead(SentenceHead):
+    """w . dropout(x) + b: one score per option, with x as in SentenceHead."""
 
     def __init__(self, width: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout, self.output = Dropout(dropout), PreciseLinear(width, 1)
-        init_bert_weights(self)
+        super().__init__(width, 1, dropout)
 
     def forward(self, states: Float[Tensor, "B D"]) -> Float[Tensor, " B"]:
-        return self.output(self.dropout(states))[:, 0]  # (B, 1) -> (B)
+        return super().forward(states)[:, 0]  # (B, 1) -> (B)

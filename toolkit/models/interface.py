@@ -1,4 +1,4 @@
-"""What goes into an encoder, what comes out, and what a task may ask of it.
+"""Inputs, outputs and base class of encoders.
 
 B sentences   S tokens of a sentence   D model width   N selected tokens
 U distinct words of the batch   C characters of a word
@@ -7,8 +7,9 @@ U distinct words of the batch   C characters of a word
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -16,10 +17,11 @@ from torch import Tensor, nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import Options
 from toolkit.nn.encoder_layer import NORM_EPS
+from toolkit.nn.layer_stack import select_tokens
 
 
 class Sizes(dict[str, int]):
-    """What the data decides about a model, as its tokenizer counts it; 0 if the data has none.
+    """Sizes of a model that depend on the data, as its tokenizer counts them; 0 if unknown.
 
     `tokens` is the size of the vocabulary, special tokens included. Formats add their own, such as
     `characters`, `tags`, `targets` (the target vocabulary) and `labels` (1 for a number).
@@ -30,7 +32,7 @@ class Sizes(dict[str, int]):
 
 
 class Inputs(NamedTuple):
-    """One batch of sentences. `None` is known on the host and takes the fast path."""
+    """One batch of sentences. `None` is known on the host and selects the fast path."""
 
     tokens: Int[Tensor, "B S"]
     positions: Int[Tensor, "B S"] | None = None
@@ -60,7 +62,7 @@ class HeadColumns(NamedTuple):
 
 
 class ArchConfig(Options, section="arch"):
-    """Base class of architecture configs: what a task may ask before the model is built."""
+    """Base class of architecture configs, with the properties that tasks read."""
 
     @property
     def max_length(self) -> int | None:
@@ -81,7 +83,7 @@ class ArchConfig(Options, section="arch"):
 
 
 class EncoderModel(nn.Module, ABC):
-    """Base class of every encoder: all that a task may ask of one.
+    """Base class of encoders: the interface that tasks use.
 
     An architecture sets `width` and defines `token_embedding` and `forward`; the rest has defaults.
     """
@@ -124,18 +126,17 @@ class EncoderModel(nn.Module, ABC):
         """States of the selected tokens, flat indices into B x S."""
         if self.supports_selection:
             return self(inputs, selected).states[0]
-        states: Tensor = self(inputs).states
-        return states.flatten(0, 1).index_select(0, selected)  # (B, S, D) -> (N, D)
+        return select_tokens(self(inputs).states, selected)[0]  # (B, S, D) -> (N, D)
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
-        """Replace the embedding tables by those of another encoder, which alone owns them."""
+        """Replace the embedding tables by those of another encoder, which owns them."""
         raise ToolkitError(
             f"{type(self).__name__} cannot share embeddings, which task rtd requires. Choose an "
             f"architecture built from toolkit.models.encoder.Encoder, such as bert_small, or "
             f"define its method tie_embeddings_to."
         )
 
-    def load_word_vectors(self, vectors: NDArray[Any] | None) -> None:
+    def load_word_vectors(self, vectors: NDArray[np.float32] | None) -> None:
         """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary.
 
         `vectors` is None if the folder has none. Encoders without such an option ignore them.

@@ -1,4 +1,4 @@
-"""LightConv and DynamicConv: translation by lightweight convolutions (Wu et al. 2019)."""
+"""LightConv and DynamicConv: translation with lightweight convolutions (Wu et al. 2019)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from toolkit.nn.attention import (
 @dataclass(frozen=True, kw_only=True)
 class LightConvConfig(EncoderDecoderConfig):
     encoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31, 31])
-    """Kernel size of each encoder layer's convolution, in tokens, odd; their count is that of the
-    layers."""
+    """Kernel size of each encoder layer's convolution, in tokens, odd; one number per layer."""
     decoder_kernels: list[PositiveInt] = field(default_factory=lambda: [3, 7, 15, 31, 31, 31])
     """Kernel size of each decoder layer's convolution; the kernels end at the current token."""
     gated: bool = True
@@ -39,7 +38,7 @@ class LightConvConfig(EncoderDecoderConfig):
             kernels: list[int] = getattr(self, name)
             if not kernels or any(size % 2 == 0 for size in kernels):
                 raise ToolkitError(
-                    f"arch.{name} must be one odd number or more, but is "
+                    f"arch.{name} must be one or more odd numbers, but is "
                     f"{','.join(map(str, kernels))}."
                 )
 
@@ -62,7 +61,7 @@ TINY = LightConvConfig(
 @register_arch("lightconv_iwslt", IWSLT)
 @register_arch("lightconv_tiny", TINY)
 def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
-    """W_O sum_m softmax(beta_h)_m x_{i+m}, x the gated input: one kernel a head (eq. 3)."""
+    """W_O sum_m softmax(beta_h)_m x_{i+m}, x the gated input: one kernel per head (eq. 3)."""
     return build_encoder_decoder(c, sizes, lambda size: NormalizedKernel(c.heads, size))
 
 
@@ -71,7 +70,7 @@ def lightconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
 @register_arch("dynamicconv_iwslt", IWSLT)
 @register_arch("dynamicconv_tiny", TINY)
 def dynamicconv(c: LightConvConfig, sizes: Sizes) -> EncoderDecoder:
-    """The same with softmax(W x_i)_h, made at every place of the token there (eq. 5)."""
+    """W_O sum_m softmax(W x_i)_{h,m} x_{i+m}: kernels generated from the current token (eq. 5)."""
     return build_encoder_decoder(
         c, sizes, lambda size: TokenKernel(c.heads, c.head_width, size // 2, bias=False)
     )

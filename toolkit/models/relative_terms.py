@@ -1,9 +1,11 @@
-"""Relative position terms by name, for self-attention of either direction."""
+"""Self-attention with a relative position term chosen by name."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
+from toolkit.config.declared import PositiveInt
 from toolkit.models.transformer_stack import TransformerStackConfig
 from toolkit.nn.attention import (
     Attention,
@@ -17,34 +19,39 @@ from toolkit.nn.attention import (
     SoftmaxMap,
 )
 
-RelativeTerm = Literal["none", "t5", "shaw", "composite"]
 BUCKETS, MAX_DISTANCE = 32, 128
-"""T5's: the offset from which on all share one bucket."""
+"""Of T5: larger offsets share the last bucket."""
 
 
-def build_relative_terms(
-    name: str, heads: int, head_width: int, radius: int, *, left_only: bool
-) -> list[ScoreTerm]:
-    """What is added to the scores q_i . k_j / sqrt(K), offsets beyond the radius clipped to it.
+@dataclass(frozen=True, kw_only=True)
+class RelativeConfig(TransformerStackConfig):
+    relative: Literal["none", "t5", "shaw", "composite"] = "none"
+    """Relative position term of self-attention: a number per head and bucket (t5), a product with
+    the query (shaw), or a number and a product (composite). Decoders see the left side only."""
+    radius: PositiveInt = 16
+    """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
+    outermost."""
+
+
+def build_relative_terms(c: RelativeConfig, *, left_only: bool) -> list[ScoreTerm]:
+    """Terms added to the scores q_i . k_j / sqrt(K); offsets beyond the radius are clipped to it.
 
     t5: beta_{h, bucket(j-i)}, 32 buckets (Raffel et al. 2020). shaw: q_i . w_{j-i} / sqrt(K), the
-    keys' part of Shaw et al. 2018. composite: beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang et al.
-    2021, eq. 6).
+    term of the keys in Shaw et al. 2018. composite: beta_{h, j-i} + q_i . w_{j-i} / sqrt(K) (Chang
+    et al. 2021, eq. 6).
     """
-    if name == "t5":
-        return [BucketBias(heads, BUCKETS, MAX_DISTANCE, left_only=left_only)]
-    if name == "shaw":
-        return [Relative([QueryKernel(head_width, radius, left_only=left_only)])]
-    if name == "composite":
-        fixed = FixedKernel(heads, radius, left_only=left_only)
-        return [Relative([fixed, QueryKernel(head_width, radius, left_only=left_only)])]
+    if c.relative == "t5":
+        return [BucketBias(c.heads, BUCKETS, MAX_DISTANCE, left_only=left_only)]
+    if c.relative == "shaw":
+        return [Relative([QueryKernel(c.head_width, c.radius, left_only=left_only)])]
+    if c.relative == "composite":
+        fixed = FixedKernel(c.heads, c.radius, left_only=left_only)
+        return [Relative([fixed, QueryKernel(c.head_width, c.radius, left_only=left_only)])]
     return []
 
 
-def build_self_attention(
-    c: TransformerStackConfig, relative: str, radius: int, *, left_only: bool
-) -> Attention:
-    """softmax(q k^T / sqrt(K) + terms) v over the places of one sentence."""
-    added = build_relative_terms(relative, c.heads, c.head_width, radius, left_only=left_only)
-    map_ = SoftmaxMap(Content(c.head_width), added, c.attention_dropout)
+def build_self_attention(c: RelativeConfig, *, left_only: bool) -> Attention:
+    """softmax(q k^T / sqrt(K) + terms) v."""
+    terms = build_relative_terms(c, left_only=left_only)
+    map_ = SoftmaxMap(Content(c.head_width), terms, c.attention_dropout)
     return Attention(c.width, LinearProjections(c.width, c.heads), map_)

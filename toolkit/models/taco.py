@@ -11,11 +11,7 @@ from torch import Tensor, nn
 
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import NonNegativeInt, PositiveInt, Rate
-from toolkit.models.encoder import (
-    check_multiple,
-    scale_heads,
-    scale_width,
-)
+from toolkit.models.encoder import check_multiple, scale_heads, scale_width
 from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, HeadColumns, Inputs, Sizes
 from toolkit.nn.attention import (
     Content,
@@ -30,7 +26,12 @@ from toolkit.nn.attention import (
     SummedMaps,
     TwoStreamMaps,
 )
-from toolkit.nn.embeddings import check_length, position_rows, token_type_vectors
+from toolkit.nn.embeddings import (
+    build_projection,
+    check_length,
+    position_rows,
+    token_type_vectors,
+)
 from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
@@ -93,7 +94,7 @@ class TacoConfig(ArchConfig):
 
 
 class StreamEmbeddings(nn.Module):
-    """dropout(LN(word [+ type])) and dropout(LN(position)), the streams' first vectors."""
+    """dropout(LN(word [+ type])) and dropout(LN(position)), the initial states of the streams."""
 
     def __init__(self, c: TacoConfig, sizes: Sizes) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class StreamEmbeddings(nn.Module):
         return self.word_norm(x), self.position_norm(p)
 
     def embed_positions(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
-        """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
+        """Embeddings of the position ids; None means 0 .. S-1 in every sentence."""
         table, length = self.positions, inputs.tokens.shape[1]
         check_length(length, table.num_embeddings - 1)
         if inputs.positions is None:
@@ -126,18 +127,18 @@ class StreamEmbeddings(nn.Module):
 
 
 class TiedStreamEmbeddings(nn.Module):
-    """Both streams' first vectors from another encoder's tables and norms.
+    """Initial states of both streams from another encoder's tables and norms.
 
-    Dropout and a linear map for each stream are its own. The lender stays out of this module's
-    parts, so that tables are counted, saved, wrapped and updated once.
+    Dropout and a linear map per stream are not shared. The owner is not registered as a submodule,
+    so that tables are counted, saved, wrapped and updated once.
     """
 
     def __init__(self, owner: StreamEmbeddings, word_width: int, position_width: int) -> None:
         super().__init__()
         self._owner = (owner,)
         self.dropout = Dropout(owner.dropout.rate)
-        self.fit_words = build_widening(owner.words, word_width)
-        self.fit_positions = build_widening(owner.positions, position_width)
+        self.fit_words = build_projection(owner.words.embedding_dim, word_width)
+        self.fit_positions = build_projection(owner.positions.embedding_dim, position_width)
 
     @property
     def words(self) -> nn.Embedding:
@@ -152,17 +153,12 @@ class TiedStreamEmbeddings(nn.Module):
         return StreamStates(self.fit_words(x), self.fit_positions(p), scores=None)
 
 
-def build_widening(table: nn.Embedding, width: int) -> nn.Module:
-    inner = table.embedding_dim
-    return nn.Linear(inner, width) if inner != width else nn.Identity()
-
-
 def select_offset_vectors(table: Float[Tensor, "rows E"], offsets: Offsets) -> Float[Tensor, "R E"]:
-    """Rows of the offsets -reach .. reach that a batch has; beyond the table's, its outermost."""
-    k, reach = len(table) // 2, offsets.max_offset
-    if reach <= k:
-        return table[k - reach : k + reach + 1]
-    return table[torch.arange(-reach, reach + 1, device=table.device).clamp(-k, k) + k]
+    """Rows of the offsets that a batch has; larger ones share the outermost row of the table."""
+    k, limit = len(table) // 2, offsets.max_offset
+    if limit <= k:
+        return table[k - limit : k + limit + 1]
+    return table[torch.arange(-limit, limit + 1, device=table.device).clamp(-k, k) + k]
 
 
 class Taco(EncoderModel):
@@ -205,13 +201,13 @@ class Taco(EncoderModel):
         return HeadColumns(slice(0, words), slice(words, words + positions))
 
     def tie_embeddings_to(self, owner: EncoderModel) -> None:
-        """Replace the tables and their norms by those of another encoder; offset vectors stay."""
+        """Replace the tables and their norms, not offset vectors, by those of another encoder."""
         assert isinstance(owner, Taco) and isinstance(owner.embeddings, StreamEmbeddings)
         self.embeddings = TiedStreamEmbeddings(owner.embeddings, *self.widths)
         init_bert_weights(self.embeddings)
 
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
-        """Offsets come from position ids; indices would reveal where a hidden position is."""
+        """Offsets are computed from position ids; indices would reveal hidden positions."""
         tokens = inputs.tokens
         limit = self.position_embedding.num_embeddings - 1
         offsets = Offsets(inputs.positions, tokens.shape[1], tokens.device, limit)
@@ -245,8 +241,7 @@ def taco(c: TacoConfig, sizes: Sizes) -> Taco:
 
 
 def build_maps(c: TacoConfig, *, uses_previous_scores: bool) -> TwoStreamMaps:
-    """Content, content to position, position to content; position; the maps below (A.1)."""
-
+    """Content, content to position, position to content; position; previous scores (A.1)."""
     shape = c.word_heads, c.head_width, c.relative_width
     word_terms: list[ScoreTerm] = [
         Content(c.head_width),

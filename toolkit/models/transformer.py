@@ -8,21 +8,15 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt
 from toolkit.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RelativeTerm, build_self_attention
+from toolkit.models.relative_terms import RelativeConfig, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(EncoderDecoderConfig):
+class TransformerConfig(EncoderDecoderConfig, RelativeConfig):
     encoder_layers: PositiveInt = 6
     """Number of encoder layers."""
     decoder_layers: PositiveInt = 6
     """Number of decoder layers."""
-    relative: RelativeTerm = "none"
-    """Relative position term of self-attention: a number per head and bucket (t5), a product with
-    the query (shaw), or a number and a product (composite). Decoders see the left side only."""
-    radius: PositiveInt = 16
-    """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
-    outermost."""
 
 
 @register_arch(
@@ -32,8 +26,7 @@ class TransformerConfig(EncoderDecoderConfig):
     ),
 )
 @register_arch(
-    "transformer_iwslt",
-    TransformerConfig(heads=4, feed_forward_width=1024, dropout=0.3),
+    "transformer_iwslt", TransformerConfig(heads=4, feed_forward_width=1024, dropout=0.3)
 )
 @register_arch("transformer", TransformerConfig(share_embeddings="all"))
 @register_arch(
@@ -43,10 +36,10 @@ class TransformerConfig(EncoderDecoderConfig):
     ),
 )
 def transformer(c: TransformerConfig, sizes: Sizes) -> EncoderDecoder:
-    """Scores are q_i . k_j / sqrt(K), with relative terms where they are asked for."""
+    """Scores are q_i . k_j / sqrt(K), plus relative terms if chosen."""
     return EncoderDecoder(
         c,
         sizes,
-        [lambda: build_self_attention(c, c.relative, c.radius, left_only=False)] * c.encoder_layers,
-        [lambda: build_self_attention(c, c.relative, c.radius, left_only=True)] * c.decoder_layers,
+        [lambda: build_self_attention(c, left_only=False)] * c.encoder_layers,
+        [lambda: build_self_attention(c, left_only=True)] * c.decoder_layers,
     )

@@ -1,4 +1,4 @@
-"""The decoder of the Transformer on its own, as a language model (Radford et al. 2018, 2019)."""
+"""The decoder of the Transformer as a causal language model (Radford et al. 2018, 2019)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt
 from toolkit.models.encoder_decoder import DecoderOnly
 from toolkit.models.interface import Sizes
-from toolkit.models.relative_terms import RelativeTerm, build_self_attention
-from toolkit.models.transformer_stack import TransformerStackConfig
+from toolkit.models.relative_terms import RelativeConfig, build_self_attention
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerLMConfig(TransformerStackConfig):
+class TransformerLMConfig(RelativeConfig):
     layers: PositiveInt = 6
     """Number of layers, each attention and a feed-forward network."""
     share_embeddings: bool = True
     """Share one table between token embedding and output scores."""
-    relative: RelativeTerm = "none"
-    """Relative position term of attention: a number per head and bucket (t5), a product with the
-    query (shaw), or a number and a product (composite)."""
-    radius: PositiveInt = 16
-    """Maximum offset with a separate tap, in tokens (shaw, composite); larger ones share the
-    outermost."""
 
 
 @register_arch(
@@ -64,6 +57,6 @@ class TransformerLMConfig(TransformerStackConfig):
     ),
 )
 def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> DecoderOnly:
-    """p(w_t | w_1 .. w_{t-1}) from attention to the left alone."""
-    own = [lambda: build_self_attention(c, c.relative, c.radius, left_only=True)] * c.layers
-    return DecoderOnly(c, sizes, own, tied=c.share_embeddings)
+    """p(w_t | w_1 .. w_{t-1}) by attention to the left."""
+    attention = [lambda: build_self_attention(c, left_only=True)] * c.layers
+    return DecoderOnly(c, sizes, attention, tied=c.share_embeddings)

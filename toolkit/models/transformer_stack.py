@@ -1,4 +1,4 @@
-"""A stack of layers over a sentence: what encoders and decoders of sequence models share."""
+"""Stack of embeddings and Transformer layers, for encoders and decoders of generative models."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TransformerStackConfig(ArchConfig):
 class TokenEmbedding(nn.Module):
     """dropout(sqrt(D) word + position) (Vaswani et al. 2017, sections 3.4, 3.5).
 
-    The table of words is given with every call, for it may be that of scores and of another stack.
+    The word table is an argument, since it may be shared with the output and with another stack.
     """
 
     def __init__(self, c: TransformerStackConfig) -> None:
@@ -87,7 +87,7 @@ class TokenEmbedding(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "B S"], token_embedding: nn.Embedding, start: int = 0
     ) -> Float[Tensor, "B S D"]:
-        """Tokens at places from `first` on."""
+        """Embeddings of tokens at the positions from `start` on."""
         x, end = self.scale * token_embedding(tokens), start + tokens.shape[1]
         if self.positions is not None:
             check_length(end, self.positions.num_embeddings)
@@ -138,10 +138,10 @@ class TransformerStack(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
         padding: Tensor | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """States of all places; with `chosen`, flat indices into B x S, of those alone."""
+        """States of all tokens; with `selected`, flat indices into B x S, of these: (1, N, D)."""
         offsets = Offsets(None, tokens.shape[1], tokens.device)
-        seen = LayerContext(SequenceContext(offsets, padding, causal=self.causal), source)
-        return self.norm(self.layers(self.embeddings(tokens, token_embedding), seen, selected))
+        context = LayerContext(SequenceContext(offsets, padding, causal=self.causal), source)
+        return self.norm(self.layers(self.embeddings(tokens, token_embedding), context, selected))
 
     def decode_step(
         self,
@@ -151,15 +151,15 @@ class TransformerStack(nn.Module):
         source: CrossAttentionSource | None = None,
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """Embed and encode new tokens only, after those in the cache."""
+        """States of new tokens, which follow those in the cache."""
         assert len(tokens) == cache.rows, "the number of rows equals that of the cache"
-        first, end = cache.length, cache.length + tokens.shape[1]
-        offsets = Offsets(None, end, tokens.device, query_start=first)
-        seen = LayerContext(SequenceContext(offsets, causal=tokens.shape[1] > 1), source)
-        x = self.embeddings(tokens, token_embedding, first)
+        start, end = cache.length, cache.length + tokens.shape[1]
+        offsets = Offsets(None, end, tokens.device, query_start=start)
+        context = LayerContext(SequenceContext(offsets, causal=tokens.shape[1] > 1), source)
+        x = self.embeddings(tokens, token_embedding, start)
         last = len(self.layers) - 1
-        for i, (layer, kept) in enumerate(zip(self.layers, cache.layers, strict=True)):
-            x = layer(x, seen, selected if i == last else None, kept)
+        for i, (layer, layer_cache) in enumerate(zip(self.layers, cache.layers, strict=True)):
+            x = layer(x, context, selected if i == last else None, layer_cache)
         cache.length = end
         return self.norm(x)
 

@@ -1,1 +1,1 @@
-"""Layers."""
+"""Layers, and the attention parts and fast paths that they are built from."""

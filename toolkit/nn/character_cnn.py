@@ -1,4 +1,4 @@
-"""Words from the characters that spell them."""
+"""Word vectors from characters by a convolutional network."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from toolkit.nn.init import glorot_uniform_
 from toolkit.nn.ops.convolution import relu_convolution, to_compute_dtype
 
 INIT_BOUND = 0.05
-"""Of the uniform distribution that tables begin with, as in Keras."""
+"""Bound of the uniform distribution that embeddings are initialized from, as in Keras."""
 
 
 class CharacterCnn(nn.Module):
-    """max over the places of conv(... conv(characters)), each a ReLU of a convolution (Yu, Falenska
-    & Vu 2017, as in the code of Dufter et al. 2020).
+    """max over the characters of conv(... conv(characters)), each conv with a ReLU (Yu, Falenska &
+    Vu 2017, as in the code of Dufter et al. 2020).
 
-    Zeros beyond the ends; the characters that fill a word up take part like any others.
+    Zeros beyond the ends; padding characters take part like all others.
     """
 
     def __init__(self, characters: int, width: int, kernel: int, layers: int) -> None:

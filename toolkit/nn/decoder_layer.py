@@ -1,4 +1,4 @@
-"""Layers of models that read and write sentences, with the norm before or after each sublayer."""
+"""Layer of encoder-decoder and causal language models, with pre- or post-norm."""
 
 from __future__ import annotations
 
@@ -9,42 +9,38 @@ from torch import Tensor, nn
 
 from toolkit.nn.attention import Attention, CrossAttention, CrossAttentionSource, SequenceContext
 from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
+from toolkit.nn.encoder_layer import AddNorm
 from toolkit.nn.feed_forward import FeedForward
-from toolkit.nn.ops.add_norm import add_norm
-from toolkit.nn.ops.dropout import Dropout
+from toolkit.nn.layer_stack import select_tokens
 
 NORM_EPS = 1e-5
 
 
 class LayerContext(NamedTuple):
-    """What every layer of a stack knows besides its input."""
+    """The inputs that all layers of a stack share."""
 
     sequence: SequenceContext
     source: CrossAttentionSource | None = None
 
 
-class Residual(nn.Module):
-    """LN(x + dropout(f(x))) (Vaswani et al. 2017, 5.4), or with `pre_norm` x + dropout(f(LN(x)))
-    (Wang et al. 2019).
+class Residual(AddNorm):
+    """LN(x + dropout(f(x))) (Vaswani et al. 2017, section 5.4), or with `pre_norm`
+    x + dropout(f(LN(x))) (Wang et al. 2019).
     """
 
     def __init__(self, width: int, dropout: float, *, pre_norm: bool) -> None:
-        super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(width, eps=NORM_EPS), Dropout(dropout)
+        super().__init__(width, dropout, NORM_EPS)
         self.pre_norm = pre_norm
 
     def pre_norm_input(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        """What the sublayer f gets."""
+        """The input of the sublayer f."""
         return self.norm(x) if self.pre_norm else x
 
     def forward(
         self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
     ) -> Float[Tensor, "B S D"]:
-        """With y = f(entered(x))."""
-        if self.pre_norm:
-            return x + self.dropout(y)
-        norm = self.norm
-        return add_norm(x, y, norm.weight, norm.bias, norm.eps, self.dropout.effective_rate)
+        """The residual of x, given y = f(pre_norm_input(x))."""
+        return x + self.dropout(y) if self.pre_norm else super().forward(x, y)
 
 
 class TransformerLayer(nn.Module):
@@ -61,10 +57,8 @@ class TransformerLayer(nn.Module):
         pre_norm: bool,
     ) -> None:
         super().__init__()
-        self.self_attention, self.self_attention_residual = (
-            self_attention,
-            Residual(width, dropout, pre_norm=pre_norm),
-        )
+        self.self_attention = self_attention
+        self.self_attention_residual = Residual(width, dropout, pre_norm=pre_norm)
         self.cross_attention = cross_attention
         if cross_attention is not None:
             self.cross_attention_residual = Residual(width, dropout, pre_norm=pre_norm)
@@ -72,11 +66,9 @@ class TransformerLayer(nn.Module):
         self.feed_forward_residual = Residual(width, dropout, pre_norm=pre_norm)
 
     def init_cache(self) -> LayerCache:
-        """What its parts keep while they decode."""
-        return LayerCache(
-            self.self_attention.map.init_cache(),
-            None if self.cross_attention is None else EncoderKVCache(),
-        )
+        """Empty caches for decoding."""
+        cross_attention = None if self.cross_attention is None else EncoderKVCache()
+        return LayerCache(self.self_attention.map.init_cache(), cross_attention)
 
     def forward(
         self,
@@ -85,26 +77,14 @@ class TransformerLayer(nn.Module):
         selected: Int[Tensor, " N"] | None = None,
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """With `selected`, flat indices into B x S, only their states are computed after the
-        attention."""
-        x = self.apply_self_attention(x, context, cache)
+        """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
+        own_cache, source_cache = (None, None) if cache is None else cache
+        residual = self.self_attention_residual
+        y = self.self_attention(residual.pre_norm_input(x), context.sequence, own_cache)
+        x = residual(x, y)
         if self.cross_attention is not None:
-            query = self.cross_attention_residual.pre_norm_input(x)
-            y = self.cross_attention(
-                query, context.source, None if cache is None else cache.cross_attention
-            )
-            x = self.cross_attention_residual(x, y)
-        if selected is not None:
-            x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
-        y = self.feed_forward(self.feed_forward_residual.pre_norm_input(x))
-        return self.feed_forward_residual(x, y)
-
-    def apply_self_attention(
-        self, x: Float[Tensor, "B S D"], context: LayerContext, cache: LayerCache | None = None
-    ) -> Float[Tensor, "B S D"]:
-        y = self.self_attention(
-            self.self_attention_residual.pre_norm_input(x),
-            context.sequence,
-            None if cache is None else cache.self_attention,
-        )
-        return self.self_attention_residual(x, y)
+            residual = self.cross_attention_residual
+            y = self.cross_attention(residual.pre_norm_input(x), context.source, source_cache)
+            x = residual(x, y)
+        x, residual = select_tokens(x, selected), self.feed_forward_residual
+        return residual(x, self.feed_forward(residual.pre_norm_input(x)))

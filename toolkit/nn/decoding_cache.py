@@ -1,7 +1,7 @@
 """Caches of previous positions, so that a decoding step computes one position only.
 
-B rows   N sources, B = N x beam   T previous and new positions   S new positions   H heads   K
-head width
+B rows   N sources, B = N x beam   T previous and new positions   S new positions   H heads
+K head width
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 INITIAL_CAPACITY = 32
-"""Places that a cache of keys and values has room for at first; doubled whenever they are used."""
+"""Initial capacity of a key-value cache in positions; doubled whenever it is full."""
 
 
 def to_cache_dtype(x: Tensor) -> Tensor:
-    """In the format that a cache keeps: on a CPU fp32 for bf16.
+    """x in the dtype of the cache: on a CPU fp32 for bf16.
 
-    Attention of few queries is a small part of a step, and products of bf16 there make a plan for
-    every new shape and copy what is not in one piece, at several times the cost.
+    Attention of few queries is a small part of a step, and bf16 products on a CPU plan every new
+    shape and copy strided operands, at several times the cost.
     """
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
 
 
 class RowReordering(NamedTuple):
-    """How rows go on: row m from what was row rows[m]."""
+    """The previous row that each new row continues."""
 
     previous_rows: Int[Tensor, " M"]
     moved: Int[Tensor, " L"]
-    """Those that come from another row."""
+    """New rows whose previous row has another index."""
     kept_sources: Int[Tensor, " N"] | None = None
-    """Which sources go on, in this order; None for all of them where they are."""
+    """Sources that remain, in this order; None if all remain in place."""
 
     @staticmethod
     def from_rows(
@@ -43,19 +43,16 @@ class RowReordering(NamedTuple):
         source_count: int = 0,
         new_rows_per_source: int = 1,
     ) -> RowReordering:
-        """Number of sources; each had `was` rows and has `beam` rows next; 0 without sources."""
-        places = torch.arange(len(rows), device=rows.device)
-        to = (rows != places).nonzero().flatten()
-        going = rows[::new_rows_per_source] // rows_per_source
-        if source_count == 0 or (
-            len(going) == source_count and torch.equal(going, places[:source_count])
-        ):
-            return RowReordering(rows, to)
-        return RowReordering(rows, to, going)
+        """Row m continues row rows[m]; `source_count` is that before, 0 without sources."""
+        identity = torch.arange(len(rows), device=rows.device)
+        moved = (rows != identity).nonzero().flatten()
+        sources = rows[::new_rows_per_source] // rows_per_source
+        unchanged = len(sources) == source_count and torch.equal(sources, identity[:source_count])
+        return RowReordering(rows, moved, None if source_count == 0 or unchanged else sources)
 
 
 class AttentionCache(ABC):
-    """What one part of a layer keeps; the part itself says which kind."""
+    """Cache of one attention sublayer; `AttentionMap.init_cache` chooses the kind."""
 
     @abstractmethod
     def append(
@@ -65,19 +62,19 @@ class AttentionCache(ABC):
 
     @abstractmethod
     def reorder(self, reordering: RowReordering) -> None:
-        """Row m continues row rows[m]."""
+        """Let row m continue row previous_rows[m]."""
 
 
 class KeyValueCache(AttentionCache):
-    """All keys and values so far: what attention over the places on the left reads.
+    """Keys and values of all previous positions.
 
-    Places lie first in memory, so that new ones are written in one piece. Rows that stay where they
-    are are not touched when others move.
+    The position is the first axis in memory, so that new ones are written contiguously. Reordering
+    copies moved rows only.
     """
 
     def __init__(self) -> None:
         self.length = self.rows = 0
-        self._buffers: list[Tensor] = []  # of keys and of values, (C, R, H, K), R at least B
+        self._buffers: list[Tensor] = []  # keys and values, (capacity, R, H, K), R >= B
 
     def append(
         self, k: Float[Tensor, "B H S K"], v: Float[Tensor, "B H S K"]
@@ -85,42 +82,40 @@ class KeyValueCache(AttentionCache):
         before, self.length = self.length, self.length + k.shape[2]
         self.rows = self.rows or len(k)
         self.reserve(k)
-        here = slice(0, self.rows)
-        for room, new in zip(self._buffers, (k, v), strict=True):
-            room[before : self.length, here] = new.permute(2, 0, 1, 3)  # (B, H, S, K) -> (S, B, ..)
-        keys, values = (room[: self.length, here].permute(1, 2, 0, 3) for room in self._buffers)
+        rows = slice(0, self.rows)
+        for buffer, x in zip(self._buffers, (k, v), strict=True):
+            buffer[before : self.length, rows] = x.permute(2, 0, 1, 3)  # (B, H, S, K) -> (S, B, ..)
+        keys, values = (x[: self.length, rows].permute(1, 2, 0, 3) for x in self._buffers)
         return keys, values
 
     def reserve(self, like: Float[Tensor, "B H S K"]) -> None:
         if self._buffers and self.length <= len(self._buffers[0]):
             return
         size = max(INITIAL_CAPACITY, 1 << (self.length - 1).bit_length())
-        kind, shape = to_cache_dtype(like[:0]), (size, *like.shape[:2], like.shape[3])
-        rooms = [kind.new_empty(shape) for _ in range(2)]
-        for room, old in zip(rooms, self._buffers, strict=False):
-            room[: len(old)] = old[:, : self.rows]
-        self._buffers = rooms
+        empty, shape = to_cache_dtype(like[:0]), (size, *like.shape[:2], like.shape[3])
+        buffers = [empty.new_empty(shape) for _ in range(2)]
+        for buffer, old in zip(buffers, self._buffers, strict=False):
+            buffer[: len(old)] = old[:, : self.rows]
+        self._buffers = buffers
 
     def reorder(self, reordering: RowReordering) -> None:
-        self.rows = len(reordering.previous_rows)
+        rows, moved = reordering.previous_rows, reordering.moved
+        self.rows = len(rows)
         if not self._buffers:
             return
         if self.rows > self._buffers[0].shape[1]:
-            self._buffers = [
-                room.index_select(1, reordering.previous_rows) for room in self._buffers
-            ]
-        elif len(reordering.moved):
-            origin = reordering.previous_rows[reordering.moved]
-            for room in self._buffers:
-                filled = room[: self.length]
-                filled.index_copy_(1, reordering.moved, filled.index_select(1, origin))
+            self._buffers = [buffer.index_select(1, rows) for buffer in self._buffers]
+        elif len(moved):
+            for buffer in self._buffers:
+                used = buffer[: self.length]
+                used.index_copy_(1, moved, used.index_select(1, rows[moved]))
 
 
 class ConvolutionCache(AttentionCache):
-    """The last inputs of a window to the left, zeros before the first: what a convolution reads."""
+    """The last inputs in the window of a causal convolution, zeros before the first."""
 
-    def __init__(self, count: int) -> None:
-        self.window = count
+    def __init__(self, window: int) -> None:
+        self.window = window
         self._last: Tensor | None = None
 
     def append(
@@ -128,9 +123,9 @@ class ConvolutionCache(AttentionCache):
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H T K"]]:
         if self._last is None:
             self._last = v.new_zeros(*v.shape[:2], self.window, v.shape[3])
-        seen = torch.cat([self._last, v], 2)
-        self._last = seen[:, :, seen.shape[2] - self.window :]
-        return k, seen
+        values = torch.cat([self._last, v], 2)
+        self._last = values[:, :, values.shape[2] - self.window :]
+        return k, values
 
     def reorder(self, reordering: RowReordering) -> None:
         if self._last is not None:
@@ -138,7 +133,7 @@ class ConvolutionCache(AttentionCache):
 
 
 class EncoderKV(NamedTuple):
-    """What attention reads of a source: its keys, values and padding."""
+    """Keys, values and padding of a source."""
 
     k: Float[Tensor, "N H T K"]
     v: Float[Tensor, "N H T K"]
@@ -152,7 +147,7 @@ class EncoderKVCache:
         self._kv: EncoderKV | None = None
 
     def get_or_compute(self, compute: Callable[[], EncoderKV]) -> EncoderKV:
-        """What is kept; at first, what `read` gives."""
+        """The cached value; at the first call, that of `compute`."""
         if self._kv is None:
             self._kv = compute()
         return self._kv
@@ -161,19 +156,17 @@ class EncoderKVCache:
     def source_count(self) -> int:
         return 0 if self._kv is None else len(self._kv.k)
 
-    def reorder(self, moves: RowReordering) -> None:
-        """Rows of one source lie side by side before and after: they change places unread."""
-        if self._kv is None or moves.kept_sources is None:
-            return
-        k, v, padding = self._kv
-        hidden = None if padding is None else padding.index_select(0, moves.kept_sources)
-        self._kv = EncoderKV(
-            k.index_select(0, moves.kept_sources), v.index_select(0, moves.kept_sources), hidden
-        )
+    def reorder(self, reordering: RowReordering) -> None:
+        """Select the remaining sources; rows of one source are adjacent before and after."""
+        sources = reordering.kept_sources
+        if self._kv is not None and sources is not None:
+            k, v, padding = self._kv
+            padding = None if padding is None else padding.index_select(0, sources)
+            self._kv = EncoderKV(k.index_select(0, sources), v.index_select(0, sources), padding)
 
 
 class LayerCache(NamedTuple):
-    """What one layer of a decoder keeps."""
+    """The caches of one layer of a decoder."""
 
     self_attention: AttentionCache
     cross_attention: EncoderKVCache | None = None
@@ -185,25 +178,27 @@ class DecodingCache:
     def __init__(self, rows: int, layers: list[LayerCache]) -> None:
         self.rows, self.layers = rows, layers
         self.length = 0
-        """Places that have been decoded."""
+        """Number of decoded positions."""
 
     def reorder(self, rows: Int[Tensor, " M"], beam: int | None = None) -> None:
-        """Row m continues row rows[m], in place.
+        """Let row m continue row rows[m], in place.
 
-        Rows of one source must lie side by side, as many of each; fewer sources may go on. `beam`
-        is how many rows each of them has from now on, where that changes.
+        Rows of one source must be adjacent, the same number for each; sources may end. `beam` is
+        the new number of rows per source if it changes.
         """
         sources = self.source_count
-        was = self.rows // sources if sources else 1
-        moves = RowReordering.from_rows(rows, was, sources, beam or was)
+        rows_per_source = self.rows // sources if sources else 1
+        reordering = RowReordering.from_rows(
+            rows, rows_per_source, sources, beam or rows_per_source
+        )
         self.rows = len(rows)
         for layer in self.layers:
-            layer.self_attention.reorder(moves)
+            layer.self_attention.reorder(reordering)
             if layer.cross_attention is not None:
-                layer.cross_attention.reorder(moves)
+                layer.cross_attention.reorder(reordering)
 
     @property
     def source_count(self) -> int:
-        """How many have been read."""
+        """Number of sources in the cache; 0 before the first step."""
         source = self.layers[0].cross_attention
         return 0 if source is None else source.source_count

@@ -1,4 +1,4 @@
-"""From tokens to the first layer's input."""
+"""Token, token type and position embeddings: the input of the first layer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from toolkit.nn.ops.dropout import Dropout
 class Embeddings(nn.Module):
     """W dropout(LN(word + type [+ position])) (Devlin et al. 2019, figure 2).
 
-    The tables are `inner` wide; a linear map widens the result where the model is wider, after the
-    norm and the dropout and without a separate norm (Clark et al. 2020, section 3.2).
+    The tables have `embedding_width` columns. W projects to another `width`, after the norm and the
+    dropout and without a separate norm (Clark et al. 2020, section 3.2).
     """
 
     def __init__(
@@ -31,20 +31,15 @@ class Embeddings(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        self.words, self.types = (
-            nn.Embedding(vocabulary_size, embedding_width),
-            nn.Embedding(token_types, embedding_width),
-        )
+        self.words = nn.Embedding(vocabulary_size, embedding_width)
+        self.types = nn.Embedding(token_types, embedding_width)
         self.positions = None
         if max_positions is not None:
-            self.positions = nn.Embedding(
-                max_positions + hidden_position_embedding, embedding_width
-            )
+            rows = max_positions + hidden_position_embedding
+            self.positions = nn.Embedding(rows, embedding_width)
         self.hidden_position_embedding = hidden_position_embedding
         self.norm, self.dropout = nn.LayerNorm(embedding_width, eps=NORM_EPS), Dropout(dropout)
-        self.widen = (
-            nn.Linear(embedding_width, width) if embedding_width != width else nn.Identity()
-        )
+        self.widen = build_projection(embedding_width, width)
 
     def forward(
         self,
@@ -60,18 +55,15 @@ class Embeddings(nn.Module):
         positions: Int[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S E"]:
-        """LN(word + type [+ position]): what tables and norm give, as wide as they are."""
-        x = self.words(tokens)
-        x = x + token_type_vectors(self.types, segments)
+        """LN(word + type [+ position]), with the width of the tables."""
+        x = self.words(tokens) + token_type_vectors(self.types, segments)
         if self.positions is not None:
-            rows = self.positions.num_embeddings
+            rows, hidden = self.positions.num_embeddings, self.hidden_position_embedding
             if positions is None:
-                check_length(tokens.shape[1], rows - self.hidden_position_embedding)
+                check_length(tokens.shape[1], rows - hidden)
                 x = x + self.positions.weight[: tokens.shape[1]]
             else:
-                x = x + self.positions(
-                    position_rows(positions, rows, hidden=self.hidden_position_embedding)
-                )
+                x = x + self.positions(position_rows(positions, rows, hidden=hidden))
         normed: Tensor = self.norm(x)
         return normed
 
@@ -79,16 +71,15 @@ class Embeddings(nn.Module):
 class TiedEmbeddings(nn.Module):
     """W dropout(LN(word + type [+ position])) with another encoder's tables and norm.
 
-    Dropout and W are its own (Clark et al. 2020, code). The lender stays out of this module's
-    parts, so that tables are counted, saved, wrapped and updated once.
+    Dropout and W are not shared (Clark et al. 2020, code). The owner is not registered as a
+    submodule, so that tables are counted, saved, wrapped and updated once.
     """
 
     def __init__(self, owner: Embeddings, width: int) -> None:
         super().__init__()
         self._owner = (owner,)
         self.dropout = Dropout(owner.dropout.rate)
-        inner = owner.words.embedding_dim
-        self.widen = nn.Linear(inner, width) if inner != width else nn.Identity()
+        self.widen = build_projection(owner.words.embedding_dim, width)
 
     @property
     def words(self) -> nn.Embedding:
@@ -111,12 +102,17 @@ class TiedEmbeddings(nn.Module):
         return self.widen(self.dropout(self._owner[0].embed(tokens, positions, segments)))
 
 
+def build_projection(width: int, new_width: int) -> nn.Module:
+    """A linear map between two widths; the identity if they are equal."""
+    return nn.Linear(width, new_width) if width != new_width else nn.Identity()
+
+
 def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
-    """Vectors of the token types; with a single row both texts of a pair have it, as in RoBERTa."""
+    """Vectors of the token types; a single row serves both texts of a pair, as in RoBERTa."""
     if segments is None or types.num_embeddings == 1:
         return types.weight[0]
-    found: Tensor = types(segments)
-    return found
+    vectors: Tensor = types(segments)
+    return vectors
 
 
 def check_length(length: int, limit: int) -> None:
@@ -129,16 +125,16 @@ def check_length(length: int, limit: int) -> None:
 
 
 def position_rows(positions: Int[Tensor, "B S"], rows: int, *, hidden: bool) -> Int[Tensor, "B S"]:
-    """Rows of a table for position ids; with `hidden`, its last one is that of hidden positions.
+    """Rows of a table for position ids; if `hidden`, the last row is that of hidden positions.
 
-    On a GPU ids are not looked at, which would wait for it.
+    Ids on a GPU are not checked, which would synchronize it.
     """
     if positions.device.type == "cpu":
-        least, most = int(positions.min()), int(positions.max())
-        if least < (HIDDEN_POSITION if hidden else 0) or most >= rows - hidden:
-            known = f" or be {HIDDEN_POSITION} where hidden," if hidden else ""
+        low, high = int(positions.min()), int(positions.max())
+        if low < (HIDDEN_POSITION if hidden else 0) or high >= rows - hidden:
+            exception = f" or be {HIDDEN_POSITION} where hidden," if hidden else ""
             raise ToolkitError(
-                f"position ids must lie in 0 .. {rows - hidden - 1},{known} but reach from {least} "
-                f"to {most}. Train with a larger arch.max_positions."
+                f"position ids must lie in 0 .. {rows - hidden - 1},{exception} but range from "
+                f"{low} to {high}. Train with a larger arch.max_positions."
             )
     return torch.where(positions < 0, rows - 1, positions) if hidden else positions

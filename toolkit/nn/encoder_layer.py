@@ -1,4 +1,4 @@
-"""Sublayers put together as layers."""
+"""Encoder layer with post-norm residuals."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from torch import Tensor, nn
 
 from toolkit.nn.attention import Attention, SequenceContext
 from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.layer_stack import select_tokens
 from toolkit.nn.ops.add_norm import add_norm
 from toolkit.nn.ops.dropout import Dropout
 
-NORM_EPS = 1e-12  # the BERT family's
+NORM_EPS = 1e-12  # of the BERT family
 
 
 class AddNorm(nn.Module):
     """LN(x + dropout(y)), the post-norm residual (Vaswani et al. 2017, section 5.4)."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int, dropout: float, eps: float = NORM_EPS) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(width, eps=NORM_EPS), Dropout(dropout)
+        self.norm, self.dropout = nn.LayerNorm(width, eps=eps), Dropout(dropout)
 
     def forward(
         self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
@@ -44,9 +45,6 @@ class EncoderLayer(nn.Module):
         sequence: SequenceContext,
         selected: Int[Tensor, " N"] | None = None,
     ) -> Float[Tensor, "C N D"]:
-        """With `selected`, flat indices into B x S, only their states are computed after the
-        attention."""
-        x = self.after_attention(x, self.attention(x, sequence))
-        if selected is not None:
-            x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
+        x = select_tokens(self.after_attention(x, self.attention(x, sequence)), selected)
         return self.after_feed_forward(x, self.feed_forward(x))

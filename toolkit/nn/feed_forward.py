@@ -1,4 +1,4 @@
-"""The position-wise network."""
+"""Position-wise feed-forward network."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, groups: int = 1, activation: str = "gelu") -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.wide, self.back = (
-            build_linear(width, inner, groups),
-            build_linear(inner, width, groups),
-        )
+        self.wide = build_linear(width, inner, groups)
+        self.back = build_linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return self.back(self.activation(self.wide(x)))

@@ -1,4 +1,4 @@
-"""First weights."""
+"""Weight initialization."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from torch import Tensor, nn
 
 INIT_STD = 0.02
 TRUNCATED_NORMAL_STD = 0.87962566103423978
-"""That of N(0, 1) cut at -2 and 2."""
+"""Standard deviation of N(0, 1) truncated at -2 and 2."""
 
 
 def init_bert_weights(module: nn.Module) -> None:
-    """Linear and Embedding ~ N(0, 0.02), biases 0, LayerNorm (1, 0); what else there is, as it is.
+    """Linear and Embedding ~ N(0, 0.02), biases 0, LayerNorm (1, 0); all else is left unchanged.
 
     As in the torch code of Chang et al. 2021, where convolutions keep torch's default and the
-    kernels of attention bring their own; the TensorFlow repositories cut the normal at 2 sigma.
+    kernels of attention initialize themselves; the TensorFlow repositories truncate the normal at
+    2 sigma.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
@@ -27,8 +28,8 @@ def init_bert_weights(module: nn.Module) -> None:
 def init_transformer_weights(module: nn.Module) -> None:
     """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width).
 
-    As translation models have begun since Vaswani et al. 2017, whose tables are multiplied by
-    sqrt(width) where they are looked up and not where they are scores (section 3.4).
+    As translation models since Vaswani et al. 2017, who multiply the tables by sqrt(width) in the
+    input but not in the output (section 3.4).
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):
@@ -46,9 +47,9 @@ def glorot_uniform_(weights: Tensor, fan_in: int | float, fan_out: int | float) 
 
 
 def glorot_normal_(weights: Tensor, fan_in: int | float, fan_out: int | float) -> None:
-    """Variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010), a normal cut at 2 deviations.
+    """Variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010), a normal truncated at 2 sigma.
 
-    As in Keras, whose normal is widened first so that the cut leaves it the variance asked for.
+    As in Keras, the normal is widened first so that its variance is right after the truncation.
     """
-    deviation = math.sqrt(2 / (fan_in + fan_out)) / TRUNCATED_NORMAL_STD
-    nn.init.trunc_normal_(weights, std=deviation, a=-2 * deviation, b=2 * deviation)
+    std = math.sqrt(2 / (fan_in + fan_out)) / TRUNCATED_NORMAL_STD
+    nn.init.trunc_normal_(weights, std=std, a=-2 * std, b=2 * std)

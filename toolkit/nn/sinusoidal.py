@@ -1,4 +1,4 @@
-"""Where a word stands, as waves."""
+"""Sinusoidal position encodings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from torch import Tensor
 def sinusoidal_encodings(
     start: int, end: int, width: int, device: torch.device
 ) -> Float[Tensor, "S D"]:
-    """sin(p / 10000^(2c/D)) and cos of it, p = first .. end - 1 (Vaswani et al. 2017, 3.5).
+    """sin and cos of p / 10000^(2c/D), p = start .. end - 1 (Vaswani et al. 2017, section 3.5).
 
-    The sines stand in the first half of the columns and the cosines in the second, as in most code
-    since then; the paper lets them take turns. In fp32, whatever the model computes in.
+    Sines are in the first half of the columns and cosines in the second, as in most code since
+    then; the paper alternates them. Always in fp32.
     """
     return cached_encodings(max(512, 1 << (end - 1).bit_length()), width, device)[start:end]
 
 
 @lru_cache(maxsize=8)
 def cached_encodings(length: int, width: int, device: torch.device) -> Float[Tensor, "S D"]:
-    with torch.inference_mode(False):  # a kept inference tensor could not serve training later
+    with torch.inference_mode(False):  # a cached inference tensor would fail in training
         channels = torch.arange(0, width, 2, dtype=torch.float64)
-        places = torch.arange(length, dtype=torch.float64)[:, None]
-        angles = places * torch.exp(-math.log(10_000) / width * channels)
-        waves = torch.cat([angles.sin(), angles[:, : width // 2].cos()], -1)
-        return waves.float().to(device)
+        positions = torch.arange(length, dtype=torch.float64)[:, None]
+        angles = positions * torch.exp(-math.log(10_000) / width * channels)
+        encodings = torch.cat([angles.sin(), angles[:, : width // 2].cos()], -1)
+        return encodings.float().to(device)

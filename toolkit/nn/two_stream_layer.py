@@ -1,4 +1,4 @@
-"""A layer of two streams that meet in their attention maps alone (TACO, figure 2)."""
+"""A layer of two streams that interact only in their attention maps (TACO, figure 2)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from toolkit.nn.attention import SequenceContext, StreamProjections, TwoStreamMaps
 from toolkit.nn.encoder_layer import AddNorm
 from toolkit.nn.feed_forward import FeedForward
+from toolkit.nn.layer_stack import select_tokens
 
 
 class StreamStates(NamedTuple):
-    """Vectors of the words and of their positions, and the scores that the layer above sees."""
+    """States of the words and of the positions, and attention scores for the next layer."""
 
     words: Float[Tensor, "B S D"]
     positions: Float[Tensor, "B S P"]
@@ -38,14 +39,12 @@ class StreamLayer(nn.Module):
         selected: Int[Tensor, " N"] | None,
     ) -> Float[Tensor, "C N D"]:
         context = (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)
-        x = self.after_attention(x, self.output(context))
-        if selected is not None:
-            x = x.flatten(0, 1).index_select(0, selected).unsqueeze(0)  # (B, S, D) -> (1, N, D)
+        x = select_tokens(self.after_attention(x, self.output(context)), selected)
         return self.after_feed_forward(x, self.feed_forward(x))
 
 
 class TwoStreamLayer(nn.Module):
-    """Both streams give queries and keys to the joint maps; each applies its own to its values."""
+    """The maps are computed from both streams; each stream applies its heads to its values."""
 
     def __init__(
         self, words: StreamLayer, positions: StreamLayer, maps: TwoStreamMaps, passes_scores: bool
@@ -53,20 +52,20 @@ class TwoStreamLayer(nn.Module):
         super().__init__()
         self.words, self.positions, self.maps = words, positions, maps
         self.passes_scores = passes_scores
-        """Whether the layer above sees this one's scores."""
+        """Whether the next layer receives the scores."""
 
     def forward(
         self, x: StreamStates, sequence: SequenceContext, selected: Int[Tensor, " N"] | None = None
     ) -> StreamStates:
-        """With `chosen`, flat indices into B x S, only their states leave the layer."""
-        of_words = self.words.project(x.words, sequence)
-        of_positions = self.positions.project(x.positions, sequence)
-        scores = self.maps(of_words, of_positions, x.scores)
+        """With `selected`, flat indices into B x S, only states of these tokens are returned."""
+        words = self.words.project(x.words, sequence)
+        positions = self.positions.project(x.positions, sequence)
+        scores = self.maps(words, positions, x.scores)
         weights = self.maps.weights(scores, sequence.padding)
-        heads = of_words.q.shape[1], of_positions.q.shape[1]
-        by_words, by_positions = weights.split(heads, dim=1)  # slices' gradients would be added up
+        # Not slices: their gradients would be padded with zeros and added.
+        word_weights, position_weights = weights.split((words.q.shape[1], positions.q.shape[1]), 1)
         return StreamStates(
-            self.words(x.words, of_words.v, by_words, selected),
-            self.positions(x.positions, of_positions.v, by_positions, selected),
+            self.words(x.words, words.v, word_weights, selected),
+            self.positions(x.positions, positions.v, position_weights, selected),
             scores if self.passes_scores else None,
         )

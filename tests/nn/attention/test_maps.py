@@ -50,5 +50,5 @@ def test_a_kernel_to_the_left_reads_what_one_to_both_sides_would_on_the_left():
 
 def test_a_map_that_sees_places_on_the_right_is_refused_in_decoders():
     map_ = SmoothedMap(Content(4), [], PairConvolution(3))
-    with pytest.raises(ToolkitError, match=r"must look to the left alone .* SmoothedMap does not"):
+    with pytest.raises(ToolkitError, match=r"attends to the left only .* SmoothedMap does not"):
         map_.init_cache()

@@ -61,6 +61,6 @@ def test_convolved_projections_do_not_see_padding(x):
 
 
 def test_an_odd_number_of_heads_cannot_be_halved():
-    expected = r"heads must be even where projections are convolved, but is 3. Change arch.heads"
+    expected = r"heads must be even if projections are convolved, but is 3. Change arch.heads"
     with pytest.raises(ToolkitError, match=expected):
         ConvolvedProjections(9, 3, 1, ["query"])

@@ -1,4 +1,4 @@
-"""Attention, once: project, map, apply, merge. Every variant is a choice of parts."""
+"""Attention as composed parts: projections, an attention map, values and an output map."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from toolkit.nn.decoding_cache import AttentionCache
 
 
 class Attention(nn.Module):
-    """W_O values(map(project(x))) + b_O; the values have the model's width, or `context`.
+    """W_O values(map(project(x))) + b_O.
 
-    Without `output` there is no W_O: the heads stand side by side.
+    The values of all heads together have the model's width, or `context_width`. Without `output`
+    the result is their concatenation.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Attention(nn.Module):
         sequence: SequenceContext,
         cache: AttentionCache | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """With `kept`, x holds new places alone, and those before them are remembered."""
+        """With a cache, x holds new positions only; previous ones come from the cache."""
         p = self.project(x, sequence)
         if cache is not None:
             k, v = cache.append(p.k, p.v)

@@ -1,4 +1,4 @@
-"""Attention of a decoder to what the encoder made of the source."""
+"""Cross-attention of a decoder to the states of the source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.nn.decoding_cache import EncoderKV, EncoderKVCache, to_cache_dtype
 
 
 class CrossAttentionSource(NamedTuple):
-    """What is read; a source may serve several rows, which lie side by side."""
+    """The encoded source; several adjacent rows of the decoder may share one."""
 
     states: Float[Tensor, "N T D"]
     padding: Bool[Tensor, "N T"] | None = None
@@ -38,12 +38,12 @@ class CrossAttention(nn.Module):
         source: CrossAttentionSource | None,
         cache: EncoderKVCache | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """With `kept`, the source is read once and may be left out from then on."""
+        """With a cache, the source is read at the first call and may be omitted afterwards."""
         p = self.project(x, source, cache)
         context, beam = self.map.average(p), len(x) // len(p.k)
         if beam > 1:
-            apart = context.unflatten(2, (beam, -1))  # (N, H, beam S, K) -> (N, H, beam, S, K)
-            context = apart.transpose(1, 2).flatten(0, 1)  # -> (B, H, S, K)
+            by_row = context.unflatten(2, (beam, -1))  # (N, H, beam S, K) -> (N, H, beam, S, K)
+            context = by_row.transpose(1, 2).flatten(0, 1)  # -> (B, H, S, K)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
 
     def project(
@@ -52,28 +52,24 @@ class CrossAttention(nn.Module):
         source: CrossAttentionSource | None,
         cache: EncoderKVCache | None = None,
     ) -> AttentionInputs:
-        """Concatenate the queries of all rows of a source, as if they were one sequence."""
+        """The queries of all rows of a source are concatenated, as if they were one sequence."""
 
         def read() -> EncoderKV:
-            assert source is not None, "a source is there until it has been read"
+            assert source is not None, "the first call has a source"
             k, v = split_heads(self.key_value(source.states), 2 * self.heads).chunk(2, 1)
+            if cache is not None:
+                k, v = to_cache_dtype(k).contiguous(), to_cache_dtype(v).contiguous()
             return EncoderKV(k, v, source.padding)
 
-        def in_one_piece() -> EncoderKV:
-            k, v, padding = read()
-            return EncoderKV(
-                to_cache_dtype(k).contiguous(), to_cache_dtype(v).contiguous(), padding
-            )
-
-        k, v, padding = read() if cache is None else cache.get_or_compute(in_one_piece)
+        k, v, padding = read() if cache is None else cache.get_or_compute(read)
         q, beam = split_heads(self.query(x), self.heads), len(x) // len(k)
         if beam > 1:
             q = q.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)
-        places = SequenceContext(Offsets(None, k.shape[2], x.device), padding)
-        return AttentionInputs(q, k, v, x, places)
+        sequence = SequenceContext(Offsets(None, k.shape[2], x.device), padding)
+        return AttentionInputs(q, k, v, x, sequence)
 
     def weights(
         self, x: Float[Tensor, "B S D"], source: CrossAttentionSource
     ) -> Float[Tensor, "B H S T"]:
-        """Who reads what of the source."""
+        """Attention weights over the source."""
         return self.map(self.project(x, source))

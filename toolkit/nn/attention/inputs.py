@@ -1,6 +1,6 @@
-"""What attention looks at, and the letters that name its axes.
+"""Inputs of attention, and the letters of its axes.
 
-B batch   S query places   T key places   H heads
+B batch   S queries   T keys   H heads
 K width of one head        D model width  R kernel taps, 2 * radius + 1
 """
 
@@ -15,19 +15,19 @@ from toolkit.nn.attention.offsets import Offsets
 
 
 class SequenceContext(NamedTuple):
-    """What every layer knows about the places of a batch, whatever stands in them."""
+    """Offsets, padding and direction of attention in a batch, the same for all layers."""
 
     offsets: Offsets
     padding: Bool[Tensor, "B T"] | None = None
-    """True at padding; None means that there is no padding."""
+    """True at padding; None means no padding."""
     offset_vectors: Float[Tensor, "R E"] | None = None
-    """A vector for each offset in use, shared by the layers, where the encoder has them."""
+    """A vector per offset in use, for encoders that share them among layers."""
     causal: bool = False
-    """Whether a place sees only itself and those before it, as in decoders."""
+    """Whether a position attends to itself and previous positions only, as in decoders."""
 
 
 class AttentionInputs(NamedTuple):
-    """Queries, keys and values by head, the layer input they came from, and who is where."""
+    """Queries, keys and values by head, the layer input, and the context of the sequence."""
 
     q: Float[Tensor, "B H S K"]
     k: Float[Tensor, "B H T K"]
@@ -35,4 +35,4 @@ class AttentionInputs(NamedTuple):
     x: Float[Tensor, "B S D"]
     sequence: SequenceContext
     convolution_values: Float[Tensor, "B H T K"] | None = None
-    """Values of the heads that convolve, where they have their own."""
+    """Separate values of the convolutional heads, if any."""

@@ -16,7 +16,7 @@ from toolkit.nn.ops.dropout import Dropout
 
 
 class Convolution(nn.Module, ABC):
-    """Vectors for the convolutional heads; what should not be seen is 0 in `p.x` and `p.v`."""
+    """Output of the convolutional heads; masked positions are 0 in `p.x` and `p.v`."""
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]: ...
@@ -25,8 +25,8 @@ class Convolution(nn.Module, ABC):
 class KernelConvolution(Convolution):
     """sum_m w_{i,h,m} v_{i+m,h}, |m| <= radius, zeros beyond the ends (Jiang et al. 2020, eq. 5).
 
-    The weights are normalized by the kernel, over its taps; at the ends of a sentence they are not
-    renormalized.
+    The kernel normalizes the weights over its taps; they are not renormalized at the ends of a
+    sentence.
     """
 
     def __init__(self, kernel: Kernel, dropout: float = 0.0) -> None:

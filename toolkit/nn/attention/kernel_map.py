@@ -1,4 +1,4 @@
-"""Lightweight convolution: a kernel on its own in the place of scores and softmax."""
+"""Lightweight convolution: a normalized kernel instead of scores and softmax."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from toolkit.nn.ops.dropout import Dropout
 
 
 class KernelMap(AttentionMap):
-    """w_{i,j} = taps_{i, j-i}, dropped as weights (Wu et al. 2019, eq. 3 and 4).
+    """w_{i,j} = taps_{i, j-i}, with dropout on the taps (Wu et al. 2019, eq. 3 and 4).
 
-    The kernel is normalized over its taps and not over the keys: what falls beyond the ends or on
-    padding is lost. `left_only`, the same taps end at the place itself instead of around it.
+    The kernel is normalized over its taps, not over the keys: weight beyond the ends or on padding
+    is lost. With `left_only` the window ends at the current position instead of surrounding it.
     """
 
     def __init__(
         self, kernel: Kernel, size: int, dropout: float = 0.0, *, left_only: bool = False
     ) -> None:
         super().__init__()
-        assert size % 2, "a kernel has as many taps on the left as on the right"
+        assert size % 2, "a kernel has the same number of taps on both sides"
         self.kernel, self.size, self.left_only = kernel, size, left_only
         self.dropout = Dropout(dropout)
 
     @property
     def left_window(self) -> int:
-        """How many places to the left are seen."""
+        """Number of previous positions in the window."""
         return self.size - 1 if self.left_only else self.size // 2
 
     def init_cache(self) -> ConvolutionCache:
-        assert self.left_only, "decoders look to the left"
+        assert self.left_only, "decoders attend to the left only"
         return ConvolutionCache(self.left_window)
 
     def taps(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
@@ -45,8 +45,8 @@ class KernelMap(AttentionMap):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         taps, length = self.taps(p), p.v.shape[2]
-        places = torch.arange(length, device=taps.device)
-        index = places - places[length - p.q.shape[2] :, None] + self.left_window
+        positions = torch.arange(length, device=taps.device)
+        index = positions - positions[length - p.q.shape[2] :, None] + self.left_window
         outside = (index < 0) | (index >= self.size)
         if p.sequence.padding is not None:
             outside = outside | p.sequence.padding[:, None, None]
@@ -55,13 +55,13 @@ class KernelMap(AttentionMap):
 
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         taps, v = self.taps(p), p.v
-        if v.shape[2] > p.q.shape[2]:  # earlier values stand before the queries' own
+        if v.shape[2] > p.q.shape[2]:  # values of previous positions come first
             return (taps.unsqueeze(-2) @ v.unfold(2, self.size, 1).mT).squeeze(-2)
         if p.sequence.padding is not None:
             v = v.masked_fill(p.sequence.padding[:, None, :, None], 0.0)
         if not self.left_only:
             return dynamic_convolution(taps, v)
-        # What ends at a place reaches to both sides of the place so much further left.
+        # A window that ends at a position is centered `radius` positions further left.
         radius, length = self.size // 2, v.shape[2]
         taps, v = F.pad(taps, (0, 0, 0, radius)), F.pad(v, (0, 0, radius, 0))
         return dynamic_convolution(taps, v)[:, :, :length]

@@ -1,6 +1,6 @@
-"""Functions of the offset j - i: the ingredient that relative positions and convolutions share.
+"""Kernels: functions of the offset j - i, for relative position terms and convolutions.
 
-Added to the scores, a kernel is a relative position term; normalized on its own, it is a
+Added to the scores, a kernel is a relative position term; normalized separately, it is a
 lightweight convolution (Chang et al. 2021, section 2).
 """
 
@@ -20,14 +20,14 @@ from toolkit.nn.ops.depthwise import SeparableConvolution
 
 
 class Kernel(nn.Module, ABC):
-    """Gives each place its taps: one number for every offset within the radius."""
+    """The taps of each position: one number per offset within the radius."""
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]: ...
 
 
 class FixedKernel(Kernel):
-    """beta_{h, j-i}, the same at every place (Chang et al. 2021, eq. 4)."""
+    """beta_{h, j-i}, the same at every position (Chang et al. 2021, eq. 4)."""
 
     def __init__(self, heads: int, radius: int, *, left_only: bool = False) -> None:
         super().__init__()
@@ -39,17 +39,17 @@ class FixedKernel(Kernel):
 
 
 def tap_count(radius: int, left_only: bool) -> int:
-    """Taps that are learned; of a kernel that looks left alone, those on the right are not read."""
+    """Number of learned taps; with `left_only` those on the right are omitted."""
     return radius + 1 if left_only else 2 * radius + 1
 
 
 def pad_right_taps(taps: Float[Tensor, "*shape R"], missing: int) -> Float[Tensor, "*shape R2"]:
-    """With zeros for the taps that are not there because nothing reads them."""
+    """Append zeros for the omitted taps, which are never read."""
     return F.pad(taps, (0, missing)) if missing else taps
 
 
 class NormalizedKernel(Kernel):
-    """softmax(beta_h) over the taps, the same at every place (Wu et al. 2019, eq. 3)."""
+    """softmax(beta_h) over the taps, the same at every position (Wu et al. 2019, eq. 3)."""
 
     def __init__(self, heads: int, size: int) -> None:
         super().__init__()
@@ -94,9 +94,9 @@ def init_directions(head_width: int, radius: int, *, left_only: bool = False) ->
 
 
 class SharedKernel(Kernel):
-    """x_i . (W r_{j-i}) / sqrt(K), the vectors r shared by the layers (He et al. 2021, eq. 4).
+    """x_i . (W r_{j-i}) / sqrt(K), with vectors r shared by the layers (He et al. 2021, eq. 4).
 
-    x is the query or the key. Vectors r of the offsets in use are enough.
+    x is the query or the key; only the vectors r of offsets in use are projected.
     """
 
     def __init__(self, heads: int, head_width: int, relative_width: int) -> None:
@@ -106,18 +106,16 @@ class SharedKernel(Kernel):
 
     @abstractmethod
     def content_vectors(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        """Whose taps they are."""
+        """x: the queries or the keys."""
 
     def project_offsets(self, rows: Float[Tensor, "R E"]) -> Float[Tensor, "H R K"]:
         return self.project(rows).unflatten(-1, (self.heads, -1)).transpose(0, 1)
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
-        assert p.sequence.offset_vectors is not None, (
-            "an encoder with shared rows hands them to its layers"
-        )
-        x = self.content_vectors(p)
+        x, vectors = self.content_vectors(p), p.sequence.offset_vectors
+        assert vectors is not None, "the encoder passes its offset vectors to the layers"
         by_head = x.transpose(0, 1).flatten(1, 2)  # (B, H, S, K) -> (H, BS, K)
-        taps = by_head @ (self.scale * self.project_offsets(p.sequence.offset_vectors)).mT
+        taps = by_head @ (self.scale * self.project_offsets(vectors)).mT
         return taps.unflatten(1, (x.shape[0], -1)).transpose(0, 1)  # (H, BS, R) -> (B, H, S, R)
 
 
@@ -136,11 +134,11 @@ class SharedKeyKernel(SharedKernel):
 
 
 class GeneratedKernel(Kernel):
-    """softmax(W_f s_i + b_f) over the taps of each head, s the vector that a token shows for it.
+    """softmax(W_f s_i + b_f) over the taps of each head, s a vector per token.
 
-    W_f is dense: every head's taps come from the vectors of all heads, as in ConvBERT's code; the
-    paper's eq. 3 and 4 give each head a separate matrix. With `within`, only taps that lie in
-    the sentence share the weight (Chang et al. 2021); without it, what falls outside is lost.
+    W_f is dense: the taps of a head depend on the vectors of all heads, as in ConvBERT's code; the
+    paper's eq. 3 and 4 give each head a separate matrix. With `renormalize` the softmax is over the
+    taps inside the sentence (Chang et al. 2021); without, the weight outside is lost.
     """
 
     def __init__(
@@ -158,34 +156,34 @@ class GeneratedKernel(Kernel):
 
     @abstractmethod
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
-        """s, of all heads side by side."""
+        """s of all heads, concatenated."""
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S R"]:
         taps = self.generate(self.kernel_input(p)).unflatten(-1, (self.heads, -1))
         if self.renormalize:
             taps = taps.masked_fill(self.outside_mask(p)[:, :, None], MASKED_SCORE)
-        # Taps first: over an inner axis so short, softmax takes 5 times as long on a CPU.
-        first = taps.permute(3, 0, 2, 1).contiguous()  # (B, S, H, R) -> (R, B, H, S)
-        return first.softmax(0).permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
+        # Taps first: softmax over a short last axis takes 5 times as long on a CPU.
+        taps = taps.permute(3, 0, 2, 1).contiguous()  # (B, S, H, R) -> (R, B, H, S)
+        return taps.softmax(0).permute(1, 2, 3, 0)  # (R, B, H, S) -> (B, H, S, R)
 
     def outside_mask(self, p: AttentionInputs) -> Bool[Tensor, "#B S R"]:
-        """Whether there is no token under a tap."""
+        """True at taps outside the sentence or on padding."""
         padding = p.sequence.padding
         if padding is None:
             padding = torch.zeros(1, p.x.shape[1], dtype=torch.bool, device=p.x.device)
-        ends = nn.functional.pad(padding, (self.radius, self.radius), value=True)
-        return ends.unfold(1, 2 * self.radius + 1, 1)
+        padding = F.pad(padding, (self.radius, self.radius), value=True)
+        return padding.unfold(1, 2 * self.radius + 1, 1)
 
 
 class TokenKernel(GeneratedKernel):
-    """softmax(W_f q_i): from the token alone (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
+    """softmax(W_f q_i), from the token only (Jiang et al. 2020, eq. 3; Wu et al. 2019)."""
 
     def kernel_input(self, p: AttentionInputs) -> Float[Tensor, "B S W"]:
         return p.q.transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
 
 
 class SpanKernel(GeneratedKernel):
-    """softmax(W_f (q_i * ks_i)), ks a separable convolution of the input (eq. 4)."""
+    """softmax(W_f (q_i * ks_i)), ks a separable convolution of the input (Jiang et al., eq. 4)."""
 
     def __init__(
         self,

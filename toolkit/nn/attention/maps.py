@@ -1,4 +1,4 @@
-"""From what attention looks at to its map: who attends to whom, and how much."""
+"""Attention maps: from queries and keys to attention weights."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from toolkit.nn.ops.dropout import Dropout
 
 
 class AttentionMap(nn.Module, ABC):
-    """Weights of the keys for each query, and the values averaged by them."""
+    """Attention weights of the keys for each query, and the values averaged with them."""
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]: ...
 
     @abstractmethod
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        """sum_j w_ij v_j, without showing the weights where that is faster."""
+        """sum_j w_ij v_j, without materializing the weights if that is faster."""
 
     def init_cache(self) -> AttentionCache:
         """A new, empty cache of previous positions for a decoder."""
         raise ToolkitError(
-            f"attention of a decoder must look to the left alone and say what it keeps, but "
-            f"{type(self).__name__} does not. Take SoftmaxMap or KernelMap, or define keeps."
+            f"a decoder requires an attention map that attends to the left only and defines "
+            f"init_cache, but {type(self).__name__} does not. Use SoftmaxMap or KernelMap."
         )
 
 
 class SoftmaxMap(AttentionMap):
-    """dropout(softmax(sum of terms)), padding hidden (Vaswani et al. 2017, eq. 1)."""
+    """dropout(softmax(sum of terms)), with padding masked (Vaswani et al. 2017, eq. 1)."""
 
     def __init__(
         self, content: Content, terms: Sequence[ScoreTerm] = (), dropout: float = 0.0
@@ -45,7 +45,7 @@ class SoftmaxMap(AttentionMap):
         self.dropout = Dropout(dropout)
 
     def bias(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"] | None:
-        """The terms besides the content, added up."""
+        """The sum of all terms but the content."""
         total: Tensor | None = None
         for term in self.terms:
             total = term(p) if total is None else total + term(p)
@@ -57,9 +57,8 @@ class SoftmaxMap(AttentionMap):
             bias = attention.causal_bias(bias, p.q, p.k)
         if bias is not None:
             scores = scores + bias
-        return self.dropout(
-            attention.softmax(attention.mask_padding_keys(scores, p.sequence.padding))
-        )
+        scores = attention.mask_padding_keys(scores, p.sequence.padding)
+        return self.dropout(attention.softmax(scores))
 
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return attention.attend(

@@ -1,6 +1,6 @@
-"""Offsets j - i between places, taken from position ids and never from where a tensor ends.
+"""Offsets j - i between positions, computed from position ids, never from indices.
 
-B batch   S query places   T key places   H heads   R kernel taps, 2 * radius + 1
+B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from toolkit.common.positions import HIDDEN_POSITION
 from toolkit.nn.ops.skew import MovedTokens, find_moved_tokens, scatter_by_position
 
 CACHED_TABLES = 8
-"""Tables kept for reuse; a batch has one length, and every layer of it reads the same."""
+"""Number of cached tables; all layers of a batch read the same one."""
 LARGE_TABLE = 1 << 21
-"""Numbers of a table of which only the last is kept."""
+"""Size in elements above which only the last table is cached."""
 UNKNOWN_LIMIT = 2**31
-"""Larger than any offset, where the largest is not known."""
+"""A bound above all offsets, if the largest is unknown."""
 
 
 @lru_cache(maxsize=CACHED_TABLES)
 def cached_tap_indices(length: int, radius: int, device: torch.device) -> Int[Tensor, "1 S T"]:
     """clip(j - i, -radius, radius) + radius for positions 0 .. length-1."""
-    with torch.inference_mode(False):  # a kept inference tensor could not serve training later
+    with torch.inference_mode(False):  # a cached inference tensor would fail in training
         return clip_offsets(torch.arange(length, device=device)[None], radius)
 
 
 def cached_one_hot(
     length: int, radius: int, device: torch.device, dtype: torch.dtype
 ) -> Float[Tensor, "S T R"]:
-    """1 where offset (i, j) reads tap r, else 0; kept, large ones for a shorter time."""
+    """1 where offset (i, j) reads tap r, else 0; cached."""
     large = length * length * (2 * radius + 1) > LARGE_TABLE
     return (_large_one_hot if large else _small_one_hot)(length, radius, device, dtype)
 
@@ -48,7 +48,7 @@ _large_one_hot = lru_cache(maxsize=1)(_build_one_hot)
 
 
 def clip_offsets(positions: Int[Tensor, "B S"], radius: int) -> Int[Tensor, "B S S"]:
-    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of places reads."""
+    """clip(p_j - p_i, -radius, radius) + radius: the tap that each pair of positions reads."""
     offsets = positions[:, None, :] - positions[:, :, None]
     return offsets.clamp(-radius, radius) + radius
 
@@ -58,10 +58,10 @@ def one_hot(taps: Int[Tensor, "S T"], radius: int, dtype: torch.dtype) -> Float[
 
 
 class Offsets:
-    """Who is how far from whom: one table for all sentences, or one for each.
+    """Offsets between the positions of a batch: one table for all sentences, or one for each.
 
-    Tables for plain positions 0 .. T-1 are kept per length, radius and device; those from explicit
-    position ids are made once a batch and shared by its layers.
+    Tables for plain positions 0 .. T-1 are cached per length, radius and device; those of explicit
+    position ids are computed once per batch and shared by its layers.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Offsets:
         limit: int = UNKNOWN_LIMIT,
         query_start: int = 0,
     ) -> None:
-        """`limit` is above all ids, the least of which is -1; known ones spare a GPU a look.
+        """`limit` is above all ids, which are at least -1; it saves a synchronization with a GPU.
 
-        Queries are asked from place `first` on; the keys of those before it are remembered.
+        Queries start at `query_start`; keys of previous positions come from a cache.
         """
         self.positions, self.length, self.device = positions, length, device
         self.query_start = query_start
@@ -88,7 +88,7 @@ class Offsets:
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
-        """No id is less than the first or more than the second."""
+        """A lower and an upper bound of all ids."""
         if self.positions is None:
             return 0, self.length - 1
         if self.positions.device.type != "cpu":
@@ -97,19 +97,19 @@ class Offsets:
 
     @property
     def max_offset(self) -> int:
-        """No offset is larger."""
-        least, most = self.bounds
-        return most - least
+        """An upper bound of all offsets."""
+        low, high = self.bounds
+        return high - low
 
     @cached_property
     def ids(self) -> Int[Tensor, "B S"]:
         """Position ids counted from 0."""
-        assert self.positions is not None, "plain positions have separate windows"
+        assert self.positions is not None, "plain positions have no ids"
         return self.positions - self.bounds[0]
 
     @cached_property
     def ordered_prefix(self) -> int:
-        """How many sentences at the front have their positions in order; on a GPU none is seen."""
+        """Number of sentences in order at the start of the batch; 0 on a GPU, without a check."""
         if self.positions is None or self.positions.device.type != "cpu":
             return 0
         in_order = (self.positions == torch.arange(self.length)).all(1)
@@ -117,17 +117,15 @@ class Offsets:
 
     @cached_property
     def moved_tokens(self) -> MovedTokens:
-        """The places that are not in order."""
-        every, first = self.device.type != "cpu", -self.bounds[0]
-        return find_moved_tokens(
-            self.ids, first, self.max_offset + 1, self.ordered_prefix, every=every
-        )
+        """Tokens that are not in order; all of them on a GPU."""
+        every, first, count = self.device.type != "cpu", -self.bounds[0], self.max_offset + 1
+        return find_moved_tokens(self.ids, first, count, self.ordered_prefix, every=every)
 
     def tap_indices(self, radius: int) -> Int[Tensor, "#B S T"]:
         """Index of the tap for each pair; offsets beyond the radius share the outermost."""
         if self.query_start:
-            places = torch.arange(self.length, device=self.device)
-            offsets = places - places[self.query_start :, None]
+            positions = torch.arange(self.length, device=self.device)
+            offsets = positions - positions[self.query_start :, None]
             return offsets.clamp(-radius, radius)[None] + radius
         if self.positions is None:
             return cached_tap_indices(self.length, radius, self.device)
@@ -139,7 +137,7 @@ class Offsets:
 def scatter_to_diagonals(
     taps: Float[Tensor, "#B H S R"], offsets: Offsets
 ) -> Float[Tensor, "#B H S T"]:
-    """Lay taps along the diagonals: out[b, h, i, j] = taps[b, h, i, clip(j - i) + radius]."""
+    """Scores by offset: out[b, h, i, j] = taps[b, h, i, clip(p_j - p_i) + radius]."""
     radius = taps.shape[-1] // 2
     if offsets.query_start:
         index = offsets.tap_indices(radius).unsqueeze(1)
@@ -150,19 +148,18 @@ def scatter_to_diagonals(
         sentences = len(offsets.ids)
         if offsets.ordered_prefix == sentences:
             return skew(taps)
-        return scatter_by_position(
-            taps.expand(sentences, -1, -1, -1), offsets.ids, offsets.moved_tokens
-        )
+        taps = taps.expand(sentences, -1, -1, -1)
+        return scatter_by_position(taps, offsets.ids, offsets.moved_tokens)
     index = offsets.tap_indices(radius)
-    laid: Tensor = _ScatterToDiagonals.apply(taps, index, offsets.shared)
-    return laid
+    scores: Tensor = _ScatterToDiagonals.apply(taps, index, offsets.shared)
+    return scores
 
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """A view of the taps where out[.., i, j] = taps[.., i, j - i + r], for r = R // 2 >= S - 1.
+    """A view of the taps with out[.., i, j] = taps[.., i, j - i + r], for r = R // 2 >= S - 1.
 
-    One row further down, the same offset lies one place further left (Huang et al. 2019, section
-    3.4.1, who copy).
+    In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
+    who copy).
     """
     length, count = taps.shape[-2:]
     if taps.stride()[-2:] != (count, 1):
@@ -173,7 +170,7 @@ def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
 
 
 class _ScatterToDiagonals(torch.autograd.Function):
-    """gather; backwards, products with one-hot matrices, whose order of addition is fixed."""
+    """A gather whose gradient is a product with one-hot matrices, summed in a fixed order."""
 
     @staticmethod
     def forward(ctx, taps, index, shared):  # type: ignore[no-untyped-def]
@@ -183,8 +180,8 @@ class _ScatterToDiagonals(torch.autograd.Function):
         if shared:
             table = cached_one_hot(index.shape[-1], ctx.taps // 2, index.device, taps.dtype)
             by_query = taps.flatten(0, 1).transpose(0, 1)  # (B, H, S, R) -> (S, BH, R)
-            laid = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
-            return laid.unflatten(0, taps.shape[:2])
+            scores = (by_query @ table.mT).transpose(0, 1)  # (S, BH, R) @ (S, R, T) -> (BH, S, T)
+            return scores.unflatten(0, taps.shape[:2])
         by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
         return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
 
@@ -196,10 +193,10 @@ class _ScatterToDiagonals(torch.autograd.Function):
         if ctx.shared:
             table = cached_one_hot(index.shape[-1], radius, index.device, gradient.dtype)
             by_query = gradient.flatten(0, 1).transpose(0, 1)  # (B, H, S, T) -> (S, BH, T)
-            taps = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
-            return taps.unflatten(0, gradient.shape[:2]), None, None
-        each = [
+            grad_taps = (by_query @ table).transpose(0, 1)  # (S, BH, T) @ (S, T, R) -> (BH, S, R)
+            return grad_taps.unflatten(0, gradient.shape[:2]), None, None
+        grad_taps = [
             (g.transpose(0, 1) @ one_hot(i, radius, g.dtype)).transpose(0, 1)
             for g, i in zip(gradient, index, strict=True)
         ]
-        return torch.stack(each), None, None
+        return torch.stack(grad_taps), None, None

@@ -1,4 +1,4 @@
-"""Numbers for offsets that lie in buckets, the wider the farther (Raffel et al. 2020)."""
+"""Learned score biases by offset bucket, pair of positions, and offset from the key."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolkit.nn.init import glorot_normal_
 
 
 class BucketBias(ScoreTerm):
-    """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1), for places in plain order.
+    """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1), for positions in plain order.
 
-    Each layer has its own numbers; the authors' layers share those of the first. `left_only`, all
-    buckets are of places to the left, and none is spent on those that are never seen.
+    Each layer has separate biases; the authors' layers share those of the first. With `left_only`
+    all buckets are for positions on the left.
     """
 
     def __init__(
@@ -32,15 +32,13 @@ class BucketBias(ScoreTerm):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H S T"]:
         queries, keys = p.q.shape[2], p.k.shape[2]
-        assert p.sequence.offsets.shared, "buckets are read along the diagonals"
+        assert p.sequence.offsets.shared, "all sentences have the same offsets"
         device, buckets = self.numbers.device, self.numbers.shape[1]
-        chosen = bucket_one_hot(
-            keys, buckets, self.max_distance, self.left_only, device
-        )  # from 1 - T to T - 1
-        diagonals = self.numbers @ chosen[: keys + queries - 1].to(self.numbers.dtype).mT
-        # The query at place i reads T numbers from offset -i on; the last query is at T - 1.
-        laid = diagonals.unfold(-1, keys, 1).flip(1)  # (H, T + S - 1) -> (H, S, T)
-        return laid[None].to(p.q.dtype)
+        one_hot = bucket_one_hot(keys, buckets, self.max_distance, self.left_only, device)
+        diagonals = self.numbers @ one_hot[: keys + queries - 1].to(self.numbers.dtype).mT
+        # The query at position i reads T numbers from offset -i; the last query is at T - 1.
+        bias = diagonals.unfold(-1, keys, 1).flip(1)  # (H, T + S - 1) -> (H, S, T)
+        return bias[None].to(p.q.dtype)
 
 
 @lru_cache(maxsize=8)
@@ -49,21 +47,22 @@ def bucket_one_hot(
 ) -> Float[Tensor, "O U"]:
     """1 at the bucket of each offset 1 - length .. length - 1, else 0.
 
-    A product with it has a gradient whose order of addition is fixed.
+    The gradient of a product with it is summed in a fixed order.
     """
     with torch.inference_mode(False):
         offsets = torch.arange(1 - length, length)
-        chosen = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
-        return F.one_hot(chosen, buckets).float().to(device)
+        indices = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
+        return F.one_hot(indices, buckets).float().to(device)
 
 
 def bucket_indices(
     offsets: Int[Tensor, " O"], buckets: int, max_distance: int, *, left_only: bool
 ) -> Int[Tensor, " O"]:
-    """One bucket each for near offsets, half of all; those up to `reach` share the others, whose
-    borders grow like powers; the last takes all that is farther.
+    """Buckets of offsets j - i (Raffel et al. 2020, section 2.1).
 
-    Of a kernel that looks to both sides, the second half of the buckets is for j > i.
+    Half of the buckets are for one near offset each; the others grow logarithmically up to
+    `max_distance`, and the last takes all larger offsets. Unless `left_only`, the second half of
+    all buckets is for j > i.
     """
     side = torch.zeros_like(offsets)
     distance = (-offsets).clamp(min=0)
@@ -77,7 +76,7 @@ def bucket_indices(
 
 
 class AbsolutePositionBias(ScoreTerm):
-    """P[h, i, j], a number for every pair of places (Dufter et al. 2020, section 2.3, A^p)."""
+    """P[h, i, j], a number per pair of positions (Dufter et al. 2020, section 2.3, A^p)."""
 
     def __init__(self, heads: int, length: int) -> None:
         super().__init__()
@@ -91,11 +90,11 @@ class AbsolutePositionBias(ScoreTerm):
 
 
 class ReversedKernel(Kernel):
-    """a[h, i - j + t], a in R^2t, the offset counted from the key (section 2.3, A^r).
+    """a[h, i - j + t], a in R^2t, by the offset from the key (Dufter et al. 2020, 2.3, A^r).
 
-    The first of the 2t numbers belongs to no pair of t places and is never read. With `spectral`,
-    a is what the authors' code took it for, the spectrum of a circulant matrix: the numbers are
-    Re(IDFT(a))[(i - j) mod 2t], in which left and right are the same.
+    The first of the 2t numbers belongs to no pair of t positions and is never read. With `spectral`
+    a is the spectrum of a circulant matrix, as in the authors' code: the biases are
+    Re(IDFT(a))[(i - j) mod 2t], the same on the left and on the right.
     """
 
     def __init__(self, heads: int, length: int, *, spectral: bool) -> None:
@@ -107,8 +106,8 @@ class ReversedKernel(Kernel):
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "1 H 1 R"]:
         if not self.spectral:
-            return self.numbers[:, 1:].flip(-1)[None, :, None]  # i - j = 1 - t .. t - 1, turned
+            return self.numbers[:, 1:].flip(-1)[None, :, None]  # i - j = 1 - t .. t - 1, flipped
         offsets = torch.arange(1 - self.length, self.length, device=self.numbers.device)
         frequencies = torch.arange(2 * self.length, device=self.numbers.device)
-        waves = torch.cos(math.pi / self.length * (frequencies[:, None] * offsets).double())
-        return (self.numbers @ waves.to(self.numbers.dtype) / (2 * self.length))[None, :, None]
+        cosines = torch.cos(math.pi / self.length * (frequencies[:, None] * offsets).double())
+        return (self.numbers @ cosines.to(self.numbers.dtype) / (2 * self.length))[None, :, None]

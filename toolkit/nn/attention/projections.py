@@ -1,4 +1,4 @@
-"""From layer input to queries, keys and values."""
+"""Projections of the layer input to queries, keys and values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PROJECTIONS = ("query", "key", "value")
 class LinearProjections(nn.Module):
     """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product.
 
-    Of heads as wide together as the model, or of any width; with `nearby`, the product gives a
-    second v, for heads that convolve (Jiang et al. 2020, as in the authors' code).
+    Heads have width / heads columns, or `head_width`. With `convolution_values` there is a second v
+    for convolutional heads (Jiang et al. 2020, as in the authors' code).
     """
 
     def __init__(
@@ -36,16 +36,18 @@ class LinearProjections(nn.Module):
         self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        parts = self.qkv(x).unflatten(-1, (self.parts, self.heads, -1))
-        q, k, v, *more = parts.permute(
-            2, 0, 3, 1, 4
-        ).contiguous()  # (B, S, 3, H, K) -> 3 (B, H, S, K)
-        return AttentionInputs(q, k, v, x, sequence, *more)
+        q, k, v, *convolution_values = split_parts(self.qkv(x), self.parts, self.heads)
+        return AttentionInputs(q, k, v, x, sequence, *convolution_values)
+
+
+def split_parts(y: Float[Tensor, "B S W"], parts: int, heads: int) -> Float[Tensor, "P B H S K"]:
+    y = y.unflatten(-1, (parts, heads, -1))
+    return y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
 
 
 class GatedProjection(nn.Module):
-    """(W x + b) * sigmoid(W' x + b'), which is query, key and value alike (Wu et al. 2019, figure
-    2; GLU, Dauphin et al. 2017); not `gated`, W x + b alone.
+    """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, figure 2; GLU, Dauphin et al.
+    2017); W x + b if not `gated`.
     """
 
     def __init__(self, width: int, heads: int, *, gated: bool) -> None:
@@ -60,10 +62,7 @@ class GatedProjection(nn.Module):
 
 
 class StreamProjections(nn.Module):
-    """q, k, v of one of two streams: heads of q and k have a separate width.
-
-    The values keep the stream's width, so that a head of them has width / heads (TACO, eq. 2).
-    """
+    """q, k, v of a stream, with heads of `head_width`, for v of width / heads (TACO, eq. 2)."""
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
@@ -76,17 +75,18 @@ class StreamProjections(nn.Module):
 
 
 class ConvolvedProjections(nn.Module):
-    """Half of the heads of each named part see their neighbors (Chang et al. 2021, section 5).
+    """q, k, v, with half of the heads convolved in the projections that `convolve` names (Chang et
+    al. 2021, section 5).
 
-    conv half = Linear(d -> d/2)(depthwise(x)), linear half = Linear(d -> d/2)(x), in this order;
-    no activation in between, as in the authors' code. x is zero at padding before all of them.
+    conv half = Linear(d -> d/2)(depthwise(x)), linear half = Linear(d -> d/2)(x), in this order,
+    without an activation in between, as in the authors' code. x is zero at padding for all of them.
     """
 
     def __init__(self, width: int, heads: int, radius: int, convolve: Collection[str]) -> None:
         super().__init__()
         if heads % 2:
             raise ToolkitError(
-                f"heads must be even where projections are convolved, but is {heads}. "
+                f"heads must be even if projections are convolved, but is {heads}. "
                 "Change arch.heads or leave arch.convolve empty."
             )
         self.heads = heads
@@ -98,8 +98,8 @@ class ConvolvedProjections(nn.Module):
         )
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        seen = mask_padding(x, sequence.padding)
-        q, k, v = (split_heads(self.parts[part](seen), self.heads) for part in PROJECTIONS)
+        masked = mask_padding(x, sequence.padding)
+        q, k, v = (split_heads(self.parts[part](masked), self.heads) for part in PROJECTIONS)
         return AttentionInputs(q, k, v, x, sequence)
 
 
@@ -120,21 +120,18 @@ def split_heads(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K
     return y.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, S, HK) -> (B, H, S, K)
 
 
-QKV_COUNT = 3
-
-
 class TemperedProjections(nn.Module):
     """q, k, v = g_q W_q x, g_k W_k x, g_v W_v x, without biases (Dufter et al. 2020, section 2.4).
 
-    Each head has three numbers g, of which g_q g_k is the temperature of its softmax. They scale
-    the matrices, which have fewer numbers than what comes out. Without `temperature` they are 1.
+    Each head has three scalars g; g_q g_k is the temperature of its softmax. They scale the
+    matrices, which are smaller than the result. Without `temperature` they are 1.
     """
 
     def __init__(self, width: int, heads: int, *, temperature: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(width, QKV_COUNT * width, bias=False)
-        self.temperature = nn.Parameter(torch.ones(QKV_COUNT, heads)) if temperature else None
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.temperature = nn.Parameter(torch.ones(3, heads)) if temperature else None
         for head in self.qkv.weight.detach().split(width // heads):
             glorot_normal_(head, width, width // heads)
 
@@ -142,11 +139,9 @@ class TemperedProjections(nn.Module):
         weight = self.qkv.weight
         if self.temperature is None:
             return weight
-        by_head = weight.unflatten(0, (QKV_COUNT * self.heads, -1))
+        by_head = weight.unflatten(0, (3 * self.heads, -1))
         return (self.temperature.flatten()[:, None, None] * by_head).flatten(0, 1)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        together = nn.functional.linear(x, self.weight())
-        parts = together.unflatten(-1, (QKV_COUNT, self.heads, -1))
-        q, k, v = parts.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, 3, H, K) -> (3, B, H, S, K)
+        q, k, v = split_parts(nn.functional.linear(x, self.weight()), 3, self.heads)
         return AttentionInputs(q, k, v, x, sequence)

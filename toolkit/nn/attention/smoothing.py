@@ -1,4 +1,4 @@
-"""Convolutions over attention weights: patterns of attention that strengthen each other."""
+"""Convolutions over attention weights (Dufter et al. 2020, section 2.5)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from toolkit.nn.init import glorot_uniform_
 from toolkit.nn.ops.convolution import relu_convolution
 
 WIDTH = 3
-"""Of the filters: a place and its neighbors."""
-BANDED_UP_TO = 128
-"""Keys up to which a product with banded filters is faster than torch's convolution on a CPU."""
+"""Width of the filters."""
+MAX_BANDED_KEYS = 128
+"""Number of keys up to which banded filters are faster than torch's convolution on a CPU."""
 
 
 class Smoothing(nn.Module, ABC):
-    """Weights in, weights of the same shape out, which need not sum to 1 any more."""
+    """Maps attention weights to weights of the same shape, which need not sum to 1."""
 
     @abstractmethod
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]: ...
@@ -41,7 +41,7 @@ class SmoothedMap(SoftmaxMap):
         return self.smoothing(super().forward(p))
 
     def init_cache(self) -> AttentionCache:
-        """Nothing that would do: neighbors on the right smooth the weights too."""
+        """Raise: the convolution also reads weights on the right."""
         return AttentionMap.init_cache(self)
 
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
@@ -51,8 +51,8 @@ class SmoothedMap(SoftmaxMap):
 class QueryConvolution(Smoothing):
     """relu(c_f + sum_m sum_k W[m, k, f] M[i + m, k]), m = -1, 0, 1: along the queries i.
 
-    The keys are channels, t in and t out, so that it knows t places and no others (Dufter et al.
-    2020, section 2.5, 1d). The ReLU is in the authors' code only.
+    The keys are channels, t in and t out, so the length must be t (Dufter et al. 2020, section 2.5,
+    1d). The ReLU is in the authors' code only.
     """
 
     def __init__(self, heads: int, length: int) -> None:
@@ -67,18 +67,17 @@ class QueryConvolution(Smoothing):
 
 
 def convolve_by_head(
-    weights: Float[Tensor, "B H S T"],
-    filters: Float[Tensor, "H R T T"],
-    bias: Float[Tensor, "H T"],
+    weights: Float[Tensor, "B H S T"], filters: Float[Tensor, "H R T T"], bias: Float[Tensor, "H T"]
 ) -> Float[Tensor, "B H S T"]:
-    """Every head's weights convolved along the queries."""
+    """Convolution of each head's weights along the queries."""
     return relu_convolution(weights.transpose(0, 1), filters, bias).transpose(0, 1)
 
 
 class PairConvolution(Smoothing):
-    """relu(c + sum_m sum_n w[m, n] M[i + m, j + n]), m, n = -1, 0, 1, one filter for each head.
+    """relu(c + sum_m sum_n w[m, n] M[i + m, j + n]), m, n = -1, 0, 1, one filter per head.
 
-    Zeros beyond the ends (Dufter et al. 2020, section 2.5, 2d). The ReLU is in their code only.
+    Zeros beyond the ends (Dufter et al. 2020, section 2.5, 2d). The ReLU is in the authors' code
+    only.
     """
 
     def __init__(self, heads: int) -> None:
@@ -89,15 +88,14 @@ class PairConvolution(Smoothing):
 
     def forward(self, weights: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
         length = weights.shape[3]
-        if weights.device.type == "cpu" and length <= BANDED_UP_TO:
-            return convolve_by_head(
-                weights, self.banded_filters(length), self.bias[:, None].expand(-1, length)
-            )
+        if weights.device.type == "cpu" and length <= MAX_BANDED_KEYS:
+            bias = self.bias[:, None].expand(-1, length)
+            return convolve_by_head(weights, self.banded_filters(length), bias)
         filters, bias = self.filters.to(weights.dtype), self.bias.to(weights.dtype)
         return F.conv2d(weights, filters, bias, padding=1, groups=len(bias)).relu()
 
     def banded_filters(self, length: int) -> Float[Tensor, "H R T T"]:
-        """The same as a convolution along the queries: W[m, k, f] = w[m, k - f]."""
+        """Filters of the same convolution along the queries: W[m, k, f] = w[m, k - f]."""
         keys = torch.arange(length, device=self.filters.device)
         offsets = keys[:, None] - keys  # (k, f)
         taps = torch.arange(-(WIDTH // 2), WIDTH // 2 + 1, device=keys.device)

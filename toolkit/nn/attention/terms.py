@@ -1,4 +1,4 @@
-"""Score terms: everything that is added to the scores before the softmax."""
+"""Score terms: the summands of the attention scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.nn.attention.offsets import scatter_to_diagonals
 
 
 class ScoreTerm(nn.Module, ABC):
-    """One summand of the attention scores; broadcasts over batch."""
+    """One summand of the attention scores; may broadcast over the batch."""
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]: ...
@@ -33,9 +33,9 @@ class Content(ScoreTerm):
 
 
 class Relative(ScoreTerm):
-    """sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 4 to 6).
+    """Sum of kernels at j - i, offsets clipped to the radius (Chang et al. 2021, eq. 4 to 6).
 
-    The taps of all kernels are added before they are laid along the diagonals, once.
+    The taps of all kernels are summed first, so that they are scattered to diagonals only once.
     """
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
@@ -53,7 +53,7 @@ class Relative(ScoreTerm):
 
 
 class RelativeToKey(Relative):
-    """The same from the key's side: taps of place j, read at i - j."""
+    """Sum of kernels of the key at i - j: the taps of position j are read for each query i."""
 
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H S T"]:
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets).mT

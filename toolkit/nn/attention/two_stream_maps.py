@@ -1,4 +1,4 @@
-"""Maps of two streams, words and positions, made of all their scores together (TACO, 3.3, 3.4)."""
+"""Attention maps of a word and a position stream, computed from both (TACO, 3.3 and 3.4)."""
 
 from __future__ import annotations
 
@@ -22,42 +22,47 @@ from toolkit.nn.ops.dropout import Dropout
 class TwoStreamMaps(nn.Module, ABC):
     """Scores of the heads of both streams, words first.
 
-    They are what the layer above sees too, so padding is hidden by `weights` alone: hidden before
-    a convolution, it would smear into the other channels.
+    The next layer receives them too, so only `weights` masks padding: masked before a convolution,
+    it would spread to the other channels.
     """
 
     def __init__(
-        self,
-        word_terms: Sequence[ScoreTerm],
-        position_terms: Sequence[ScoreTerm],
-        dropout: float,
+        self, word_terms: Sequence[ScoreTerm], position_terms: Sequence[ScoreTerm], dropout: float
     ) -> None:
         super().__init__()
         self.word_terms, self.position_terms = map(nn.ModuleList, (word_terms, position_terms))
         self.dropout = Dropout(dropout)
 
-    @abstractmethod
     def forward(
         self,
         words: AttentionInputs,
         positions: AttentionInputs,
         previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> Float[Tensor, "B H S T"]:
-        """Scores before the softmax, `below` being those of the layer below."""
+        """Scores before the softmax; `previous_scores` are those of the previous layer."""
+        word_maps = [term(words) for term in self.word_terms]
+        position_maps = [term(positions) for term in self.position_terms]
+        return self.combine(word_maps, position_maps, previous_scores)
+
+    @abstractmethod
+    def combine(
+        self, word_maps: list[Tensor], position_maps: list[Tensor], previous_scores: Tensor | None
+    ) -> Tensor:
+        """Scores from one map per term of each stream and, if any, the previous scores."""
 
     def weights(
         self, scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
     ) -> Float[Tensor, "B H S T"]:
-        """dropout(softmax(scores)), padding hidden."""
+        """dropout(softmax(scores)), with padding masked."""
         if padding is not None:
             scores = scores + padding[:, None, None, :].to(scores.dtype) * MASKED_SCORE
         return self.dropout(scores.softmax(-1))
 
 
 class MixedMaps(TwoStreamMaps):
-    """PReLU(W * [A_W; A_QR; A_RK; A_P; maps below] + b), W a 1x1 convolution (TACO, 3.4).
+    """PReLU(W * [A_W; A_QR; A_RK; A_P; previous scores] + b), W a 1x1 convolution (TACO, 3.4).
 
-    The channels are heads. The slopes are one for each of the maps that come out.
+    The channels are heads; the PReLU has one slope per output channel.
     """
 
     def __init__(
@@ -76,33 +81,23 @@ class MixedMaps(TwoStreamMaps):
         self.mix = nn.Conv2d(channels + heads * uses_previous_scores, heads, 1)
         self.slope = nn.PReLU(heads)
 
-    def forward(
-        self,
-        words: AttentionInputs,
-        positions: AttentionInputs,
-        previous_scores: Float[Tensor, "B H S T"] | None,
-    ) -> Float[Tensor, "B H S T"]:
-        maps = [term(words) for term in self.word_terms]
-        maps += [term(positions) for term in self.position_terms]
-        maps += [] if previous_scores is None else [previous_scores]
-        weight, bias, kind = self.mix.weight, self.mix.bias, maps[0].dtype
+    def combine(
+        self, word_maps: list[Tensor], position_maps: list[Tensor], previous_scores: Tensor | None
+    ) -> Tensor:
+        maps = word_maps + position_maps + ([] if previous_scores is None else [previous_scores])
+        weight, bias, dtype = self.mix.weight, self.mix.bias, maps[0].dtype
         assert bias is not None, "the convolution has one"
         if maps[0].device.type == "cpu":
             return mix_maps(maps, weight.flatten(1), bias, self.slope.weight)
-        together = torch.cat(maps, 1)
-        return self.slope(F.conv2d(together, weight.to(kind), bias.to(kind)))
+        mixed: Tensor = self.slope(F.conv2d(torch.cat(maps, 1), weight.to(dtype), bias.to(dtype)))
+        return mixed
 
 
 class SummedMaps(TwoStreamMaps):
-    """[A_W + A_QR + A_RK; A_P] + maps below: TACO without its convolution (section 4.2)."""
+    """[A_W + A_QR + A_RK; A_P] + previous scores: TACO without its convolution (section 4.2)."""
 
-    def forward(
-        self,
-        words: AttentionInputs,
-        positions: AttentionInputs,
-        previous_scores: Float[Tensor, "B H S T"] | None,
-    ) -> Float[Tensor, "B H S T"]:
-        of_words = reduce(add, (term(words) for term in self.word_terms))
-        of_positions = reduce(add, (term(positions) for term in self.position_terms))
-        scores = torch.cat([of_words, of_positions], 1)
+    def combine(
+        self, word_maps: list[Tensor], position_maps: list[Tensor], previous_scores: Tensor | None
+    ) -> Tensor:
+        scores = torch.cat([reduce(add, word_maps), reduce(add, position_maps)], 1)
         return scores if previous_scores is None else scores + previous_scores

@@ -1,4 +1,4 @@
-"""What the map is applied to."""
+"""Values of attention: plain, with a depthwise convolution, or mixed with convolutional heads."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class PlainValues(AttentionValues):
 class DepthwiseValues(AttentionValues):
     """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7).
 
-    As built by the authors (footnote 3): a convolution of the values, with a bias, added after
-    the attention's dropout; eq. 7 itself writes the kernel into the scores.
+    As in the authors' code (footnote 3), a convolution of the values with a bias is added after the
+    attention's dropout; eq. 7 itself puts the kernel into the scores.
     """
 
     def __init__(self, width: int, radius: int) -> None:
@@ -40,17 +40,16 @@ class DepthwiseValues(AttentionValues):
         self.convolution = DepthwiseConvolution(width, radius)
 
     def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
-        v = mask_padding(
-            p.v.transpose(1, 2).flatten(2), p.sequence.padding
-        )  # (B, H, T, K) -> (B, T, HK)
-        nearby = self.convolution(v).unflatten(-1, (p.v.shape[1], -1))
-        return attention_map.average(p) + nearby.transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)
+        v = p.v.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, HK)
+        y = self.convolution(mask_padding(v, p.sequence.padding))
+        convolved = y.unflatten(-1, (p.v.shape[1], -1)).transpose(1, 2)  # -> (B, H, T, K)
+        return attention_map.average(p) + convolved
 
 
 class MixedValues(AttentionValues):
     """concat(heads of self-attention, heads of a convolution) (Jiang et al. 2020, eq. 6).
 
-    The convolution takes padding for the end of the text, unless it `sees_padding`.
+    Padding is zero for the convolution unless `sees_padding`.
     """
 
     def __init__(self, convolution: Convolution, *, sees_padding: bool = False) -> None:
@@ -58,21 +57,16 @@ class MixedValues(AttentionValues):
         self.convolution, self.sees_padding = convolution, sees_padding
 
     def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H2 S K"]:
-        both = (
-            attention_map.average(p).transpose(1, 2),
-            self.convolution(self.convolution_inputs(p)).transpose(1, 2),
-        )
-        return torch.cat(both, dim=2).transpose(1, 2)  # (B, S, H2, K) -> (B, H2, S, K)
+        parts = attention_map.average(p), self.convolution(self.convolution_inputs(p))
+        by_token = [part.transpose(1, 2) for part in parts]  # (B, H, S, K) -> (B, S, H, K)
+        return torch.cat(by_token, dim=2).transpose(1, 2)  # (B, S, H2, K) -> (B, H2, S, K)
 
     def convolution_inputs(self, p: AttentionInputs) -> AttentionInputs:
-        v, padding = (
-            p.v if p.convolution_values is None else p.convolution_values,
-            p.sequence.padding,
-        )
+        v = p.v if p.convolution_values is None else p.convolution_values
+        padding = p.sequence.padding
         if padding is None:
             return p._replace(v=v)
         if self.sees_padding:
             return p._replace(v=v, sequence=p.sequence._replace(padding=None))
-        return p._replace(
-            v=v.masked_fill(padding[:, None, :, None], 0.0), x=mask_padding(p.x, padding)
-        )
+        v = v.masked_fill(padding[:, None, :, None], 0.0)
+        return p._replace(v=v, x=mask_padding(p.x, padding))
