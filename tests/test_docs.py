@@ -59,7 +59,7 @@ WITH_PYTHON = [page for page in PAGES if any(b.kind == "python" for b in blocks(
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=names(WITH_PYTHON))
-def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if any("transformers" in block.text for block in blocks(page) if block.kind == "python"):
         pytest.importorskip("transformers")
@@ -109,7 +109,7 @@ def modes(words: list[str]) -> Command:
 @pytest.mark.parametrize(
     ("page", "words"), COMMANDS, ids=[f"{p.name}: {' '.join(w)[:60]}" for p, w in COMMANDS]
 )
-def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
+def test_commands_of_a_page_are_parsed(page, words, example_files):
     example_files(page)
     module = importlib.import_module(f"toolkit.cli.{words[0].removeprefix('toolkit-')}")
     command = module.choose_command(words[1:]) if words[0] == "toolkit-inspect" else module.COMMAND
@@ -123,7 +123,7 @@ def test_a_command_that_a_page_shows_is_understood(page, words, example_files):
     assert training is None or training.max_update or training.max_epoch, "the run has no end"
 
 
-def test_every_reserved_name_is_in_the_table_of_configuration():
+def test_reserved_names_are_in_the_table_of_configuration():
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     for name, path in RESERVED_NAMES.items():
         assert f"| `--{name.replace('_', '-')}` | `{path}` |" in page

@@ -67,7 +67,7 @@ def ids(files: list[Path]) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=ids(FILES))
-def test_a_module_imports_only_from_packages_to_its_left(file):
+def test_modules_import_only_from_packages_to_their_left(file):
     own = file.relative_to(ROOT).parts[0]
     if own in LEVEL:
         others = {m.split(".")[1] for m in imports(file) if m.startswith("toolkit.")} - {own}
@@ -75,11 +75,11 @@ def test_a_module_imports_only_from_packages_to_its_left(file):
         assert not wrong, f"{own} is not to the right of {wrong}"
 
 
-def test_every_package_has_its_place():
+def test_packages_are_all_ordered():
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(LEVEL)
 
 
-def test_no_modules_import_each_other_in_a_circle():
+def test_modules_have_no_import_circles():
     graph = {name: imports(file) & MODULES.keys() - {name} for name, file in MODULES.items()}
     try:
         TopologicalSorter(graph).prepare()
@@ -111,12 +111,12 @@ def decorated() -> set[tuple[str, str, str]]:
     return found
 
 
-def test_the_table_of_built_ins_is_what_the_decorators_register():
+def test_table_of_built_ins_equals_the_decorators():
     known = [(s, name, b.module) for s, r in REGISTRIES.items() for name, b in r.builtins.items()]
     assert decorated() == set(known)
 
 
-def test_every_built_in_can_be_looked_up():
+def test_built_ins_can_all_be_looked_up():
     for registry in REGISTRIES.values():
         assert [registry[name].name for name in registry.builtins] == list(registry.builtins)
 
@@ -132,14 +132,14 @@ def configs() -> dict[str, object]:
     return {**found, **{f"{section} {e.name}": e.config for section, e in entries}}
 
 
-def test_every_option_has_help():
+def test_options_all_have_help():
     silent = [
         f"{n}: {o.name}" for n, c in configs().items() for o in list_options("", c) if not o.help
     ]
     assert not silent
 
 
-def test_every_config_is_frozen():
+def test_configs_are_all_frozen():
     classes = [c if isinstance(c, type) else type(c) for c in configs().values()]
     assert all(c.__dataclass_params__.frozen for c in classes)
 
@@ -149,12 +149,12 @@ FOLDERS = sorted({file.parent for file in FILES})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=ids(FOLDERS))
-def test_a_folder_has_at_most_twenty_files(folder):
+def test_folders_have_at_most_twenty_files(folder):
     assert sum(1 for file in folder.iterdir() if file.suffix == ".py") <= MAX_FILES
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=ids(FOLDERS))
-def test_a_package_with_long_modules_has_tests_in_the_same_place(folder):
+def test_packages_with_long_modules_have_a_test_folder(folder):
     longest = max(len(f.read_text(encoding="utf-8").splitlines()) for f in folder.glob("*.py"))
     tests = REPOSITORY / "tests" / folder.relative_to(ROOT)
     assert longest <= 60 or any(tests.glob("test_*.py")), f"{tests} should test {folder}"

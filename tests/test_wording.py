@@ -65,5 +65,5 @@ def test_messages_and_docstrings_use_the_terms_of_the_glossary(module):
     assert not [word for line, text in strings(module) for word in suggestions(text, line)]
 
 
-def test_an_avoided_word_is_found_with_its_line():
+def test_avoided_word_is_reported_with_its_line():
     assert suggestions("A tokenizer.\nA Codec, made anew.") == ["line 2: Codec", "line 2: anew"]

@@ -68,7 +68,7 @@ def without_flock(monkeypatch, request):
     monkeypatch.setattr(fcntl, "flock", flock)
 
 
-def test_folder_lock_refuses_a_second_process_and_names_the_first(tmp_path):
+def test_folder_lock_rejects_a_second_process_and_names_the_first(tmp_path):
     lock = FolderLock(tmp_path)
     lock.acquire()
     error = error_of_another_process(tmp_path)
@@ -79,7 +79,7 @@ def test_folder_lock_refuses_a_second_process_and_names_the_first(tmp_path):
     assert error_of_another_process(tmp_path) == ""
 
 
-def test_a_released_folder_lock_leaves_no_files(tmp_path):
+def test_released_folder_lock_leaves_no_files(tmp_path):
     lock = FolderLock(tmp_path)
     lock.acquire()
     assert (tmp_path / LOCK).exists()
@@ -87,13 +87,13 @@ def test_a_released_folder_lock_leaves_no_files(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_lock_ends_with_its_object(tmp_path):
+def test_folder_lock_ends_with_its_object(tmp_path):
     FolderLock(tmp_path).acquire()
     gc.collect()
     assert error_of_another_process(tmp_path) == ""
 
 
-def test_a_process_may_hold_a_folder_lock_twice(tmp_path):
+def test_folder_lock_is_reentrant(tmp_path):
     first, second = FolderLock(tmp_path), FolderLock(tmp_path)
     first.acquire()
     second.acquire()
@@ -103,7 +103,7 @@ def test_a_process_may_hold_a_folder_lock_twice(tmp_path):
     assert error_of_another_process(tmp_path) == ""
 
 
-def test_the_folder_of_a_killed_process_is_taken_over_even_if_its_child_lives(
+def test_folder_lock_is_taken_over_from_a_killed_process_with_a_living_child(
     tmp_path, killed_holder, caplog
 ):
     FolderLock(tmp_path).acquire()
@@ -111,7 +111,7 @@ def test_the_folder_of_a_killed_process_is_taken_over_even_if_its_child_lives(
 
 
 @pytest.mark.filterwarnings("ignore:flock not supported")
-def test_without_flock_a_living_process_is_respected(tmp_path, without_flock):
+def test_folder_lock_without_flock_respects_a_living_process(tmp_path, without_flock):
     lock = FolderLock(tmp_path)
     lock.acquire()
     assert f"process {os.getpid()} on" in error_of_another_process(tmp_path)
@@ -120,7 +120,7 @@ def test_without_flock_a_living_process_is_respected(tmp_path, without_flock):
 
 
 @pytest.mark.filterwarnings("ignore:flock not supported")
-def test_without_flock_the_folder_of_a_dead_process_is_taken_over(
+def test_folder_lock_without_flock_is_taken_over_from_a_dead_process(
     tmp_path, without_flock, killed_holder
 ):
     lock = FolderLock(tmp_path)
@@ -129,7 +129,7 @@ def test_without_flock_the_folder_of_a_dead_process_is_taken_over(
 
 
 @pytest.mark.filterwarnings("ignore:flock not supported")
-def test_without_flock_a_process_of_another_host_is_respected(tmp_path, without_flock):
+def test_folder_lock_without_flock_respects_another_host(tmp_path, without_flock):
     holder = {"host": "elsewhere", "pid": 77, "since": "noon"}
     (tmp_path / HOLDER).write_text(json.dumps(holder))
     for name in (LOCK, f"{LOCK}.exists"):

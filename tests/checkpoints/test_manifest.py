@@ -13,11 +13,11 @@ def sealed(tmp_path):
     return tmp_path
 
 
-def test_a_sealed_folder_is_right(sealed):
+def test_verify_accepts_an_unchanged_folder(sealed):
     assert manifest.verify(sealed)["update"] == 3
 
 
-def test_flipped_bits_of_the_manifest_are_found(sealed):
+def test_read_detects_flipped_bits_of_the_manifest(sealed):
     path = sealed / "manifest.json"
     whole = path.read_bytes()
     for bit in range(0, 8 * len(whole), 5):
@@ -28,19 +28,19 @@ def test_flipped_bits_of_the_manifest_are_found(sealed):
             manifest.read(sealed)
 
 
-def test_a_changed_file_is_named(sealed):
+def test_verify_names_a_changed_file(sealed):
     (sealed / "weights").write_bytes(bytes(255) + b"\xff")
     with pytest.raises(ToolkitError, match=r"weights must have the digest in its manifest.json"):
         manifest.verify(sealed)
 
 
-def test_a_missing_file_is_named(sealed):
+def test_verify_names_a_missing_file(sealed):
     (sealed / "weights").unlink()
     with pytest.raises(ToolkitError, match=r"must hold weights, but it is missing"):
         manifest.verify(sealed)
 
 
-def test_a_file_that_the_disk_does_not_give_is_named(sealed, monkeypatch):
+def test_verify_names_an_unreadable_file(sealed, monkeypatch):
     def broken(path):
         raise OSError(5, "Input/output error")
 
@@ -49,7 +49,7 @@ def test_a_file_that_the_disk_does_not_give_is_named(sealed, monkeypatch):
         manifest.verify(sealed)
 
 
-def test_numbers_that_are_none_in_a_manifest_are_damage(sealed):
+def test_read_rejects_non_finite_numbers(sealed):
     text = (sealed / "manifest.json").read_text().replace('"update": 3', '"update": NaN')
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match="is damaged"):
@@ -57,7 +57,7 @@ def test_numbers_that_are_none_in_a_manifest_are_damage(sealed):
 
 
 @pytest.mark.parametrize("files", [[], {"a": 1}, {f"{n}": "" for n in range(10_001)}])
-def test_a_list_of_files_that_is_none_is_damage(sealed, files):
+def test_read_rejects_a_malformed_file_table(sealed, files):
     facts = manifest.read(sealed)
     (sealed / "manifest.json").write_text(manifest.to_text({**facts, "files": files}))
     with pytest.raises(ToolkitError, match="is damaged"):
@@ -65,31 +65,31 @@ def test_a_list_of_files_that_is_none_is_damage(sealed, files):
 
 
 @pytest.mark.parametrize("name", ["../weights", "/etc/hostname", "\0", "link"])
-def test_a_name_that_leads_elsewhere_is_refused(sealed, name):
+def test_verify_rejects_names_outside_the_folder(sealed, name):
     (sealed / "link").symlink_to("/etc/hostname")
     with pytest.raises(ToolkitError, match="must name files of its own folder, but names"):
         manifest.resolve_inside(sealed, name)
 
 
-def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path):
+def test_read_rejects_a_folder_without_manifest(tmp_path):
     with pytest.raises(ToolkitError, match=r"must be a folder with a manifest.json"):
         manifest.read(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", "[" * 100_000, '{"digest": 3}', '"a"'])
-def test_other_json_is_damaged(sealed, text):
+def test_read_rejects_other_json(sealed, text):
     (sealed / "manifest.json").write_text(text)
     with pytest.raises(ToolkitError, match=r"must be as it was written, but is damaged"):
         manifest.read(sealed)
 
 
-def test_a_newer_format_asks_for_an_upgrade(sealed):
+def test_read_suggests_an_upgrade_for_a_newer_format(sealed):
     facts = manifest.read(sealed)
     (sealed / "manifest.json").write_text(manifest.to_text({**facts, "format": 9}))
     with pytest.raises(ToolkitError, match=r"written by format 9, this toolkit reads up to 1"):
         manifest.read(sealed)
 
 
-def test_the_digest_is_of_the_facts_alone(sealed):
+def test_digest_depends_only_on_the_facts(sealed):
     assert "digest" not in manifest.read(sealed)
     assert "digest" in json.loads((sealed / "manifest.json").read_text())

@@ -23,7 +23,7 @@ def trained(make, layer):
         lambda p: torch.optim.Adadelta(p),
     ],
 )
-def test_state_goes_by_name_whatever_the_order_of_the_parameters(make):
+def test_optimizer_state_is_restored_by_parameter_name(make):
     torch.manual_seed(0)
     layer = nn.Linear(2, 3)
     saved = optimizer_state.collect_state(trained(make, layer), layer)
@@ -34,7 +34,7 @@ def test_state_goes_by_name_whatever_the_order_of_the_parameters(make):
     assert all(torch.equal(saved[k], again[k]) for k in saved)
 
 
-def test_state_of_another_learner_is_refused():
+def test_optimizer_state_of_another_learner_is_rejected():
     layer = nn.Linear(2, 3)
     saved = optimizer_state.collect_state(trained(torch.optim.Adam, layer), layer)
     with pytest.raises(ToolkitError, match=r"'other' is not a parameter"):

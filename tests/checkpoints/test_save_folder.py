@@ -22,13 +22,13 @@ def names(saves):
     return sorted(path.name for path in saves.path.iterdir())
 
 
-def test_a_checkpoint_appears_whole_and_nothing_else_stays(saves):
+def test_write_leaves_a_complete_checkpoint_and_nothing_else(saves):
     folder = write(saves, 3)
     assert names(saves) == ["checkpoint_e1_u3"]
     assert manifest.verify(folder)["files"].keys() == {"a.txt"}
 
 
-def test_a_checkpoint_of_the_same_name_is_replaced(saves):
+def test_write_replaces_a_checkpoint_of_the_same_name(saves):
     write(saves, 3, text="old")
     folder = write(saves, 3, text="new")
     assert (folder / "a.txt").read_text() == "new" and len(names(saves)) == 1
@@ -42,20 +42,20 @@ def test_links_are_relative_and_replaced(saves):
     assert saves.resolve_link(LAST).name == "checkpoint_e1_u2" and saves.resolve_link(BEST) is None
 
 
-def test_checkpoints_are_ordered_by_update_whatever_the_clock_says(saves):
+def test_checkpoints_are_ordered_by_update_not_by_date(saves):
     for update in (900, 1000, 20):
         os.utime(write(saves, update), (update % 7, update % 7))
     assert [path.name[-4:].strip("u_") for path in saves.checkpoints()] == ["1000", "900", "20"]
 
 
-def test_the_last_one_is_tried_first_and_then_the_newest(saves):
+def test_resume_candidates_start_with_the_last_then_the_newest(saves):
     for update in (1, 2, 3):
         write(saves, update)
     saves.link(LAST, "checkpoint_e1_u2")
     assert [path.name[-1] for path in saves.resume_candidates()] == ["2", "3", "1"]
 
 
-def test_what_links_point_at_is_never_dropped(saves):
+def test_delete_checkpoints_keeps_linked_ones(saves):
     for update in (1, 2, 3, 4):
         write(saves, update)
     saves.link(BEST, "checkpoint_e1_u1")
@@ -64,7 +64,7 @@ def test_what_links_point_at_is_never_dropped(saves):
     assert names(saves) == [BEST, "checkpoint_e1_u1", "checkpoint_e1_u2", LAST]
 
 
-def test_what_a_crash_left_behind_is_removed_and_what_it_moved_aside_put_back(saves):
+def test_prepare_cleans_up_after_a_crash(saves):
     write(saves, 1).rename(saves.path / ".checkpoint_e1_u1.old.tmp")
     (saves.path / ".checkpoint_e1_u1.77.tmp").mkdir()
     (saves.path / ".checkpoint_e1_u1.77.tmp" / "half").write_text("")
@@ -74,7 +74,7 @@ def test_what_a_crash_left_behind_is_removed_and_what_it_moved_aside_put_back(sa
     assert names(saves) == ["checkpoint_e1_u1"]
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_the_reason(tmp_path):
+def test_prepare_reports_why_a_folder_is_not_writable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolkitError, match=r"file is not: .*exists.* Choose another with --save-d"):
         SaveFolder(tmp_path / "file").prepare()
@@ -85,7 +85,7 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr("toolkit.checkpoints.save_folder.RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
 
-def test_a_write_that_fails_once_is_tried_again(saves, no_pauses):
+def test_write_retries_after_an_error(saves, no_pauses):
     failures = [OSError("no space left"), OSError("still none")]
 
     def fill(folder):
@@ -96,7 +96,7 @@ def test_a_write_that_fails_once_is_tried_again(saves, no_pauses):
     assert saves.write("checkpoint_e1_u1", fill, {}).is_dir()
 
 
-def test_a_full_disk_is_told_and_older_checkpoints_stay(saves, no_pauses):
+def test_write_reports_a_full_disk_and_keeps_older_checkpoints(saves, no_pauses):
     write(saves, 1)
 
     def fill(folder):

@@ -44,7 +44,7 @@ def made(config, world, train=True, until=None):
         training.close()
 
 
-def test_what_two_sharded_ranks_saved_is_what_any_number_goes_on_from(config, ranks):
+def test_checkpoint_of_two_sharded_ranks_resumes_on_any_number(config, ranks):
     sharded = config(sharding="full", max_update=3)
     first, second = ranks(lambda world: made(sharded, world))
     assert first == second and any("::exp_avg" in name for name in first)
@@ -53,13 +53,13 @@ def test_what_two_sharded_ranks_saved_is_what_any_number_goes_on_from(config, ra
         assert ranks(lambda world, other=other: made(other, world, False)) == [first, first]
 
 
-def test_what_one_process_saved_is_what_sharded_ranks_go_on_from(config, ranks):
+def test_checkpoint_of_one_process_resumes_sharded(config, ranks):
     alone = made(config(max_update=3), World())
     sharded = config(sharding="full", max_update=3)
     assert ranks(lambda world: made(sharded, world, False), 3) == [alone] * 3
 
 
-def test_a_sharded_run_ends_as_one_process_does(config, ranks, tmp_path):
+def test_sharded_run_equals_one_process(config, ranks, tmp_path):
     """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
     whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))
     how = {"save_dir": str(tmp_path / "cut"), "micro_batches_per_update": 2}
@@ -71,7 +71,7 @@ def test_a_sharded_run_ends_as_one_process_does(config, ranks, tmp_path):
     assert again.train["loss"] == pytest.approx(whole.train["loss"], rel=1e-6)
 
 
-def test_a_sharded_checkpoint_is_one_of_a_whole_learner_too(config, ranks, tmp_path):
+def test_sharded_checkpoint_has_the_complete_weights(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     folder = tmp_path / "run" / "checkpoint_last"
     names = [path.relative_to(folder).as_posix() for path in sharded.list_shards(folder)]
@@ -83,7 +83,7 @@ def test_a_sharded_checkpoint_is_one_of_a_whole_learner_too(config, ranks, tmp_p
     assert not list((tmp_path / "run").glob(".*.tmp"))
 
 
-def test_a_damaged_share_is_passed_over(config, ranks, tmp_path):
+def test_resume_skips_a_checkpoint_with_a_damaged_shard(config, ranks, tmp_path):
     ranks(lambda world: made(config(sharding="full", max_update=2), world) and None)
     share = sharded.list_shards(tmp_path / "run" / "checkpoint_last")[1]
     share.write_bytes(share.read_bytes()[:-1] + b"\x01")
@@ -91,7 +91,7 @@ def test_a_damaged_share_is_passed_over(config, ranks, tmp_path):
         manifest.verify(tmp_path / "run" / "checkpoint_last")
 
 
-def test_a_rank_that_cannot_write_keeps_all_from_saving(ranks, tmp_path, monkeypatch):
+def test_failed_shard_fails_the_save_on_all_ranks(ranks, tmp_path, monkeypatch):
     monkeypatch.setattr(save_folder, "RETRY_DELAYS_SECONDS", (0.0,))
 
     def save(world):
@@ -112,7 +112,7 @@ def test_a_rank_that_cannot_write_keeps_all_from_saving(ranks, tmp_path, monkeyp
     assert first == second and "rank 1 could not write" in first and "No space left" in first
 
 
-def test_shares_on_different_disks_are_told(tmp_path):
+def test_shards_on_different_disks_are_reported(tmp_path):
     (tmp_path / "written").mkdir()
     (tmp_path / "written" / "share_00001_of_00002.safetensors").touch()
     with pytest.raises(ToolkitError, match=r"must be one folder for all ranks, but .* 1 of 2"):
@@ -121,7 +121,7 @@ def test_shares_on_different_disks_are_told(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["muon", "lamb"])
-def test_a_sharded_run_does_all_that_others_do_and_goes_on(config, ranks, optimizer):
+def test_sharded_run_supports_all_options_and_resumes(config, ranks, optimizer):
     """Average of the weights, check of the ranks, spikes, memory probe, recomputed layers."""
     options = {"sharding": "full", "checkpoint_activations": True, "optimizer": optimizer}
     options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}

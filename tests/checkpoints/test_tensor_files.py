@@ -37,7 +37,7 @@ def shares(ranks, tmp_path, request):
     return sorted(tmp_path.glob("*.safetensors"))
 
 
-def test_the_shares_of_all_ranks_are_the_whole(shares):
+def test_shards_of_all_ranks_form_the_whole_tensor(shares):
     found = open_tensors(shares)
     for name, tensor in tables().state_dict().items():
         assert found[name].shape == tensor.shape and torch.equal(found[name][...], tensor)
@@ -45,14 +45,14 @@ def test_the_shares_of_all_ranks_are_the_whole(shares):
     assert found["one::step"].shape == () and found["one::step"][...] == 3
 
 
-def test_rows_are_read_across_files(shares):
+def test_lazy_tensor_reads_rows_across_files(shares):
     table, found = tables().seven.weight, open_tensors(shares)["seven.weight"]
     for begin in range(8):
         for end in range(begin, 8):
             assert torch.equal(found[begin:end], table[begin:end])
 
 
-def test_torchs_distributed_checkpoint_reads_the_shares(shares):
+def test_torch_distributed_checkpoint_reads_the_shards(shares):
     wanted = tables().state_dict()
     found = {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
     reader = dcp.HuggingFaceStorageReader(str(shares[0].parent))
@@ -62,12 +62,12 @@ def test_torchs_distributed_checkpoint_reads_the_shares(shares):
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_a_share_that_is_missing_is_told(shares):
+def test_open_tensors_reports_a_missing_shard(shares):
     with pytest.raises(ToolkitError, match=r"continue with row 0 of seven\.\w+, but has shape"):
         open_tensors(shares[1:])
 
 
-def test_a_plain_file_is_one_share(tmp_path):
+def test_plain_file_is_one_shard(tmp_path):
     save_file({"a": torch.arange(6.0).view(3, 2)}, tmp_path / "a.safetensors")
     assert open_tensors([tmp_path / "a.safetensors"])["a"][1:].tolist() == [[2, 3], [4, 5]]
 
@@ -75,14 +75,14 @@ def test_a_plain_file_is_one_share(tmp_path):
 @pytest.mark.parametrize(
     "header", ["{", "[1]", '{"b": 3}', '{"a": 3}', '{"a": {"saved_offsets": ["x"]}}']
 )
-def test_a_header_with_nonsense_is_refused(tmp_path, header):
+def test_open_tensors_rejects_malformed_offsets(tmp_path, header):
     file = tmp_path / "a.safetensors"
     save_file({"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": header})
     with pytest.raises(ToolkitError, match=r"a\.safetensors must hold safetensors, but does not"):
         open_tensors([file])
 
 
-def test_offsets_that_leave_a_gap_are_refused(tmp_path):
+def test_open_tensors_rejects_a_gap_between_offsets(tmp_path):
     file = tmp_path / "a.safetensors"
     save_file(
         {"a": torch.ones(2)}, file, {"DCP_SHARDING_INFO": json.dumps({"a": {"saved_offsets": [1]}})}
@@ -91,7 +91,7 @@ def test_offsets_that_leave_a_gap_are_refused(tmp_path):
         open_tensors([file])
 
 
-def test_nothing_but_the_header_is_read_before_rows_are_asked_for(tmp_path):
+def test_open_tensors_reads_only_the_header(tmp_path):
     file = tmp_path / "a.safetensors"
     save_file({"a": torch.ones(2)}, file)
     found = open_tensors([file])
@@ -101,18 +101,18 @@ def test_nothing_but_the_header_is_read_before_rows_are_asked_for(tmp_path):
         found["a"][:]
 
 
-def test_a_file_of_tensors_passes(tmp_path):
+def test_check_header_accepts_a_safetensors_file(tmp_path):
     save_file({"a": torch.zeros(3)}, tmp_path / "a")
     check_header(tmp_path / "a")
 
 
-def test_a_header_longer_than_the_file_is_refused(tmp_path):
+def test_check_header_rejects_a_header_longer_than_the_file(tmp_path):
     (tmp_path / "a").write_bytes((1 << 60).to_bytes(8, "little") + b"{}")
     with pytest.raises(ToolkitError, match=r"must hold the 1,152,921,504,606,846,976 bytes of its"):
         check_header(tmp_path / "a")
 
 
-def test_a_header_longer_than_ours_ever_are_is_refused(tmp_path):
+def test_check_header_rejects_a_header_above_the_limit(tmp_path):
     with open(tmp_path / "a", "wb") as file:
         file.write((5 << 20).to_bytes(8, "little"))
         file.truncate(6 << 20)

@@ -18,18 +18,18 @@ class Config:
 COMMAND = Command(name="toolkit-test", summary="", example="", config=Config)
 
 
-def test_a_command_acts_on_what_it_was_given(capsys):
+def test_execute_calls_the_command_with_its_config(capsys):
     seen = []
     assert execute(COMMAND, lambda loaded: seen.append(loaded.config), ["--count", "3"]) == 0
     assert seen == [Config(count=3)] and capsys.readouterr() == ("", "")
 
 
-def test_a_question_is_answered_and_nothing_is_done(capsys):
+def test_info_flag_prints_without_running_the_command(capsys):
     assert execute(COMMAND, lambda loaded: pytest.fail("acted"), ["--version"]) == 0
     assert capsys.readouterr().out.startswith("toolkit-test ")
 
 
-def test_a_users_mistake_is_one_line_on_stderr_and_exit_code_2(capsys):
+def test_user_error_is_one_line_on_stderr_and_exit_code_2(capsys):
     def mistaken(_):
         raise ToolkitError("one must be two,\nbut is three.")
 
@@ -37,29 +37,29 @@ def test_a_users_mistake_is_one_line_on_stderr_and_exit_code_2(capsys):
     assert capsys.readouterr() == ("", "toolkit-test: one must be two, but is three.\n")
 
 
-def test_a_mistake_in_the_options_is_told_the_same_way(capsys):
+def test_invalid_option_is_one_line_on_stderr_and_exit_code_2(capsys):
     assert execute(COMMAND, lambda loaded: None, ["--cuont", "3"]) == 2
     said = capsys.readouterr().err
     assert said == "toolkit-test: no option is called --cuont. Did you mean --count? See --help.\n"
 
 
-def test_an_exit_code_is_passed_on():
+def test_exit_code_of_the_command_is_returned():
     assert execute(COMMAND, lambda loaded: 143, []) == 143
 
 
-def test_an_interruption_is_exit_code_130():
+def test_interruption_is_exit_code_130():
     def interrupted(_):
         raise KeyboardInterrupt
 
     assert execute(COMMAND, interrupted, []) == 130
 
 
-def test_our_own_bugs_keep_their_traceback():
+def test_other_exceptions_keep_their_traceback():
     with pytest.raises(ZeroDivisionError):
         execute(COMMAND, lambda loaded: 1 // 0, [])
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
+def test_closed_reader_is_no_error():
     command = f"{sys.executable} -m toolkit.cli.train --help | head -c 1"
     ran = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
@@ -67,7 +67,7 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_another_pipe_that_breaks_is_no_success(capfd):
+def test_other_broken_pipes_raise(capfd):
     def lost(_):
         raise BrokenPipeError(32, "Broken pipe")
 

@@ -27,7 +27,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_calls_one_function_with_its_config(command, monkeypatch):
+def test_command_calls_one_function_with_its_config(command, monkeypatch):
     seen, result = [], SimpleNamespace(exit_code=0)
     answer = result if command == "train" else None
     monkeypatch.setattr(COMMANDS[command], lambda config: seen.append(config) or answer)
@@ -39,7 +39,7 @@ def test_a_command_calls_one_function_with_its_config(command, monkeypatch):
     assert [type(config) for config in seen] == [chosen.config]
 
 
-def test_the_words_of_a_command_reach_its_config(monkeypatch):
+def test_words_of_a_command_reach_its_config(monkeypatch):
     seen = []
     monkeypatch.setattr(COMMANDS["validate"], seen.append)
     importlib.import_module("toolkit.cli.validate").main(WORDS["validate"])
@@ -47,7 +47,7 @@ def test_the_words_of_a_command_reach_its_config(monkeypatch):
 
 
 @pytest.mark.parametrize("several", [["--seeds", "0,1"], ["--grid", "arch.layers=1,2"]])
-def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
+def test_seeds_or_a_grid_start_a_sweep(several, monkeypatch):
     seen = []
     monkeypatch.setattr("toolkit.sweep.sweep.run_sweep", lambda *given: seen.append(given) or 3)
     words = [*WORDS["train"], *several]
@@ -56,7 +56,7 @@ def test_seeds_or_a_grid_start_a_set_of_runs(several, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", PLOTS)
-def test_each_kind_of_plot_calls_its_own_function(kind, monkeypatch):
+def test_each_kind_of_plot_calls_its_function(kind, monkeypatch):
     seen = []
     monkeypatch.setattr(PLOTS[kind].replace(":", "."), seen.append)
     of_runs = kind in ("curve", "confusion")

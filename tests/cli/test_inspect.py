@@ -2,7 +2,7 @@ from tests.helpers.fairseq_files import write_folder
 from toolkit.cli.inspect import main
 
 
-def test_data_is_shown_as_facts_a_table_and_items(data, capsys):
+def test_inspect_shows_data_as_facts_table_and_items(data, capsys):
     assert main([str(data), "--examples", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == str(data) and lines[1].split() == ["kind", "text"]
@@ -10,19 +10,19 @@ def test_data_is_shown_as_facts_a_table_and_items(data, capsys):
     assert lines[-1].startswith("  valid 0")
 
 
-def test_a_checkpoint_and_shards_are_shown_one_below_the_other(finished, tmp_path, capsys):
+def test_inspect_shows_several_paths_one_after_the_other(finished, tmp_path, capsys):
     folder = write_folder(tmp_path / "fs", ["the"], {"train": ["the the"]})
     assert main([f"{folder}:{folder}", str(finished)]) == 0
     out = capsys.readouterr().out
     assert "shards" in out and f"\n\n{finished}\n  kind " in out
 
 
-def test_what_is_not_there_is_a_users_mistake(data, capsys):
+def test_missing_path_is_a_user_error(data, capsys):
     assert main([f"{data}:/no/such/folder"]) == 2
     assert "No such file or directory: /no/such/folder" in capsys.readouterr().err
 
 
-def test_flops_are_counted_of_a_checkpoint_and_of_an_architecture_alone(finished, capsys):
+def test_flops_work_for_a_checkpoint_and_for_an_architecture(finished, capsys):
     assert main([str(finished), "--flops"]) == 0
     out = capsys.readouterr().out
     assert "kind" in out and "so far  10 updates: " in out
@@ -32,12 +32,12 @@ def test_flops_are_counted_of_a_checkpoint_and_of_an_architecture_alone(finished
     assert "run     7 updates: " in out
 
 
-def test_the_options_of_a_run_may_stand_in_a_file(tmp_path, capsys):
+def test_flops_read_the_options_of_a_run_from_a_file(tmp_path, capsys):
     (tmp_path / "run.yaml").write_text("arch: bert_tiny\ntask: mlm\ndata: {batch_size: 2}\n")
     assert main(["--flops", "--config", str(tmp_path / "run.yaml")]) == 0
     assert "update  2 sentences of 128 tokens" in capsys.readouterr().out
 
 
-def test_data_have_no_flops_of_their_own(data, capsys):
+def test_flops_of_a_data_folder_are_a_user_error(data, capsys):
     assert main([str(data), "--flops"]) == 2
     assert "--flops needs a checkpoint, but" in capsys.readouterr().err

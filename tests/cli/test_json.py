@@ -96,7 +96,7 @@ def files(data, trained, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_standard_output_holds_json_lines_and_nothing_else(case, files, capsys, repository):
+def test_standard_output_holds_only_json_lines(case, files, capsys, repository):
     words, events, keys = CASES[case]
     argv = [word.format(**files) for word in words.split(" ")]
     main = importlib.import_module(f"toolkit.cli.{case.split(' ')[0]}").main

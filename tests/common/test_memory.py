@@ -29,6 +29,6 @@ def faults(call: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
-def test_a_block_freed_and_asked_for_again_is_not_faulted_in_again():
+def test_freed_memory_is_reused_without_page_faults():
     kept = min(faults("assert keep_freed_memory()") for _ in range(3))
     assert 4 * kept < faults("")

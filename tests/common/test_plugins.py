@@ -28,19 +28,19 @@ def module(plugin, name):
     return sys.modules[f"{plugin.module}.{name}"]
 
 
-def test_a_folder_of_any_name_is_imported_with_all_its_modules(folder):
+def test_load_folder_imports_a_folder_of_any_name_with_all_modules(folder):
     plugin = load_folder(str(folder))
     assert plugin.name == "my plugins-2"
     assert module(plugin, "main").INNER == 7
     assert module(plugin, "deep.inner").INNER == 7
 
 
-def test_its_own_init_runs_first(folder):
+def test_init_of_a_plugin_runs_first(folder):
     (folder / "__init__.py").write_text("from .parts import VALUE\n")
     assert sys.modules[load_folder(str(folder)).module].VALUE == 7
 
 
-def test_two_folders_of_one_name_do_not_meet(tmp_path):
+def test_plugins_of_the_same_name_do_not_collide(tmp_path):
     for parent, value in (("a", 1), ("b", 2)):
         (tmp_path / parent / "mine").mkdir(parents=True)
         (tmp_path / parent / "mine" / "x.py").write_text(f"VALUE = {value}\n")
@@ -48,20 +48,20 @@ def test_two_folders_of_one_name_do_not_meet(tmp_path):
     assert (module(one, "x").VALUE, module(two, "x").VALUE) == (1, 2)
 
 
-def test_one_folder_twice_is_imported_once(folder, monkeypatch):
+def test_load_folder_imports_a_folder_once(folder, monkeypatch):
     one = load_folder(str(folder))
     monkeypatch.chdir(folder.parent)
     assert load_folder("my plugins-2") is one and plugins.list_loaded() == [one]
 
 
-def test_tests_and_folders_without_init_are_left_alone(folder):
+def test_load_folder_ignores_tests_and_folders_without_init(folder):
     (folder / "test_main.py").write_text("raise SystemExit\n")
     (folder / "data").mkdir()
     (folder / "data" / "script.py").write_text("raise SystemExit\n")
     load_folder(str(folder))
 
 
-def test_the_digest_changes_with_the_code_alone(folder):
+def test_plugin_digest_changes_only_with_the_code(folder):
     before = load_folder(str(folder)).sha256
     plugins._loaded.clear()
     (folder / "notes.txt").write_text("x")
@@ -71,14 +71,14 @@ def test_the_digest_changes_with_the_code_alone(folder):
     assert load_folder(str(folder)).sha256 != before
 
 
-def test_a_folder_that_is_missing_or_has_no_code_is_a_users_mistake(tmp_path):
+def test_missing_folder_or_folder_without_code_is_a_user_error(tmp_path):
     with pytest.raises(ToolkitError, match=r"--user-dir: no such folder: .*none"):
         load_folder(str(tmp_path / "none"))
     with pytest.raises(ToolkitError, match=r"--user-dir: no Python files in"):
         load_folder(str(tmp_path))
 
 
-def test_an_error_in_the_code_of_a_plugin_keeps_its_own_type(folder):
+def test_error_in_a_plugin_keeps_its_type(folder):
     (folder / "__init__.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         load_folder(str(folder))
@@ -87,7 +87,7 @@ def test_an_error_in_the_code_of_a_plugin_keeps_its_own_type(folder):
     assert sys.modules[load_folder(str(folder)).module].MENDED
 
 
-def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):
+def test_describe_plugins_lists_the_plugins_of_components(folder):
     (folder / "arch.py").write_text("def build(): ...\n")
     plugin = load_folder(str(folder))
     build = module(plugin, "arch").build
@@ -95,14 +95,14 @@ def test_a_checkpoint_remembers_the_plugins_its_components_come_from(folder):
     assert describe_plugins([len]) == []
 
 
-def test_a_missing_plugin_is_named_and_how_to_give_it():
+def test_check_loaded_names_a_missing_plugin_and_its_option():
     needed = [{"name": "mine", "sha256": "0"}]
     expected = "run/x requires the plugin 'mine', which is not loaded. Pass its folder with --user"
     with pytest.raises(ToolkitError, match=expected):
         check_loaded(needed, "run/x")
 
 
-def test_a_plugin_that_changed_since_is_told(folder, caplog):
+def test_check_loaded_warns_about_a_changed_plugin(folder, caplog):
     plugin = load_folder(str(folder))
     check_loaded([{"name": plugin.name, "sha256": plugin.sha256}], "run/x")
     assert not caplog.messages
@@ -110,7 +110,7 @@ def test_a_plugin_that_changed_since_is_told(folder, caplog):
     assert caplog.messages == ["run/x was made with another version of plugin 'my plugins-2'."]
 
 
-def test_installed_plugins_are_found_when_a_name_is_unknown(tmp_path, monkeypatch):
+def test_installed_plugins_are_loaded_for_an_unknown_name(tmp_path, monkeypatch):
     (tmp_path / "toolkit_test_plugin.py").write_text("LOADED = True\n")
     info = tmp_path / "some_plugin-1.dist-info"
     info.mkdir()

@@ -8,23 +8,23 @@ from toolkit.common.random_hash import derive_seed, mix, uniform
     ("seed", "first"),
     [(0, 0xE220A8397B1DCDAF), (1, 0x910A2DEC89025CC1), (0xDEADBEEF, 0x4ADFB90F68C9EB9B)],
 )
-def test_one_part_is_splitmix64s_first_output_for_that_seed(seed, first):
+def test_mix_of_one_part_is_the_first_output_of_splitmix64(seed, first):
     assert int(mix(seed)) == first
 
 
-def test_every_part_and_its_place_matter():
+def test_mix_depends_on_every_part_and_their_order():
     values = [int(mix(*parts)) for parts in [(1, 2, 3), (3, 2, 1), (1, 2), (1, 2, 3, 0), (1, 2, 4)]]
     assert len(set(values)) == 5
 
 
-def test_arrays_broadcast_and_equal_their_elements_one_by_one():
+def test_mix_of_arrays_broadcasts_and_equals_that_of_their_elements():
     rows, columns = np.arange(3)[:, None], np.arange(4)
     whole = mix(7, rows, columns)
     assert whole.shape == (3, 4)
     assert all(whole[i, j] == mix(7, i, j) for i in range(3) for j in range(4))
 
 
-def test_the_type_of_an_integer_does_not_matter():
+def test_mix_does_not_depend_on_the_integer_type():
     assert mix(np.array(5, np.int32)) == mix(np.array(5, np.uint8)) == mix(5)
 
 
@@ -35,6 +35,6 @@ def test_uniform_numbers_fill_0_to_1_evenly():
     assert abs(counts - 10_000).max() < 400  # four standard deviations
 
 
-def test_a_seed_fits_torch():
+def test_derive_seed_fits_torch():
     assert all(0 <= derive_seed(i, 3) < 2**63 for i in range(1000))
     assert derive_seed(1, 2) != derive_seed(2, 1)

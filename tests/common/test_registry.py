@@ -24,7 +24,7 @@ def module_from(file, name):
     return module
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_known_one():
+def test_unknown_name_suggests_the_nearest_one():
     expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'?"
     with pytest.raises(ToolkitError, match=expected):
         COMPONENTS["arch"]["composit_bert"]
@@ -32,7 +32,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_known_one():
         COMPONENTS["arch"]["something else"]
 
 
-def test_an_entry_knows_its_builder_config_and_origin():
+def test_entry_has_factory_config_and_source_location():
     registry = Registry("thing", {})
     registry.register("a", 3)(thing)
     entry = registry["a"]
@@ -55,7 +55,7 @@ def test_importing_one_file_twice_is_harmless(tmp_path):
     assert registry["a"].factory.__module__ == "two"
 
 
-def test_one_name_from_two_files_is_an_error_that_names_both(tmp_path):
+def test_same_name_from_two_files_is_an_error_that_names_both(tmp_path):
     registry = Registry("thing", {})
     builds = []
     for name in ("first", "second"):
@@ -67,27 +67,27 @@ def test_one_name_from_two_files_is_an_error_that_names_both(tmp_path):
         registry.register("a", 0)(builds[1])
 
 
-def test_one_name_for_two_functions_of_one_file_is_an_error():
+def test_same_name_for_two_functions_of_a_file_is_an_error():
     registry = Registry("thing", {})
     registry.register("a", 0)(thing)
     with pytest.raises(ToolkitError, match=r"test_registry.py:\d+ and by .*test_registry.py:\d+"):
         registry.register("a", 0)(other)
 
 
-def test_a_builtin_name_cannot_be_taken_even_before_the_builtin_is_imported():
+def test_name_of_a_built_in_is_reserved_before_its_import():
     registry = Registry("thing", {"a": Builtin("toolkit.some.module", "")})
     with pytest.raises(ToolkitError, match=r"'a' is registered by .*toolkit/some/module.py and by"):
         registry.register("a", 0)(thing)
 
 
-def test_a_summary_is_the_first_line_of_what_the_builder_says_of_itself():
+def test_summary_is_the_first_line_of_the_docstring():
     registry = Registry("thing", {"b": Builtin("no.such.module", "not imported")})
     registry.register("a", 0)(thing)
     assert registry.summary("a") == "What a thing is."
     assert registry.summary("b") == "not imported"
 
 
-def test_a_module_knows_what_it_registered():
+def test_list_entries_lists_the_components_of_a_module():
     registry = Registry("thing", {})
     registry.register("a", 0)(thing)
     assert [entry.name for entry in registry.list_entries(thing.__module__)] == ["a"]

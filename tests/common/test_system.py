@@ -6,7 +6,7 @@ import sys
 from toolkit.common.system import is_running, signal_name
 
 
-def test_a_zombie_does_not_run():
+def test_zombie_is_not_running():
     child = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     child.stdout.read()  # until it has ended; nobody has waited for it yet
     for _ in range(10**6):
@@ -16,6 +16,6 @@ def test_a_zombie_does_not_run():
     child.wait()
 
 
-def test_a_signal_has_its_name_and_one_for_the_real_time_its_number():
+def test_signal_name_falls_back_to_the_number():
     assert signal_name(signal.SIGTERM) == "SIGTERM"
     assert signal_name(signal.SIGRTMIN + 6) == f"signal {signal.SIGRTMIN + 6}"

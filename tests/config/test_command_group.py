@@ -24,13 +24,13 @@ def group(infer=None):
     )
 
 
-def test_the_first_word_selects_a_command():
+def test_first_word_selects_a_command():
     seen = []
     assert execute(group(), lambda loaded: seen.append(loaded.config), ["two", "--count", "3"]) == 0
     assert seen == [Config(count=3)]
 
 
-def test_a_group_infers_the_command_from_its_options():
+def test_command_group_infers_the_command_from_its_options():
     seen = []
     inferring = group(lambda argv: "one" if "--count" in argv else "")
     assert execute(inferring, lambda loaded: seen.append(loaded.config), ["--count", "3"]) == 0
@@ -38,7 +38,7 @@ def test_a_group_infers_the_command_from_its_options():
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
-def test_help_of_a_group_lists_its_commands(capsys, words):
+def test_help_of_a_command_group_lists_its_commands(capsys, words):
     assert execute(group(), lambda loaded: pytest.fail("acted"), words) == 0
     assert "MODE:\n  one  Do one.\n  two  Do two." in capsys.readouterr().out
 
@@ -48,7 +48,7 @@ def test_help_of_a_command_shows_its_groups_and_ranges(capsys):
     assert "sizes:\n  --count N  Number of things. (default: 1)" in capsys.readouterr().out
 
 
-def test_another_first_word_is_a_user_error(capsys):
+def test_unknown_first_word_is_a_user_error(capsys):
     assert execute(group(), lambda loaded: pytest.fail("acted"), ["three"]) == 2
     expected = "toolkit-test needs a MODE; the first word is 'three', but must be one of one, two."
     assert expected in capsys.readouterr().err

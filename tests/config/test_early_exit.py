@@ -5,12 +5,12 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.early_exit import handle_info_flags
 
 
-def test_words_that_ask_for_work_are_not_answered(train):
+def test_command_lines_without_info_flags_return_none(train):
     assert handle_info_flags(["data", "--arch", "bert"], train) is None
     assert handle_info_flags(["--help=false", "--print-config=no"], train) is None
 
 
-def test_the_version_is_told(flat):
+def test_version_is_printed(flat):
     assert handle_info_flags(["--version"], flat) == f"flat {toolkit.__version__}"
 
 
@@ -24,18 +24,18 @@ def test_the_version_is_told(flat):
         ("lr-schedulers", "linear"),
     ],
 )
-def test_components_are_listed_with_a_line_each(train, kind, name):
+def test_list_prints_a_line_per_component(train, kind, name):
     rows = handle_info_flags(["--list", kind], train).splitlines()
     assert [row for row in rows if row.startswith(f"{name} ") and len(row.split()) > 2]
 
 
-def test_an_unknown_list_is_answered_with_the_known_ones(train):
+def test_unknown_list_names_the_known_ones(train):
     expected = "--list must be one of archs, tasks, criteria, optimizers, lr_schedulers, but is"
     with pytest.raises(ToolkitError, match=expected):
         handle_info_flags(["--list", "models"], train)
 
 
-def test_a_plugin_is_listed_with_the_built_in_ones(train, tmp_path):
+def test_list_includes_plugins(train, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from toolkit import register_criterion\n"
         "@register_criterion('listed_plugin', object())\n"

@@ -18,23 +18,23 @@ def checkpoint(tmp_path):
     return str(tmp_path)
 
 
-def test_a_run_that_starts_from_weights_has_their_architecture(checkpoint):
+def test_finetune_from_sets_the_architecture(checkpoint):
     arch = load([*WORDS, checkpoint], TRAIN).config.arch
     assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_tiny", 5, 300)
     assert arch.config.embedding_width is None and arch.config.width == 128
 
 
-def test_flags_change_what_the_checkpoint_says(checkpoint):
+def test_flags_override_the_architecture_of_the_checkpoint(checkpoint):
     arch = load([*WORDS, checkpoint, "--arch.layers", "3", "--dropout", "0"], TRAIN).config.arch
     assert (arch.config.layers, arch.config.dropout, arch.config.max_positions) == (3, 0.0, 300)
 
 
-def test_an_architecture_that_is_named_is_taken_as_it_is(checkpoint):
+def test_named_architecture_ignores_the_checkpoint(checkpoint):
     arch = load([*WORDS, checkpoint, "--arch", "bert_small"], TRAIN).config.arch
     assert (arch.name, arch.config.layers, arch.config.max_positions) == ("bert_small", 12, 128)
 
 
-def test_the_checkpoint_may_be_named_in_a_file_and_be_a_save_folder(checkpoint, tmp_path):
+def test_finetune_from_may_come_from_a_file_and_name_a_save_folder(checkpoint, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "checkpoint_best").symlink_to(checkpoint)
@@ -44,13 +44,13 @@ def test_the_checkpoint_may_be_named_in_a_file_and_be_a_save_folder(checkpoint, 
     assert loaded.config.arch.config.layers == 5
 
 
-def test_where_the_architecture_comes_from_is_told(checkpoint):
+def test_origin_of_the_architecture_is_printed(checkpoint):
     told = print_config(resolve([*WORDS, checkpoint], TRAIN))
     [line] = [line for line in told.splitlines() if line.strip().startswith("layers:")]
     assert line.split()[1] == "5" and f"--finetune-from {checkpoint}" in line
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path):
+def test_finetune_from_rejects_other_folders(tmp_path):
     with pytest.raises(ToolkitError, match=r"is not a checkpoint with a readable config.json"):
         load([*WORDS, str(tmp_path)], TRAIN)
     (tmp_path / "config.json").write_text('{"run": {"arch": "bert"}}')

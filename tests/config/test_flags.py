@@ -19,22 +19,22 @@ def parsed(flat):
     return words
 
 
-def test_a_value_follows_its_flag_or_an_equals_sign(parsed):
+def test_value_follows_its_flag_or_an_equals_sign(parsed):
     assert parsed("--share 0.1") == parsed("--share=0.1") == {"share": "0.1"}
 
 
-def test_a_value_may_begin_with_one_dash_but_after_equals_with_anything(parsed):
+def test_value_may_start_with_one_dash_or_after_equals_with_anything(parsed):
     assert parsed("--share -1") == {"share": "-1"}
     assert parsed("--title=--x=y") == {"title": "--x=y"}
 
 
-def test_a_bool_needs_no_value_and_takes_one_that_says_true_or_false(parsed):
+def test_bool_needs_no_value_and_takes_one_that_says_true_or_false(parsed):
     assert parsed("--shout a") == {"shout": "true", "files": ["a"]}
     assert parsed("--shout False a") == {"shout": "False", "files": ["a"]}
     assert parsed("--shout=yes") == {"shout": "yes"}
 
 
-def test_words_without_flag_fill_the_positional_option_as_they_are(parsed):
+def test_words_without_flag_fill_the_positional_option_unchanged(parsed):
     assert parsed("a,b --limit 3 c")["files"] == ["a,b", "c"]
     assert parsed("-")["files"] == ["-"]
 
@@ -44,23 +44,23 @@ def test_words_after_two_dashes_are_positional(parsed):
     assert parsed("-- -h")["files"] == ["-h"]
 
 
-def test_the_last_of_repeated_flags_counts_even_for_a_list(parsed):
+def test_last_of_repeated_flags_counts_even_for_a_list(parsed):
     assert parsed("--limit 1 --limit 2") == {"limit": "2"}
     assert parsed("--parts 1,2 --parts 3") == {"parts": ["3"]}
 
 
-def test_repeated_flags_of_a_no_split_list_are_appended(parsed, train):
+def test_repeated_flags_of_a_no_split_list_append(parsed, train):
     options = index_by_path(train.command_line_options())
     found = parse_flags(["--config", "a,b", "--config=c"], options.__getitem__, None)
     assert found["config"].value == ["a,b", "c"]
 
 
-def test_words_and_the_flag_of_one_option_are_rejected(parsed):
+def test_words_and_flag_of_the_same_option_are_rejected(parsed):
     with pytest.raises(ToolkitError, match=r"--files cannot be combined with words without a flag"):
         parsed("a --files b")
 
 
-def test_a_multi_word_list_takes_every_word_up_to_the_next_flag(parsed):
+def test_multi_word_list_takes_every_word_up_to_the_next_flag(parsed):
     assert parsed("x --path a b,c --limit 1 y") == {
         "path": ["a", "b", "c"],
         "limit": "1",
@@ -69,17 +69,17 @@ def test_a_multi_word_list_takes_every_word_up_to_the_next_flag(parsed):
 
 
 @pytest.mark.parametrize("text", ["--share", "--share --limit 3", "--path --shout"])
-def test_a_flag_without_its_value_is_rejected(parsed, text):
+def test_flag_without_its_value_is_rejected(parsed, text):
     with pytest.raises(ToolkitError, match=r"--(share|path) needs a value: "):
         parsed(text)
 
 
-def test_an_unknown_single_dash_option_is_told(parsed):
+def test_unknown_single_dash_option_is_rejected(parsed):
     with pytest.raises(ToolkitError, match=r"unexpected argument '-x': options start with --"):
         parsed("a -x")
 
 
-def test_a_word_without_a_positional_option_is_rejected(flat):
+def test_word_without_a_positional_option_is_rejected(flat):
     options = index_by_path(flat.fixed_options())
     with pytest.raises(ToolkitError, match=r"unexpected argument 'word': options start with --"):
         parse_flags(["word"], lambda name: find_option(name, options), None)
@@ -87,7 +87,7 @@ def test_a_word_without_a_positional_option_is_rejected(flat):
         parse_flags(["one", "two"], lambda name: find_option(name, options), options["title"])
 
 
-def test_a_scan_finds_a_few_options_among_unknown_ones(flat):
+def test_scan_flags_ignores_unknown_flags(flat):
     options = {"share": index_by_path(flat.fixed_options())["share"]}
     found = scan_flags(["a", "--new", "-1", "--share", "2", "--", "--share", "3"], options)
     assert {path: given.value for path, given in found.items()} == {"share": "2"}

@@ -7,13 +7,13 @@ from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.early_exit import handle_info_flags
 
 
-def test_bare_help_teaches_what_the_command_does_and_its_common_options(flat):
+def test_bare_help_shows_summary_and_common_options(flat):
     text = handle_info_flags(["-h"], flat)
     assert text.startswith("usage: flat FILES... [options]\n\nDo it.\n\nexample:\n  flat x")
     assert "common options:\n  --share X  Share to keep. (default: 0.5)" in text
 
 
-def test_every_field_of_a_command_is_in_its_help_once(flat):
+def test_help_shows_every_field_of_a_command_once(flat):
     text = handle_info_flags(["--help"], flat)
     for flag in ["language", "title", "share", "limit", "shout", "parts", "path"]:
         assert text.count(f"  --{flag} ") == 1

@@ -23,27 +23,27 @@ def file(tmp_path):
     return written
 
 
-def test_a_named_size_is_changed_by_the_files_and_then_by_the_flags(run, file):
+def test_files_override_the_named_size_and_flags_override_files(run, file):
     one = file("arch: {layers: 3, heads: 8}", "one.yaml")
     two = file("arch: {layers: 5}", "two.yaml")
     c = run("--config", one, "--config", two, "--arch.heads", "2").arch.config
     assert (c.width, c.layers, c.heads, c.radius) == (256, 5, 2, 8)
 
 
-def test_a_file_can_name_the_components(train, file):
+def test_file_can_name_the_components(train, file):
     path = file("arch: bert_tiny\ntask: {name: mlm, mask_rate: 0.2}\noptimizer: adam\n")
     run = load(["--config", path], train).config
     assert (run.arch.name, run.task.config.mask_rate) == ("bert_tiny", 0.2)
     assert (run.optimizer.name, run.optimizer.config.weight_decay) == ("adam", 0.0)
 
 
-def test_a_flag_names_another_component_than_the_file(train, file):
+def test_flag_overrides_the_component_of_a_file(train, file):
     path = file("arch: {name: bert_small, layers: 3}\ntask: mlm\n")
     run = load(["--config", path, "--arch", "bert_tiny"], train).config
     assert (run.arch.name, run.arch.config.layers, run.arch.config.width) == ("bert_tiny", 3, 128)
 
 
-def test_what_is_not_named_is_the_tasks_criterion_adamw_and_a_linear_schedule(run):
+def test_default_components_are_the_tasks_criterion_adamw_and_linear(run):
     found = run()
     names = (found.criterion.name, found.optimizer.name, found.lr_scheduler.name)
     assert names == ("cross_entropy", "adamw", "linear")
@@ -56,13 +56,13 @@ def test_reserved_names_reach_sections_and_components(run):
     assert found.training.bf16
 
 
-def test_sections_beside_the_run_are_loaded_too(train):
+def test_sections_of_a_command_are_loaded_with_the_run(train):
     loaded = load([*NAMED, "--seeds", "0,1", "--grid", "layers=1,2", "--grid", "lr=1,2"], train)
     assert loaded.extra["sweep"].seeds == [0, 1]
     assert loaded.extra["sweep"].grid == ["layers=1,2", "lr=1,2"]
 
 
-def test_a_command_without_sections_has_its_fields_as_flags(flat, file):
+def test_command_without_sections_has_its_fields_as_flags(flat, file):
     path = file("language: no\nparts: [1, 2]\n")
     config = load(["a", "--config", path, "--share", "0.25", "b"], flat).config
     assert (config.files, config.language, config.parts) == (["a", "b"], "no", [1, 2])
@@ -70,7 +70,7 @@ def test_a_command_without_sections_has_its_fields_as_flags(flat, file):
 
 
 @pytest.mark.parametrize("missing", ["arch", "task"])
-def test_a_missing_architecture_or_task_lists_the_known_ones(train, missing):
+def test_missing_architecture_or_task_lists_the_known_ones(train, missing):
     words = {"arch": NAMED[2:], "task": NAMED[:2]}[missing]
     with pytest.raises(
         ToolkitError, match=rf"--{missing} is required: one of .*(bert|mlm).*See --help"
@@ -78,7 +78,7 @@ def test_a_missing_architecture_or_task_lists_the_known_ones(train, missing):
         load(words, train)
 
 
-def test_an_unknown_component_is_answered_with_the_nearest_known_one(train):
+def test_unknown_component_suggests_the_nearest_one(train):
     expected = "unknown architecture 'composit_bert'. Did you mean 'composite_bert'"
     with pytest.raises(ToolkitError, match=expected):
         load(["--arch", "composit_bert", "--task", "mlm"], train)
@@ -102,7 +102,7 @@ def test_an_unknown_component_is_answered_with_the_nearest_known_one(train):
         ("sweep: {grid: }", "sweep.grid must be a list, each item text, but is None"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
+def test_invalid_files_are_rejected(run, file, text, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         run("--config", file(text))
 
@@ -119,17 +119,17 @@ def test_a_file_that_cannot_be_meant_is_refused(run, file, text, complaint):
         (["--fp16", "--bf16"], "--fp16 cannot be combined with --bf16"),
     ],
 )
-def test_a_flag_that_cannot_be_meant_is_refused(run, words, complaint):
+def test_invalid_flags_are_rejected(run, words, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         run(*words)
 
 
-def test_a_component_whose_name_is_no_plain_text_is_refused(train):
+def test_component_name_must_be_plain_text(train):
     with pytest.raises(ToolkitError, match=r"arch.name must be a plain value, but is '\${x}'"):
         load(["--arch", "${x}", "--task", "mlm"], train)
 
 
-def test_a_run_is_composed_in_python():
+def test_compose_builds_a_run():
     run = compose(
         {"arch": "bert_tiny", "task": "mlm", "arch.dropout": 0.0, "max_update": 3, "lr": 0.1}
         | {"data.dirs": ["a"], "valid_subset": "valid,test"}
@@ -138,7 +138,7 @@ def test_a_run_is_composed_in_python():
     assert (run.data.dirs, run.optimizer.config.lr) == (["a"], 0.1)
 
 
-def test_composing_refuses_what_is_unknown():
+def test_compose_rejects_unknown_options():
     named = {"arch": "bert_tiny", "task": "mlm"}
     with pytest.raises(ToolkitError, match=r"no option is called drpout \(compose\)"):
         compose({**named, "drpout": 0.0})
@@ -146,7 +146,7 @@ def test_composing_refuses_what_is_unknown():
         compose({**named, "arch.dropout": "none"})
 
 
-def test_a_schedule_without_warm_up_says_so(run, monkeypatch):
+def test_unsupported_option_of_a_schedule_names_other_schedules(run, monkeypatch):
     empty = dataclasses.make_dataclass("Empty", [])()
     bare = dataclasses.replace(LR_SCHEDULERS["linear"], config=empty)
     monkeypatch.setitem(LR_SCHEDULERS._entries, "constant", bare)
@@ -154,7 +154,7 @@ def test_a_schedule_without_warm_up_says_so(run, monkeypatch):
         run("--lr-scheduler", "constant", "--warmup-updates", "3")
 
 
-def test_a_component_that_only_the_sweep_names_needs_no_other_name(train, file):
+def test_component_named_only_by_a_sweep_is_resolved(train, file):
     grid = ["--grid", "arch=bert_tiny,composite_bert_tiny"]
     assert load([*grid, "--task", "mlm"], train).config.arch.name == "bert_tiny"
     assert load([*grid, *NAMED], train).config.arch.name == "composite_bert_small"
@@ -164,7 +164,7 @@ def test_a_component_that_only_the_sweep_names_needs_no_other_name(train, file):
     assert load(["--config", path], train).config.arch.name == "bert_small"
 
 
-def test_a_later_list_replaces_an_earlier_one_as_a_sweep_needs(run):
+def test_later_list_replaces_an_earlier_one(run):
     assert run("--arch.convolve", "query,key", "--arch.convolve=value").arch.config.convolve == [
         "value"
     ]

@@ -36,11 +36,11 @@ OPTIONS = index_by_path(
         ("max_tokens", "data.max_tokens"),
     ],
 )
-def test_an_option_is_called_by_its_path_its_last_part_or_a_reserved_name(name, path):
+def test_find_option_accepts_path_last_part_or_reserved_name(name, path):
     assert find_option(name, OPTIONS).path == path
 
 
-def test_an_ambiguous_last_part_is_answered_with_the_full_names():
+def test_ambiguous_last_part_lists_the_full_names():
     expected = "--dropout is ambiguous. Write --arch.dropout or --task.dropout"
     with pytest.raises(ToolkitError, match=expected):
         find_option("dropout", OPTIONS)
@@ -55,23 +55,23 @@ def test_an_ambiguous_last_part_is_answered_with_the_full_names():
         ("model.width", "--arch.width"),
     ],
 )
-def test_an_unknown_flag_is_answered_with_the_nearest_known_one(name, hint):
+def test_unknown_flag_suggests_the_nearest_one(name, hint):
     with pytest.raises(ToolkitError, match=rf"no option is called --\S+\. Did you mean {hint}\?"):
         find_option(name, OPTIONS)
 
 
-def test_nothing_near_is_no_hint():
+def test_unknown_flag_without_a_near_name_gets_no_hint():
     with pytest.raises(ToolkitError, match=r"no option is called --zzzz. See --help."):
         find_option("zzzz", OPTIONS)
 
 
-def test_an_unknown_key_of_a_file_is_answered_with_a_path():
+def test_unknown_key_of_a_file_suggests_a_path():
     expected = r"no option is called max_tokens2 \(f.yaml\). Did you mean data.max_tokens\?"
     with pytest.raises(ToolkitError, match=expected):
         find_option("max_tokens2", {"data.max_tokens": option("data.max_tokens")}, origin="f.yaml")
 
 
-def test_an_option_of_other_components_names_them():
+def test_option_of_other_components_names_them():
     registry = Registry("data format", {})
     for name in ("one", "two"):
         registry.register(name, Config())(name.upper)
@@ -82,14 +82,14 @@ def test_an_option_of_other_components_names_them():
         find_option("format.tag", {"path": option("path")}, {"format": registry}, origin="f.yaml")
 
 
-def test_a_reserved_name_that_the_chosen_component_lacks_names_others():
+def test_reserved_name_that_the_component_lacks_names_others():
     expected = "--warmup-updates requires --lr-scheduler cosine, fixed, inverse_sqrt and others"
     with pytest.raises(ToolkitError, match=expected):
         options = {"lr_scheduler.name": option("lr_scheduler.name")}
         find_option("warmup_updates", options, COMPONENTS)
 
 
-def test_every_reserved_name_stands_for_an_option(train):
+def test_reserved_names_are_names_of_options(train):
     named = {
         "arch.name": OptionValue("composite_bert_tiny", ""),
         "task.name": OptionValue("mlm", ""),

@@ -19,13 +19,13 @@ def options(config=Config):
     return {option.name: option for option in list_options("arch", config)}
 
 
-def test_a_field_is_an_option_with_its_type_default_and_help():
+def test_field_is_an_option_with_its_type_default_and_help():
     width = options()["width"]
     assert (width.path, width.flag, width.type.scalar) == ("arch.width", "--arch.width", int)
     assert (width.default, width.help) == (4, "Width.")
 
 
-def test_an_instance_gives_the_defaults():
+def test_instance_gives_the_defaults():
     assert options(Config(width=9))["width"].default == 9
 
 
@@ -40,7 +40,7 @@ def test_optional_and_list_fields_are_distinguished():
     assert found["names"].separator == "," and found["grid"].separator is None
 
 
-def test_a_rule_states_what_a_value_must_be():
+def test_rule_states_what_a_value_must_be():
     found = options()
     assert found["rate"].rule == "a number or none"
     assert found["names"].rule == "a list, each item text"
@@ -57,7 +57,7 @@ class Named:
 
 
 @pytest.mark.parametrize("config", [Wrong, Named])
-def test_a_field_of_another_type_is_an_error(config):
+def test_field_of_another_type_is_rejected(config):
     with pytest.raises(ToolkitError, match=r"arch\.(pair|name) must be a field of type bool, int"):
         list_options("arch", config)
 
@@ -76,7 +76,7 @@ class Child(Parent):
     """What b is."""
 
 
-def test_the_string_under_a_field_is_its_help():
+def test_string_under_a_field_is_its_help():
     assert field_help(Parent) == {"a": "What a is, on two lines."}
 
 
@@ -90,6 +90,6 @@ def test_field_docs_are_read_without_importing_the_file(tmp_path):
     assert read_field_docs(str(file)) == {"C": {"lr": FieldDoc("float", "Rate.")}}
 
 
-def test_a_class_without_a_source_file_has_no_help(monkeypatch):
+def test_class_without_a_source_file_has_no_help(monkeypatch):
     monkeypatch.setattr(Parent, "__module__", "__no_such_module__")
     assert field_help(Parent) == {}

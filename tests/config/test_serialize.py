@@ -20,23 +20,23 @@ from toolkit.config.sources import PlainLoader
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 
 
-def test_a_run_survives_json():
+def test_run_survives_json():
     run = compose({**NAMED, "convolve": ["query"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b"]})
     assert from_dict(json.loads(json.dumps(to_dict(run)))) == run
 
 
-def test_a_run_keeps_infinities():
+def test_run_keeps_infinities():
     run = compose({**NAMED, "clip_norm": math.inf})
     assert from_dict(to_dict(run)).training.clip_norm == math.inf
 
 
-def test_a_saved_run_has_every_section_and_name():
+def test_saved_run_has_every_section_and_name():
     saved = to_dict(compose(NAMED))
     assert saved["arch"]["name"] == "composite_bert_tiny" and saved["criterion"]["name"]
     assert saved["training"]["seed"] == 1
 
 
-def test_a_field_that_was_not_saved_gets_its_default():
+def test_missing_field_gets_its_default():
     saved = to_dict(compose({**NAMED, "seed": 5, "patience": 3}))
     del saved["training"]["patience"]
     found = from_dict(saved)
@@ -54,14 +54,14 @@ def test_a_field_that_was_not_saved_gets_its_default():
         ("training", "_target_", "os.system", "no option is called training._target_"),
     ],
 )
-def test_a_saved_run_with_invalid_values_is_rejected(section, key, value, complaint):
+def test_saved_run_with_invalid_values_is_rejected(section, key, value, complaint):
     saved = to_dict(compose(NAMED))
     saved[section][key] = value
     with pytest.raises(ToolkitError, match=complaint):
         from_dict(saved)
 
 
-def test_a_run_of_built_in_components_needs_no_plugins():
+def test_run_of_built_in_components_needs_no_plugins():
     assert describe_run_plugins(compose(NAMED)) == []
 
 

@@ -35,7 +35,7 @@ def test_yaml_null_is_none_unless_quoted(read):
     }
 
 
-def test_an_empty_yaml_file_sets_nothing(read):
+def test_empty_yaml_file_sets_nothing(read):
     assert read("") == {} and read("# only a comment\n") == {}
 
 
@@ -72,13 +72,13 @@ def test_yaml_rejects_deep_nesting(read):
         ("[a, b]: c", "line 1: a key must be text"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_reported_in_one_line(read, text, complaint):
+def test_invalid_configuration_file_is_reported_in_one_line(read, text, complaint):
     with pytest.raises(ToolkitError, match=complaint) as error:
         read(text)
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_a_user_error(tmp_path):
+def test_missing_file_is_a_user_error(tmp_path):
     with pytest.raises(ToolkitError, match=r"readable file, but .*none.yaml: No such file"):
         read_yaml(str(tmp_path / "none.yaml"))
     with pytest.raises(ToolkitError, match=r"readable file, but .*: Is a directory"):

@@ -33,7 +33,7 @@ def built(flat, values):
         ("files", "a,b", ["a,b"]),
     ],
 )
-def test_a_value_is_parsed_by_the_type_of_its_field(flat, path, text, value):
+def test_value_is_parsed_by_the_type_of_its_field(flat, path, text, value):
     found = getattr(built(flat, {path: text}), path)
     assert found == value and type(found) is type(value)
 
@@ -50,7 +50,7 @@ def test_a_value_is_parsed_by_the_type_of_its_field(flat, path, text, value):
         ("parts", None, "parts must be a list, each item a whole number, but is None"),
     ],
 )
-def test_a_value_of_another_type_is_rejected_with_its_origin(flat, path, text, complaint):
+def test_value_of_another_type_is_rejected_with_its_origin(flat, path, text, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         built(flat, {"language": "en", path: text})
 
@@ -79,11 +79,11 @@ def test_none_is_none_for_an_optional_number(text):
 
 
 @pytest.mark.parametrize("text", ["none", "null", "", "no", "1e3", "~"])
-def test_text_stays_as_it_is(text):
+def test_text_is_unchanged(text):
     assert parse_value(OPTIONS["title"], text) == text
 
 
-def test_a_list_given_as_text_is_split_at_commas_unless_no_split():
+def test_list_given_as_text_is_split_at_commas_unless_no_split():
     assert parse_value(OPTIONS["names"], "a,b") == ["a", "b"]
     assert parse_value(OPTIONS["names"], "") == []
     assert parse_value(OPTIONS["grid"], "a=1,2") == ["a=1,2"]
@@ -111,6 +111,6 @@ def test_sections_are_flattened_and_a_component_may_be_named_alone(train):
     }
 
 
-def test_an_empty_section_sets_nothing_but_an_empty_field_does(train, flat):
+def test_empty_section_sets_nothing_but_an_empty_field_does(train, flat):
     assert flatten_sections({"data": None, "arch": None}, train, "f") == {}
     assert flatten_sections({"title": None}, flat, "f") == {"title": OptionValue(None, "f")}

@@ -83,7 +83,7 @@ def trained(world, sharding, arch, *, updates=4, precision="fp32"):
 
 
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
-def test_two_sharded_ranks_equal_ddp_and_one_process(ranks, arch):
+def test_fsdp_equals_ddp_and_one_process(ranks, arch):
     def both(world):
         (sharded, norms), (ddp, _) = (trained(world, how, arch) for how in (True, False))
         return sharded.tolist(), ddp.tolist(), norms
@@ -109,7 +109,7 @@ def test_only_the_last_micro_batch_exchanges_gradients(ranks):
     assert ranks(gradients) == [([None, None], [[4.0, 4.0]] * 3)] * 2  # 1 + (2 + 4) / 2
 
 
-def test_bf16_gathers_in_bf16_and_learns_what_ddp_does(ranks):
+def test_fsdp_in_bf16_gathers_bf16_and_equals_ddp(ranks):
     def both(world):
         how = {"arch": "composite_bert_tiny", "precision": "bf16", "updates": 2}
         return [trained(world, sharding, **how)[1] for sharding in (True, False)]
@@ -118,7 +118,7 @@ def test_bf16_gathers_in_bf16_and_learns_what_ddp_does(ranks):
         assert sharded == pytest.approx(ddp, rel=0.02)
 
 
-def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks):
+def test_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks):
     def step(world):
         trainer = make_trainer(world, True, "bert_tiny")
         learner, sums = trainer.learner, trainer.criterion.forward
@@ -157,7 +157,7 @@ def test_layers_that_share_parameters_are_gathered_with_the_rest(ranks):
     assert ranks(grouped) == [[False, False, True]] * 2
 
 
-def test_rows_are_taken_apart_and_put_together_whatever_their_number(ranks):
+def test_rows_are_sharded_and_gathered_for_any_number_of_rows(ranks):
     def there_and_back(world):
         torch.manual_seed(0)
         learner = Tied()
@@ -173,7 +173,7 @@ def test_rows_are_taken_apart_and_put_together_whatever_their_number(ranks):
         assert len(found) == 7 and all(found)
 
 
-def test_the_norm_is_that_of_all_rows_even_where_squares_leave_fp32(ranks):
+def test_total_norm_is_that_of_all_rows_even_if_squares_overflow_fp32(ranks):
     def norms(world):
         learner = nn.Linear(2, 3)
         nn.init.constant_(learner.weight, 8e18)
@@ -194,14 +194,14 @@ def test_parameters_stay_sharded_after_a_pass_without_gradients(ranks):
     assert ranks(kept) == [True, True]
 
 
-def test_one_process_without_torchrun_has_nobody_to_share_with():
+def test_apply_fsdp_without_torchrun_changes_nothing():
     learner = nn.Linear(2, 2)
     assert apply_fsdp(learner, [], World()) is learner
     assert local_rows(learner.weight) is ... and to_full(learner.weight) is learner.weight
 
 
 @pytest.mark.parametrize("at", ["parameter", "forward", "backward"])
-def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
+def test_diagnosis_names_the_non_finite_value_on_both_ranks(ranks, at):
     def diagnose(world):
         trainer = make_trainer(world, True, "bert_tiny")
         output = trainer.learner.encoder.layers[1].attention.output
@@ -217,7 +217,7 @@ def test_what_is_not_finite_is_named_on_both_ranks(ranks, at):
     assert first == second and "encoder.layers.1." in first and "rank 1" in first
 
 
-def test_operations_of_sharded_layers_are_counted_like_others(ranks):
+def test_flops_of_sharded_layers_are_counted(ranks):
     def counted(world):
         learner = make_trainer(world, world.size > 1, "bert_tiny").learner
         return update_flops(learner, micro_batches()[0], torch.device("cpu"))

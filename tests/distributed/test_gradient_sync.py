@@ -28,7 +28,7 @@ def broken(place):
 
 
 @pytest.mark.parametrize("layer", range(5))
-def test_a_rank_that_fails_in_backward_does_not_keep_the_other_waiting(ranks, layer):
+def test_rank_that_fails_in_backward_does_not_block_the_other(ranks, layer):
     def train(world):
         plain = network()
         wrapped = wrap_data_parallel(plain, world)
@@ -55,7 +55,7 @@ def test_a_rank_that_fails_in_backward_does_not_keep_the_other_waiting(ranks, la
     assert first and second and buckets >= 2
 
 
-def test_one_process_has_nothing_to_exchange():
+def test_gradient_sync_is_none_for_one_process():
     from toolkit.distributed import World
 
     assert GradientSync.for_ddp(network(), World()) is None

@@ -6,7 +6,7 @@ from toolkit.distributed import World, launch, no_sync, wrap_data_parallel
 from toolkit.distributed.launch import select_device
 
 
-def test_without_torchrun_the_world_is_one_process(monkeypatch):
+def test_launch_without_torchrun_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
     with launch("cpu") as world:
@@ -16,14 +16,14 @@ def test_without_torchrun_the_world_is_one_process(monkeypatch):
         world.barrier()
 
 
-def test_a_world_of_one_is_not_wrapped():
+def test_wrap_data_parallel_leaves_a_single_process():
     layer = torch.nn.Linear(2, 2)
     assert wrap_data_parallel(layer, World()) is layer
     with no_sync(layer):
         pass
 
 
-def test_a_broken_environment_is_told(monkeypatch):
+def test_launch_reports_a_malformed_environment(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "two")
     with (
         pytest.raises(ToolkitError, match="WORLD_SIZE must be a number, but is 'two'"),
@@ -33,7 +33,7 @@ def test_a_broken_environment_is_told(monkeypatch):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="asks for a GPU where there is none")
-def test_a_missing_gpu_is_told():
+def test_launch_reports_a_missing_gpu():
     with pytest.raises(ToolkitError, match="device must be one that this machine has"):
         select_device("cuda")
     assert select_device("auto").type == "cpu"

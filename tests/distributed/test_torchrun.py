@@ -43,7 +43,7 @@ def place(data, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharding", ["none", "full"])
-def test_the_command_of_the_page_on_scale_runs(place, sharding):
+def test_torchrun_command_of_the_docs_runs(place, sharding):
     small = f"{SHAPE} --batch-size 2 --max-update 3 --device cpu --sharding {sharding}"
     result = torchrun(2, [*shown(), *small.split()], place)
     assert result["updates"] == 3 and math.isfinite(result["valid"]["valid"]["loss"])
@@ -62,7 +62,7 @@ GPU = [
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", GPU)
-def test_a_run_on_one_gpu_learns_and_goes_on(place, options):
+def test_run_on_one_gpu_learns_and_resumes(place, options):
     """NCCL with a single rank; the second half from a checkpoint, in a process of its own."""
     common = f"data --arch composite_bert_tiny --task mlm {SHAPE} --save-dir run --lr 0.01"
     words = f"{common} --batch-size 4 --device cuda {options}".split()
@@ -73,7 +73,7 @@ def test_a_run_on_one_gpu_learns_and_goes_on(place, options):
 
 
 @pytest.mark.gpu
-def test_the_options_of_scale_change_no_loss_on_a_gpu(place):
+def test_parallelism_options_change_no_loss_on_a_gpu(place):
     common = f"data --arch bert_tiny --task mlm {SHAPE} --save-dir run --max-update 8 --lr 0.01"
     losses = []
     for options in ("", "--sharding full", "--checkpoint-activations", "--compile"):

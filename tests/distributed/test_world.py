@@ -1,7 +1,7 @@
 import torch
 
 
-def test_ranks_sum_gather_and_broadcast(ranks):
+def test_world_sums_gathers_and_broadcasts(ranks):
     def exchange(world):
         summed = world.all_reduce(torch.tensor([1.0, world.rank])).tolist()
         world.barrier()

@@ -38,11 +38,11 @@ def resumes_exactly(config, tmp_path, stopped, end_of):
     return compare
 
 
-def test_a_run_cut_in_an_epoch_ends_as_if_it_had_not_been(resumes_exactly):
+def test_run_stopped_in_an_epoch_resumes_bit_for_bit(resumes_exactly):
     resumes_exactly([4])
 
 
-def test_a_run_with_recomputed_layers_does_so_too(resumes_exactly):
+def test_run_with_activation_checkpointing_resumes_bit_for_bit(resumes_exactly):
     resumes_exactly([3], checkpoint_activations=True)
 
 
@@ -50,7 +50,7 @@ def test_a_run_with_recomputed_layers_does_so_too(resumes_exactly):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("accumulation", [1, 4])
-def test_a_run_cut_anywhere_ends_as_if_it_had_not_been(
+def test_run_stopped_at_any_update_resumes_bit_for_bit(
     resumes_exactly, accumulation, workers, precision
 ):
     resumes_exactly([2, 4, 5, 6], accumulation, workers, precision)

@@ -12,7 +12,7 @@ HOW = {"max_epoch": 4, "log_interval": 7, "validate_interval_updates": 2, "lr": 
 
 
 @pytest.mark.slow
-def test_a_run_stopped_after_every_one_of_20_updates_ends_as_if_it_had_not_been(
+def test_run_stopped_after_each_of_20_updates_resumes_bit_for_bit(
     config, tmp_path, stopped, end_of
 ):
     def how(name):
@@ -25,7 +25,9 @@ def test_a_run_stopped_after_every_one_of_20_updates_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.slow
-def test_it_does_so_on_two_ranks_too(config, tmp_path, stopped, end_of, ranks):
+def test_run_of_two_ranks_stopped_after_each_update_resumes_bit_for_bit(
+    config, tmp_path, stopped, end_of, ranks
+):
     def how(name):
         return config(save_dir=str(tmp_path / name), batch_size=4, **HOW)
 

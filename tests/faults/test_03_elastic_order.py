@@ -48,7 +48,7 @@ def updates(ranks, epoch, start=0, workers=0):
 
 @pytest.mark.parametrize("epoch", [1, 2])
 @pytest.mark.parametrize("ranks", [2, 4, 6, 12, 18, 36])
-def test_every_update_has_the_same_examples_in_the_same_order_at_any_number_of_ranks(ranks, epoch):
+def test_updates_have_the_same_examples_for_any_number_of_ranks(ranks, epoch):
     alone = updates(1, epoch)
     assert updates(ranks, epoch) == alone
     seen = [i for update in alone for rows in update for i in rows]
@@ -57,13 +57,13 @@ def test_every_update_has_the_same_examples_in_the_same_order_at_any_number_of_r
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 6, 12, 18])
-def test_an_epoch_cut_after_any_update_goes_on_with_what_is_left(ranks):
+def test_epoch_stopped_after_any_update_resumes_with_the_rest(ranks):
     alone = updates(1, 1)
     for cut in range(1, len(alone)):
         assert updates(ranks, 1, start=cut * GLOBAL_BATCHES) == alone[cut:]
 
 
-def test_workers_change_nothing():
+def test_workers_do_not_change_the_order():
     assert updates(2, 1, workers=2) == updates(2, 1)
 
 

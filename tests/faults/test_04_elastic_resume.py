@@ -64,7 +64,7 @@ BACK = pytest.param((1, 2, 1), marks=pytest.mark.slow)
 
 @pytest.mark.parametrize("sharding", ["none", "full"])
 @pytest.mark.parametrize("sizes", [(2, 1, 2), BACK])
-def test_a_run_goes_on_at_another_number_of_ranks_as_if_nothing_had_changed(
+def test_run_resumes_with_another_number_of_ranks_to_the_same_weights(
     config, tmp_path, ranks, sizes, sharding
 ):
     wanted, end = part(config, World(), save_dir=str(tmp_path / "whole"))
@@ -81,7 +81,7 @@ def test_a_run_goes_on_at_another_number_of_ranks_as_if_nothing_had_changed(
     torch.testing.assert_close(torch.tensor(pieces[0][1]), torch.tensor(end), atol=1e-6, rtol=1e-5)
 
 
-def test_the_accumulation_may_change_within_an_epoch(config):
+def test_accumulation_may_change_within_an_epoch(config):
     how = {"micro_batches_per_update": None, "batch_size": 4}
     before, _ = part(config, World(), until=1, **{**how, "update_freq": 3})
     after, _ = part(config, World(), **{**how, "update_freq": 2})
@@ -89,7 +89,7 @@ def test_the_accumulation_may_change_within_an_epoch(config):
     assert sorted(seen) == sorted([*range(38)] * 2), "each once in both epochs"
 
 
-def test_ranks_that_do_not_divide_the_batch_are_answered_with_those_that_do(config, ranks):
+def test_ranks_that_do_not_divide_the_batch_get_the_possible_numbers(config, ranks):
     def refused(world):
         with pytest.raises(ToolkitError, match=r"is 4 for 3\. Start one of 1, 2, 4 processes"):
             TrainingRun(config(micro_batches_per_update=BATCHES), world)

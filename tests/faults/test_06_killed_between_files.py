@@ -54,7 +54,7 @@ def number_of(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("update", [NEW, OLD], ids=["another update", "in place of the old one"])
-def test_no_cut_between_two_steps_mixes_updates(config, in_process, update):
+def test_kills_between_files_never_mix_updates(config, in_process, update):
     training = TrainingRun(config(valid_subset=""), World())
     found, cuts, code = [], 0, None
     while code != 0:

@@ -59,7 +59,7 @@ def interrupt(monkeypatch):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_the_run_at_the_next_update_with_a_checkpoint_and_its_exit_code(
+def test_signal_stops_at_the_next_update_with_a_checkpoint_and_its_exit_code(
     config, tmp_path, interrupt, number, moment
 ):
     owner, name, update = MOMENTS[moment]
@@ -79,7 +79,7 @@ def train_and_be_told_twice(config, interrupt, number, moment):
 
 @pytest.mark.parametrize("moment", ["step", "save"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_second_signal_ends_the_process_at_once_and_older_checkpoints_stay(
+def test_second_signal_terminates_immediately_and_keeps_older_checkpoints(
     config, tmp_path, in_process, interrupt, number, moment
 ):
     c = config(log_interval=1000)
@@ -88,6 +88,6 @@ def test_a_second_signal_ends_the_process_at_once_and_older_checkpoints_stay(
     assert (left and left.name) == ("checkpoint_e1_u5" if moment == "save" else None)
 
 
-def test_a_second_ctrl_c_ends_the_command_as_shells_expect(config, interrupt):
+def test_second_ctrl_c_exits_with_130(config, interrupt):
     interrupt(Trainer, "apply_update", 1, signal.SIGINT, signal.SIGINT)
     assert main(words_of(config())) == 130

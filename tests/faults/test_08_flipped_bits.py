@@ -29,7 +29,7 @@ def flip(file, draw):
     return whole
 
 
-def test_200_of_200_flipped_bits_of_a_checkpoint_are_noticed_and_an_older_one_taken(trained):
+def test_flipped_bits_of_a_checkpoint_fall_back_to_an_older_one_200_of_200(trained):
     older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
     files, draw = sorted(newest.iterdir()), np.random.default_rng(0)
     assert len(files) >= 8
@@ -43,7 +43,7 @@ def test_200_of_200_flipped_bits_of_a_checkpoint_are_noticed_and_an_older_one_ta
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
-def test_a_run_says_from_which_checkpoint_it_goes_on_instead(config, trained, capfd):
+def test_run_reports_which_checkpoint_it_resumes_from_instead(config, trained, capfd):
     flip(trained / "checkpoint_last" / "optimizer.safetensors", np.random.default_rng(0))
     assert run(config()).updates == 10
     told = " ".join(capfd.readouterr().err.split())
@@ -61,7 +61,7 @@ def use_every_item(path):
 
 
 @pytest.mark.slow
-def test_200_of_200_flipped_bits_of_a_data_folder_are_noticed(data, tmp_path):
+def test_flipped_bits_of_a_data_folder_are_detected_200_of_200(data, tmp_path):
     path = shutil.copytree(data, tmp_path / "data")
     files, draw, columns = sorted(path.iterdir()), np.random.default_rng(0), 0
     for number in range(TIMES):

@@ -28,7 +28,7 @@ def cuts(files):
         yield file, [0, size - 2][turn] if turn < 2 else int(draw.integers(size - 1))
 
 
-def test_100_of_100_cuts_of_a_checkpoint_fall_back_to_the_one_before(trained):
+def test_truncated_checkpoint_files_fall_back_to_an_older_one_100_of_100(trained):
     older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
     for file, left in cuts(sorted(newest.iterdir())):
         whole, told = file.read_bytes(), []
@@ -39,7 +39,7 @@ def test_100_of_100_cuts_of_a_checkpoint_fall_back_to_the_one_before(trained):
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
-def test_a_missing_file_falls_back_as_well(trained):
+def test_missing_checkpoint_file_falls_back_to_an_older_one(trained):
     for file in sorted((trained / "checkpoint_e2_u10").iterdir()):
         whole, told = file.read_bytes(), []
         file.unlink()
@@ -48,7 +48,7 @@ def test_a_missing_file_falls_back_as_well(trained):
         file.write_bytes(whole)
 
 
-def test_100_of_100_cuts_of_a_data_folder_are_noticed_when_it_is_opened(data, tmp_path):
+def test_truncated_data_files_are_detected_on_opening_100_of_100(data, tmp_path):
     path = shutil.copytree(data, tmp_path / "data")
     for file, left in cuts(sorted(path.iterdir())):
         whole = file.read_bytes()

@@ -51,7 +51,7 @@ def fill_the_disk(monkeypatch, finished):
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_a_run_goes_on_while_the_disk_is_full_and_saves_when_it_has_room(
+def test_run_continues_on_a_full_disk_and_saves_once_there_is_space(
     config, tmp_path, no_pauses, fill_the_disk, share, caplog
 ):
     tries = fill_the_disk(share, until=4)
@@ -64,7 +64,7 @@ def test_a_run_goes_on_while_the_disk_is_full_and_saves_when_it_has_room(
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_a_disk_that_stays_full_ends_the_run_cleanly_and_older_checkpoints_are_whole(
+def test_permanently_full_disk_stops_the_run_and_keeps_older_checkpoints(
     config, tmp_path, no_pauses, fill_the_disk, share
 ):
     tries = fill_the_disk(share)
@@ -77,9 +77,7 @@ def test_a_disk_that_stays_full_ends_the_run_cleanly_and_older_checkpoints_are_w
     assert find_checkpoint(tmp_path / "run").name == "checkpoint_e1_u2" and len(tries) == 1 + 3 * 3
 
 
-def test_the_last_save_of_a_run_may_not_be_lost_in_silence(
-    config, data, tmp_path, no_pauses, fill_the_disk, capsys
-):
+def test_failed_last_save_is_an_error(config, data, tmp_path, no_pauses, fill_the_disk, capsys):
     fill_the_disk(0.5)
     small = ["--arch", "composite_bert_tiny", "--layers", "1", "--width", "16", "--heads", "2"]
     where = ["--save-dir", str(tmp_path / "run"), "--max-update", "6", "--num-workers", "0"]
@@ -92,7 +90,7 @@ def write_to_dev_full(folder):
     (folder / "model.safetensors").write_bytes(bytes(99))
 
 
-def test_a_device_without_room_is_told_by_its_own_words(tmp_path, no_pauses):
+def test_full_device_is_reported_with_the_system_error(tmp_path, no_pauses):
     saves = SaveFolder(tmp_path)
     with pytest.raises(ToolkitError, match=r"could not be: .*[Nn]o space left.* Free some space"):
         saves.write("checkpoint_e1_u1", write_to_dev_full, {})
@@ -100,9 +98,7 @@ def test_a_device_without_room_is_told_by_its_own_words(tmp_path, no_pauses):
 
 
 @pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.EDQUOT, marks=SLOW)])
-def test_one_error_of_the_disk_is_tried_again_and_forgotten(
-    config, tmp_path, no_pauses, monkeypatch, number, caplog
-):
+def test_single_disk_error_is_retried(config, tmp_path, no_pauses, monkeypatch, number, caplog):
     real, calls = os.fsync, []
 
     def fsync(descriptor):

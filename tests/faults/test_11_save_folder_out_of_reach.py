@@ -22,24 +22,24 @@ def refused(config, folder, reason):
         run(config(save_dir=str(folder), dirs=["nowhere"]))
 
 
-def test_a_file_in_its_place_is_told(config, tmp_path):
+def test_save_dir_that_is_a_file_is_reported(config, tmp_path):
     (tmp_path / "file").write_text("")
     refused(config, tmp_path / "file", "File exists")
     refused(config, tmp_path / "file" / "run", "Not a directory")
 
 
-def test_a_link_to_nowhere_is_told(config, tmp_path):
+def test_save_dir_that_is_a_broken_link_is_reported(config, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "unmounted" / "disk")
     refused(config, tmp_path / "link", "(File exists|No such file or directory)")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
-def test_a_file_system_that_holds_no_folders_is_told(config):
+def test_save_dir_on_a_file_system_without_folders_is_reported(config):
     refused(config, Path("/proc/self/run"), "No such file or directory")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
-def test_a_folder_without_permission_is_told(config, tmp_path):
+def test_save_dir_without_permission_is_reported(config, tmp_path):
     tmp_path.chmod(0o500)
     refused(config, tmp_path / "run", "Permission denied")
 
@@ -53,7 +53,7 @@ def test_a_folder_without_permission_is_told(config, tmp_path):
         (errno.EACCES, "Permission denied"),
     ],
 )
-def test_a_file_system_that_takes_no_byte_is_told(config, tmp_path, monkeypatch, number, reason):
+def test_save_dir_on_a_full_file_system_is_reported(config, tmp_path, monkeypatch, number, reason):
     def fsync(descriptor):
         raise OSError(number, os.strerror(number))
 
@@ -61,7 +61,7 @@ def test_a_file_system_that_takes_no_byte_is_told(config, tmp_path, monkeypatch,
     refused(config, tmp_path / "run", reason)
 
 
-def test_too_little_room_for_checkpoints_is_told_at_the_start(config, monkeypatch, capfd):
+def test_lack_of_disk_space_is_reported_at_the_start(config, monkeypatch, capfd):
     monkeypatch.setattr("toolkit.training.disk_space.COPIES", 10**12)
     run(config(max_update=1))
     told = " ".join(capfd.readouterr().err.split())

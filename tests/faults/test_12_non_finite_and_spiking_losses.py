@@ -41,9 +41,7 @@ def skipped_updates(folder):
         pytest.param(float("-inf"), marks=pytest.mark.slow),
     ],
 )
-def test_a_loss_that_is_not_finite_on_one_rank_changes_nothing_on_any(
-    config, ranks, tmp_path, value
-):
+def test_non_finite_loss_on_one_rank_changes_no_weights(config, ranks, tmp_path, value):
     def train(world):
         training, weights = poisoned(config, world, value, {3}, max_update=5, batch_size=4)
         result = training.fit()
@@ -60,7 +58,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_changes_nothing_on_any(
 
 
 @pytest.mark.slow
-def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
+def test_ten_non_finite_updates_stop_both_ranks(config, ranks):
     def train(world):
         training, _ = poisoned(config, world, float("nan"), range(1, 99), no_save=True, max_epoch=9)
         with pytest.raises(ToolkitError, match=r"not in 10 updates in a row up to update 10") as e:
@@ -74,7 +72,7 @@ def test_ten_such_updates_in_a_row_end_both_ranks_alike(config, ranks):
 
 
 @pytest.mark.slow
-def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
+def test_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
     def train(world):
         options = {"skip_spikes": True, "max_update": 72, "max_epoch": 99, "batch_size": 4}
         training, weights = poisoned(config, world, 1e9, {70}, **options)
@@ -88,7 +86,7 @@ def test_a_spike_on_one_rank_is_skipped_on_all(config, ranks, tmp_path):
 
 
 @pytest.mark.slow
-def test_sharded_ranks_skip_alike_too(config, ranks):
+def test_sharded_ranks_skip_the_same_updates(config, ranks):
     def train(world):
         options = {"sharding": "full", "check_ranks_interval": 1, "skip_spikes": True}
         training, _ = poisoned(config, world, float("nan"), {3}, no_save=True, **options)

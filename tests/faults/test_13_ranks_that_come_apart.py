@@ -13,7 +13,7 @@ from toolkit.training.run import TrainingRun
     "interval",
     [2, *(pytest.param(interval, marks=pytest.mark.slow) for interval in (1, 5))],
 )
-def test_a_parameter_that_differs_on_one_rank_is_found_within_one_interval(config, ranks, interval):
+def test_diverged_parameter_is_detected_within_one_interval(config, ranks, interval):
     def train(world):
         c = config(check_ranks_interval=interval, batch_size=4, no_save=True, max_epoch=9)
         training = TrainingRun(c, world)

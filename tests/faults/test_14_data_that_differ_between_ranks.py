@@ -52,9 +52,7 @@ def refused(said):
     return [text[: len(start)] for text, start in zip(said, want, strict=True)] == want
 
 
-def test_other_text_under_the_same_path_is_refused_on_both_ranks(
-    config, ranks, data, other, tmp_path
-):
+def test_different_data_on_a_rank_are_rejected_by_both(config, ranks, data, other, tmp_path):
     """As on two machines, where folders of one name hold different text."""
 
     def start(world):
@@ -66,7 +64,7 @@ def test_other_text_under_the_same_path_is_refused_on_both_ranks(
     assert refused(ranks(start))
 
 
-def test_another_configuration_is_refused_on_both_ranks_and_the_same_one_is_not(config, ranks):
+def test_different_config_on_a_rank_is_rejected_by_both(config, ranks):
     def start(world):
         options = [{}, *OTHERS]
         return [started(config(no_save=True, **(o if world.rank else {})), world) for o in options]

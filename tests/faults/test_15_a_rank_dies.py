@@ -41,7 +41,7 @@ def whole(folder):
 
 
 @pytest.mark.parametrize("which", [1, pytest.param(0, marks=pytest.mark.slow)])
-def test_the_other_rank_ends_and_names_the_one_that_was_killed(
+def test_other_rank_exits_and_names_the_killed_rank(
     config, monkeypatch, two_ranks, tmp_path, which
 ):
     ended = two_ranks(train(config, monkeypatch, killed(which)))
@@ -53,7 +53,7 @@ def test_the_other_rank_ends_and_names_the_one_that_was_killed(
 
 
 @pytest.mark.slow
-def test_the_run_goes_on_from_its_last_checkpoint(config, monkeypatch, two_ranks, tmp_path):
+def test_run_resumes_from_its_last_checkpoint(config, monkeypatch, two_ranks, tmp_path):
     two_ranks(train(config, monkeypatch, killed(1)))
     again = TrainingRun(config(max_update=3, batch_size=4), World())
     assert again.trainer.progress.update == 2
@@ -61,7 +61,7 @@ def test_the_run_goes_on_from_its_last_checkpoint(config, monkeypatch, two_ranks
 
 
 @pytest.mark.slow
-def test_an_error_on_one_rank_is_told_by_the_other(config, monkeypatch, two_ranks):
+def test_error_on_one_rank_is_reported_by_the_other(config, monkeypatch, two_ranks):
     def fails(rank):
         if rank == 1:
             raise OSError("the disk of this machine is gone")

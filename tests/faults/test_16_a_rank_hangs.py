@@ -18,7 +18,7 @@ from toolkit.training.run import TrainingRun, run
         pytest.param(Validation, "update_best", marks=pytest.mark.slow),
     ],
 )
-def test_the_late_rank_is_named_with_where_it_is_and_all_stacks_are_left(
+def test_stalled_rank_is_named_with_its_location_and_all_stacks_are_dumped(
     config, monkeypatch, two_ranks, tmp_path, owner, method
 ):
     usual = getattr(owner, method)

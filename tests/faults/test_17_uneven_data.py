@@ -37,9 +37,7 @@ UPDATES = {1: 6, 4: 2, 16: 1}
 """By the size of a batch: 11 batches in the epoch, 3, and a single one, so that a rank has none."""
 
 
-def test_eleven_examples_on_two_ranks_are_counted_once_and_learned_as_by_one_process(
-    config, ranks, folder
-):
+def test_uneven_examples_on_two_ranks_equal_one_process(config, ranks, folder):
     def train(world, **more):
         options = {"lr": 0.01, **more}
         return [trained(config, world, folder, batch_size=size, **options) for size in UPDATES]
@@ -55,9 +53,7 @@ def test_eleven_examples_on_two_ranks_are_counted_once_and_learned_as_by_one_pro
             assert np.abs(np.array(weights) - np.array(want[2])).max() < 1e-6
 
 
-def test_shards_of_different_sizes_end_on_both_ranks_after_the_same_updates(
-    config, ranks, folder, tmp_path
-):
+def test_uneven_shards_end_after_the_same_updates_on_both_ranks(config, ranks, folder, tmp_path):
     small = write_folder(tmp_path / "small", WORDS, {"train": ["the cat sat", "on a mat"]})
     found = ranks(
         lambda world: trained(config, world, f"{folder}:{small}", max_epoch=4, batch_size=3)

@@ -61,7 +61,7 @@ def train(training):
         pytest.param("forward", 2, marks=pytest.mark.slow),
     ],
 )
-def test_one_lack_of_memory_halves_the_batches_on_all_ranks(
+def test_out_of_memory_on_one_rank_halves_the_batches_on_all(
     config, ranks, tmp_path, where, update_freq
 ):
     def learn(world):
@@ -86,7 +86,7 @@ def test_one_lack_of_memory_halves_the_batches_on_all_ranks(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["forward", "backward"])
-def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks, where):
+def test_permanent_out_of_memory_stops_both_ranks_with_the_shape(config, ranks, where):
     def learn(world):
         training = starved(config, world, where, lambda update, sentences: update >= 3)
         with pytest.raises(ToolkitError, match=r"Lower --max-tokens or --batch-size") as error:
@@ -100,7 +100,7 @@ def test_memory_that_never_suffices_ends_both_ranks_with_the_shape(config, ranks
 
 
 @pytest.mark.slow
-def test_sharded_ranks_end_with_the_shape_instead_of_a_hang(config, monkeypatch, two_ranks):
+def test_out_of_memory_stops_sharded_ranks_with_the_shape(config, monkeypatch, two_ranks):
     c = config(**SHORT, sharding="full", no_save=True)
     add_up = GradientAccumulator.accumulate
 

@@ -31,7 +31,7 @@ def do_at_bad(monkeypatch):
     return plant
 
 
-def test_a_worker_that_ends_is_told_with_data_and_examples(config, data, do_at_bad):
+def test_dead_worker_is_reported_with_data_and_examples(config, data, do_at_bad):
     do_at_bad(lambda: os._exit(1))
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=2))
@@ -43,7 +43,7 @@ def test_a_worker_that_ends_is_told_with_data_and_examples(config, data, do_at_b
     ].split(", ")
 
 
-def test_a_worker_that_fails_is_told_with_data_and_example(config, data, do_at_bad):
+def test_failed_worker_is_reported_with_data_and_example(config, data, do_at_bad):
     do_at_bad(lambda: {}["no such thing"])
     want = f"cannot collate example {BAD} of train of {data}: KeyError"
     with pytest.raises(ExampleError, match=want):
@@ -51,7 +51,7 @@ def test_a_worker_that_fails_is_told_with_data_and_example(config, data, do_at_b
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_is_given_up_after_the_timeout(config, data, do_at_bad):
+def test_stalled_worker_is_reported_after_the_timeout(config, data, do_at_bad):
     do_at_bad(lambda: time.sleep(10_000))
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=1, data__timeout_seconds=4))

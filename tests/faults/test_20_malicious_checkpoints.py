@@ -101,7 +101,7 @@ def marker(tmp_path):
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_the_payload_would_run_where_it_is_unpickled(name, marker):
+def test_payload_runs_if_it_is_unpickled(name, marker):
     pickle.loads(pickle.dumps(payload(name, marker)))
     assert marker.exists(), "a test with a harmless payload shows nothing"
 
@@ -110,7 +110,9 @@ def test_the_payload_would_run_where_it_is_unpickled(name, marker):
     "form", [pytest.param(form, marks=[pytest.mark.slow] * (form != "zip")) for form in FORMS]
 )
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_a_file_is_refused_unread_by_every_command(data, tmp_path, marker, capsys, name, form):
+def test_pickled_file_is_rejected_unread_by_every_command(
+    data, tmp_path, marker, capsys, name, form
+):
     file = tmp_path / "checkpoint_best.pt"
     file.write_bytes(FORMS[form](payload(name, marker)))
     for main, words in commands(data, file, tmp_path):
@@ -122,7 +124,7 @@ def test_a_file_is_refused_unread_by_every_command(data, tmp_path, marker, capsy
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_inside_a_checkpoint_with_forged_digests_it_is_refused_or_unread(
+def test_pickle_in_a_forged_checkpoint_is_rejected_or_unread(
     data, trained, tmp_path, marker, capsys, name
 ):
     folder = (trained / "checkpoint_last").resolve()
@@ -139,7 +141,7 @@ def test_inside_a_checkpoint_with_forged_digests_it_is_refused_or_unread(
     assert not marker.exists()
 
 
-def test_a_zip_of_a_pickle_named_as_weights_is_no_weights(trained, marker):
+def test_zipped_pickle_named_as_weights_is_rejected(trained, marker):
     weights = trained / "checkpoint_last" / "model.safetensors"
     with zipfile.ZipFile(weights, "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps(payload("eval", marker)))

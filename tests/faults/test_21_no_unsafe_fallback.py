@@ -42,7 +42,7 @@ def names_of(tree):
             yield node.module or ""
 
 
-def test_no_source_names_a_loader_that_may_run_what_it_loads():
+def test_sources_use_no_loader_that_executes_code():
     assert len(FILES) > 100
     for file in FILES:
         tree = ast.parse(file.read_text("utf-8"))
@@ -85,14 +85,14 @@ def unpickled(finished, monkeypatch):
     return calls
 
 
-def test_training_going_on_and_using_what_was_trained_unpickles_nothing(config, unpickled):
+def test_training_resuming_and_inference_unpickle_nothing(config, unpickled):
     run(config(max_update=2))
     run(config(max_update=3))
     learner = load_checkpoint(config().checkpoint.save_dir)
     assert learner.fill_mask("the [MASK] sat", top=1) and not unpickled
 
 
-def test_a_checkpoint_that_cannot_be_read_is_read_no_other_way(trained, unpickled):
+def test_unreadable_checkpoint_has_no_fallback_reader(trained, unpickled):
     for file in sorted((trained / "checkpoint_last").iterdir()):
         whole = file.read_bytes()
         file.write_bytes(b"\x80\x04K\x01." + whole[5:])
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_cannot_be_read_is_read_no_other_way(trained, unpickle
     assert not unpickled
 
 
-def test_a_data_folder_that_cannot_be_read_is_read_no_other_way(data, tmp_path, unpickled):
+def test_unreadable_data_folder_has_no_fallback_reader(data, tmp_path, unpickled):
     path = shutil.copytree(data, tmp_path / "data")
     for file in sorted(path.iterdir()):
         whole = file.read_bytes()

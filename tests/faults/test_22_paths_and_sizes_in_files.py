@@ -41,7 +41,7 @@ def refused(folder, message):
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_name_that_leads_out_of_a_checkpoint_is_refused(folder, name):
+def test_checkpoint_file_name_outside_the_folder_is_rejected(folder, name):
     files = manifest.read(folder)["files"]
     outside = {name: sha256_file(folder.parent / "secret")}
     forge(folder, files={**files, **outside})
@@ -49,7 +49,7 @@ def test_a_name_that_leads_out_of_a_checkpoint_is_refused(folder, name):
     assert "out of reach" not in told
 
 
-def test_a_link_that_leads_out_of_a_checkpoint_is_refused(folder):
+def test_checkpoint_link_outside_the_folder_is_rejected(folder):
     os.symlink(folder.parent / "secret", folder / "notes")
     files = manifest.read(folder)["files"]
     forge(folder, files={**files, "notes": sha256_file(folder / "notes")})
@@ -67,14 +67,14 @@ def test_devices_pipes_and_loops_are_not_read(folder, name, device):
     refused(folder, "regular file|must name files of its own|is missing|Too many levels of")
 
 
-def test_a_hundred_thousand_files_are_refused_before_the_first_is_read(folder, monkeypatch):
+def test_manifest_of_100000_files_is_rejected_unread(folder, monkeypatch):
     monkeypatch.setattr(manifest, "sha256_file", pytest.fail)
     forge(folder, files={f"{number}": "0" * 64 for number in range(100_000)})
     refused(folder, r"the manifest of checkpoint .* is damaged")
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "config.json", "tokenizer_config.json"])
-def test_json_without_end_is_refused_before_it_is_read(folder, name):
+def test_oversized_json_is_rejected_unread(folder, name):
     with open(folder / name, "r+b") as file:
         file.truncate(1 << 36)  # sparse: 64 GiB that take no room
     if name == "manifest.json":
@@ -96,7 +96,7 @@ def test_json_without_end_is_refused_before_it_is_read(folder, name):
         ((2).to_bytes(8, "little") + b"[]", r"must hold safetensors, but does not"),
     ],
 )
-def test_headers_of_tensors_are_bounded(folder, header, message):
+def test_headers_of_tensor_files_are_bounded(folder, header, message):
     with open(folder / "model.safetensors", "wb") as file:
         file.write(header)
         file.truncate(100 << 20)
@@ -105,7 +105,7 @@ def test_headers_of_tensors_are_bounded(folder, header, message):
     refused(folder, message)
 
 
-def test_a_hundred_thousand_tensors_that_hold_nothing_are_refused(folder):
+def test_file_of_100000_empty_tensors_is_rejected(folder):
     nothing = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps({f"t{n}": nothing for n in range(100_000)}).encode()
     name = "model.safetensors"
@@ -129,7 +129,7 @@ def meta(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname"])
-def test_a_name_that_leads_out_of_a_data_folder_is_refused(meta, tmp_path, name):
+def test_data_file_name_outside_the_folder_is_rejected(meta, tmp_path, name):
     (tmp_path / "secret").write_text("out of reach")
     path = meta(lambda found: found["files"].update({name: "0" * 64}))
     with pytest.raises(ToolkitError, match=rf"{path}/{os.path.basename(name)} must be readable"):
@@ -148,7 +148,7 @@ def test_columns_outside_a_data_folder_are_not_opened(meta, data, tmp_path):
         DataFolder.open(path)
 
 
-def test_meta_without_end_is_refused_before_it_is_read(data, tmp_path):
+def test_oversized_meta_is_rejected_unread(data, tmp_path):
     path = shutil.copytree(data, tmp_path / "data")
     os.truncate(path / "meta.json", 1 << 36)
     with pytest.raises(ToolkitError, match=r"at most 16,777,216 bytes, but has 68,719,476,736"):

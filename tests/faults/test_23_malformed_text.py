@@ -56,7 +56,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @pytest.mark.parametrize("fault", REFUSED)
-def test_what_is_no_text_is_named_by_file_and_line_and_leaves_nothing(
+def test_invalid_text_is_reported_by_file_and_line_and_leaves_no_output(
     preprocess, tmp_path, fault, tokenizer
 ):
     content, message = REFUSED[fault]
@@ -68,7 +68,7 @@ def test_what_is_no_text_is_named_by_file_and_line_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("packing", [gzip.compress, lzma.compress])
-def test_a_packed_file_cut_anywhere_is_named_with_the_line_that_was_reached(preprocess, packing):
+def test_truncated_archive_is_reported_with_the_last_line(preprocess, packing):
     lines = (f"{number} {LINE}" for number in range(5000))
     whole = packing("".join(lines).encode())
     name = "text.txt.gz" if packing is gzip.compress else "text.txt.xz"
@@ -82,7 +82,7 @@ def test_a_packed_file_cut_anywhere_is_named_with_the_line_that_was_reached(prep
         assert "truncated or damaged: copy or pack it again." in reason
 
 
-def test_a_folder_without_text_is_named(tmp_path, capsys):
+def test_folder_without_text_is_reported(tmp_path, capsys):
     (tmp_path / "notes.md").write_text(LINE)
     assert main(["--trainpref", str(tmp_path), "--destdir", str(tmp_path / "data")]) == 2
     said = capsys.readouterr().err
@@ -90,7 +90,7 @@ def test_a_folder_without_text_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
-def test_blank_lines_alone_are_no_text(preprocess, tokenizer):
+def test_file_of_blank_lines_is_rejected(preprocess, tokenizer):
     code, said, path = preprocess("\n \n\t\r\n", "--tokenizer", tokenizer)
     assert (code, f"but {path} has only blank lines" in said) == (2, True)
 
@@ -105,14 +105,14 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_what_is_harmless_is_kept(preprocess, tmp_path, strange):
+def test_unusual_but_harmless_text_is_kept(preprocess, tmp_path, strange):
     content, want = STRANGE[strange]
     code, _, _ = preprocess(content, "--tokenizer", "words")
     assert (code, lines_of(tmp_path / "data")) == (0, want)
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
-def test_lines_of_nothing_visible_are_counted(preprocess, tmp_path, tokenizer):
+def test_invisible_lines_are_counted(preprocess, tmp_path, tokenizer):
     preprocess(LINE * 3 + "\u00ad\u200b\n", "--tokenizer", tokenizer)
     entry = json.loads((tmp_path / "data" / "meta.json").read_text())["splits"]["train"]
     items = len(lines_of(tmp_path / "data"))
@@ -120,7 +120,7 @@ def test_lines_of_nothing_visible_are_counted(preprocess, tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
-def test_a_word_of_a_million_letters_is_kept_where_lines_may_be_long(
+def test_word_of_a_million_letters_is_kept_with_a_larger_line_limit(
     preprocess, tmp_path, tokenizer
 ):
     text = LINE + "x" * 1_000_000 + " end\n" + LINE
@@ -136,7 +136,7 @@ def test_a_word_of_a_million_letters_is_kept_where_lines_may_be_long(
     [("--srcdict", b"the 3\nold two\n"), ("--srcdict", b"the 3\ncaf\xe9 2\n"),
      ("--wordpiece-vocab", b"[PAD]\n\n"), ("--wordpiece-vocab", b"[PAD]\n\0\n")],
 )  # fmt: skip
-def test_a_damaged_vocabulary_is_named_by_file_and_line(preprocess, tmp_path, option, content):
+def test_damaged_vocabulary_is_reported_by_file_and_line(preprocess, tmp_path, option, content):
     (tmp_path / "words").write_bytes(content)
     code, said, _ = preprocess(LINE, option, str(tmp_path / "words"))
     assert code == 2

@@ -75,7 +75,7 @@ def sealed(stem, ending, payload=None, **fields):
     path.write_bytes(header.pack() + payload + table)
 
 
-def test_the_parts_are_whole_before_they_are_harmed(own, fairseq):
+def test_files_are_readable_before_they_are_damaged(own, fairseq):
     assert use_own(own).tolist() == [0, 2]
     assert use_fairseq(fairseq).tolist() == [0, 1]
     sealed(own, "idx"), sealed(own, "bin")
@@ -85,7 +85,7 @@ def test_the_parts_are_whole_before_they_are_harmed(own, fairseq):
 @pytest.mark.parametrize("value", EXTREMES)
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("endings", [["bin"], ["idx"], ["bin", "idx"]], ids="+".join)
-def test_impossible_counts_in_our_header_are_refused(own, endings, field, value):
+def test_impossible_counts_in_a_column_header_are_rejected(own, endings, field, value):
     for ending in endings:
         sealed(own, ending, **{field: value})
     said = refused(use_own, own)
@@ -94,7 +94,7 @@ def test_impossible_counts_in_our_header_are_refused(own, endings, field, value)
 
 @pytest.mark.parametrize("value", EXTREMES)
 @pytest.mark.parametrize("place", range(6))
-def test_impossible_offsets_in_our_index_are_refused(own, place, value):
+def test_impossible_offsets_in_a_column_index_are_rejected(own, place, value):
     numbers = [0, 2, 3, 6, 0, 2]
     numbers[place] = value
     sealed(own, "idx", struct.pack("<6q", *numbers))
@@ -104,7 +104,7 @@ def test_impossible_offsets_in_our_index_are_refused(own, place, value):
 
 
 @pytest.mark.parametrize("field", [{"role": "xyz"}, {"dtype": "|O"}, {"dtype": "\u00ff"}])
-def test_roles_and_types_that_are_none_of_ours_are_refused(own, field):
+def test_unknown_roles_and_types_are_rejected(own, field):
     name, value = next(iter(field.items()))
     path = own.with_name(f"{own.name}.bin")
     content = bytearray(path.read_bytes()[: HEADER_BYTES - 4])
@@ -117,14 +117,14 @@ def test_roles_and_types_that_are_none_of_ours_are_refused(own, field):
 
 @pytest.mark.parametrize("magic", [b"\0" * 8, b"MMIDIDX\0", b"PK\3\4abcd", b""])
 @pytest.mark.parametrize("ending", ["bin", "idx"])
-def test_wrong_magic_is_refused_in_our_files(own, ending, magic):
+def test_wrong_magic_bytes_are_rejected(own, ending, magic):
     path = own.with_name(f"{own.name}.{ending}")
     path.write_bytes(magic + path.read_bytes()[len(magic) or 10**9 :])
     assert "must start with a column header" in refused(use_own, own)
 
 
 @pytest.mark.parametrize("items", [0, 2, 4, 2**31, 2**61, 2**63, 2**64 - 1])
-def test_impossible_counts_in_fairseq_s_index_are_refused(fairseq, items):
+def test_impossible_counts_in_a_fairseq_index_are_rejected(fairseq, items):
     content = bytearray(index_bytes([3, 1, 2]))
     content[18:26] = struct.pack("<Q", items)
     fairseq.with_suffix(".idx").write_bytes(content)
@@ -133,7 +133,7 @@ def test_impossible_counts_in_fairseq_s_index_are_refused(fairseq, items):
 
 @pytest.mark.parametrize("value", [-1, -(2**31), 2**31 - 1, 0])
 @pytest.mark.parametrize("place", range(3))
-def test_impossible_lengths_in_fairseq_s_index_are_refused(fairseq, place, value):
+def test_impossible_lengths_in_a_fairseq_index_are_rejected(fairseq, place, value):
     content = bytearray(index_bytes([3, 1, 2]))
     content[26 + 4 * place : 30 + 4 * place] = struct.pack("<i", value)
     fairseq.with_suffix(".idx").write_bytes(content)
@@ -142,7 +142,7 @@ def test_impossible_lengths_in_fairseq_s_index_are_refused(fairseq, place, value
 
 @pytest.mark.parametrize("value", EXTREMES)
 @pytest.mark.parametrize("place", range(3))
-def test_impossible_places_in_fairseq_s_index_are_refused(fairseq, place, value):
+def test_impossible_pointers_in_a_fairseq_index_are_rejected(fairseq, place, value):
     content = bytearray(index_bytes([3, 1, 2]))
     content[38 + 8 * place : 46 + 8 * place] = struct.pack("<q", value)
     fairseq.with_suffix(".idx").write_bytes(content)
@@ -150,7 +150,7 @@ def test_impossible_places_in_fairseq_s_index_are_refused(fairseq, place, value)
 
 
 @pytest.mark.parametrize("code", [0, 6, 7, 11, 255])
-def test_types_that_are_no_whole_numbers_are_refused_in_fairseq_s_index(fairseq, code):
+def test_non_integer_types_in_a_fairseq_index_are_rejected(fairseq, code):
     content = bytearray(index_bytes([3, 1, 2]))
     content[17] = code
     fairseq.with_suffix(".idx").write_bytes(content)
@@ -158,7 +158,7 @@ def test_types_that_are_no_whole_numbers_are_refused_in_fairseq_s_index(fairseq,
 
 
 @pytest.mark.parametrize("ending", ["bin", "idx"])
-def test_every_truncation_of_fairseq_s_files_is_refused(fairseq, ending):
+def test_truncated_fairseq_files_are_rejected(fairseq, ending):
     path = fairseq.with_suffix(f".{ending}")
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -166,7 +166,7 @@ def test_every_truncation_of_fairseq_s_files_is_refused(fairseq, ending):
         refused(use_fairseq, fairseq)
 
 
-def test_the_command_tells_it_in_one_line(fairseq, capsys):
+def test_command_reports_malformed_data_in_one_line(fairseq, capsys):
     (fairseq.parent / "dict.txt").write_text("the 1\n")
     fairseq.with_suffix(".idx").write_bytes(b"MMIDIDX\0\0" + b"\xff" * 60)
     assert main([str(fairseq.parent)]) == 2

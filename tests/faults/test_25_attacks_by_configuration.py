@@ -67,7 +67,7 @@ def saved(trained):
 
 
 @pytest.mark.parametrize("value", SECRETS)
-def test_nothing_is_interpolated_wherever_it_is_written(yaml, saved, value):
+def test_configuration_interpolates_nothing(yaml, saved, value):
     told = [yaml(f"checkpoint:\n  save_dir: '{value}'\n"), yaml(f"arch: '{value}'\n")]
     for flag in ("--save-dir", "--arch", "--lr", "--data.dirs"):
         with pytest.raises(ToolkitError) as caught:
@@ -79,7 +79,7 @@ def test_nothing_is_interpolated_wherever_it_is_written(yaml, saved, value):
     assert all("must be a plain value, but is" in text for text in told)
 
 
-def test_a_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
+def test_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
     call = {"_target_": "os.system", "_args_": [f"touch {tmp_path}/marker"]}
     for section in ("arch", "task", "optimizer", "data", "training"):
         name = {**NAMED, "optimizer": "adamw"}.get(section)
@@ -93,33 +93,33 @@ def test_a_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
 
 
 @pytest.mark.parametrize("tag", PYTHON)
-def test_tags_of_python_objects_are_refused(yaml, tmp_path, tag):
+def test_yaml_tags_of_python_objects_are_rejected(yaml, tmp_path, tag):
     argument = f"['touch {tmp_path}/marker']" if "object" in tag or tag == "tuple" else "''"
     told = yaml(f"arch: !!python/{tag} {argument}\n")
     assert "could not determine a constructor for the tag" in told and "line 1" in told
     assert not (tmp_path / "marker").exists()
 
 
-def test_an_alias_bomb_is_refused_at_its_first_alias(yaml):
+def test_yaml_alias_bomb_is_rejected_at_its_first_alias(yaml):
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     assert "line 2: aliases (*name) are not read" in yaml("\n".join(lines))
 
 
 @pytest.mark.slow
-def test_nesting_without_end_is_refused(yaml):
+def test_deep_nesting_is_rejected(yaml):
     assert "must name a YAML file" in yaml("a: " + "[" * 100_000)
 
 
 @pytest.mark.parametrize("name", ["os.system", "toolkit.models.bert:bert", "../bert", "__main__"])
-def test_a_path_of_import_is_no_name_of_a_component(yaml, saved, name):
+def test_import_path_is_no_component_name(yaml, saved, name):
     for section in ("arch", "task", "criterion", "optimizer", "lr_scheduler"):
         assert f"'{name}'. " in yaml(f"{section}: '{name}'\n")
         change = {section: {"name": name}}
         assert f"'{name}'. " in saved(lambda found, c=change: found["run"].update(c))
 
 
-def test_a_plugin_that_a_checkpoint_names_is_never_fetched_from_there(saved, tmp_path):
+def test_plugins_are_never_loaded_from_a_checkpoint(saved, tmp_path):
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "code.py").write_text(f"open('{tmp_path}/marker', 'w')")
     for name in (str(tmp_path / "evil"), "../evil", "os", "pytest"):
@@ -134,7 +134,7 @@ GARBAGE = [None, 0, -1, True, 1e400, "", "x", [], [[]], {}, {"": {}}, {"name": {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["run", "sizes", "plugins", "arch", "data", "name", "layers"])
-def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part):
+def test_files_other_than_configurations_are_rejected_in_one_line(trained, part):
     folder = (trained / "checkpoint_last").resolve()
     kept = {name: (folder / name).read_bytes() for name in ("config.json", manifest.NAME)}
     for value in GARBAGE:
@@ -154,7 +154,7 @@ def test_other_things_than_a_configuration_are_refused_in_one_line(trained, part
             (folder / name).write_bytes(content)
 
 
-def test_what_a_data_folder_says_is_neither_looked_up_nor_called(data, tmp_path):
+def test_names_in_a_data_folder_are_never_imported_or_called(data, tmp_path):
     path = shutil.copytree(data, tmp_path / "data")
     found = json.loads((path / "meta.json").read_text())
     found |= {
@@ -167,7 +167,7 @@ def test_what_a_data_folder_says_is_neither_looked_up_nor_called(data, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["os.system", "${oc.env:TOOLKIT_SECRET}", None, [], {}, 3])
-def test_a_tokenizer_of_an_unknown_kind_is_refused(trained, kind):
+def test_unknown_kind_of_tokenizer_is_rejected(trained, kind):
     folder = (trained / "checkpoint_last").resolve()
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "kind": kind}))
@@ -184,7 +184,7 @@ def test_a_tokenizer_of_an_unknown_kind_is_refused(trained, kind):
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_command_tells_an_attack_in_one_line_and_exits_with_2(tmp_path, capsys):
+def test_command_reports_an_attack_in_one_line_and_exits_with_2(tmp_path, capsys):
     (tmp_path / "run.yaml").write_text("arch: !!python/object/apply:os.system ['true']\n")
     assert main([*FLAGS, "--config", str(tmp_path / "run.yaml")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

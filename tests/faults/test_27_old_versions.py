@@ -32,7 +32,7 @@ def release(request):
     return request.param
 
 
-def test_a_checkpoint_of_a_release_loads_and_predicts_the_same(release):
+def test_checkpoint_of_a_release_loads_and_predicts_the_same(release):
     learner = load_checkpoint(checkpoint_of(release))
     kept = load_file(release / "predictions.safetensors")
     with torch.no_grad():
@@ -43,12 +43,12 @@ def test_a_checkpoint_of_a_release_loads_and_predicts_the_same(release):
     assert learner.fill_mask("the [MASK] sat", top=3)
 
 
-def test_a_release_reads_its_text_as_it_did(release):
+def test_tokenizer_of_a_release_encodes_the_same(release):
     tokenizer = load_checkpoint(checkpoint_of(release)).tokenizer
     assert tokenizer.decode(tokenizer.encode("the cat sat on a mat")) == "the cat sat on a mat"
 
 
-def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
+def test_checkpoint_of_a_release_resumes(release, tmp_path):
     """Options that came later have their defaults; those of the release hold."""
     checkpoint, data = checkpoint_of(release), tmp_path / "data"
     shutil.copytree(release / "data", data)
@@ -75,11 +75,11 @@ def test_a_checkpoint_of_a_release_goes_on_training(release, tmp_path):
     training.close()
 
 
-def test_a_release_is_as_it_was_written(release):
+def test_files_of_a_release_are_unchanged(release):
     assert manifest.verify(checkpoint_of(release))["format"] <= manifest.FORMAT
 
 
-def test_an_option_that_a_release_did_not_have_was_at_its_default(release, tmp_path):
+def test_option_missing_in_a_release_gets_its_default(release, tmp_path):
     """As if a later version had given the architecture a field."""
     saved = json_files.loads((checkpoint_of(release) / "config.json").read_text())
     config, _ = read_config(checkpoint_of(release))

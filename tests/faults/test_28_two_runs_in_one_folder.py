@@ -47,7 +47,7 @@ def content_of(folder):
     return {p: p.read_bytes() for p in sorted(folder.glob("**/*")) if p.is_file()}
 
 
-def test_the_second_is_refused_by_name_and_touches_nothing(config, tmp_path, first):
+def test_second_run_is_rejected_and_changes_nothing(config, tmp_path, first):
     process, pipe = first
     before = content_of(tmp_path / "run")
     who = rf"process {process.pid} on {socket.gethostname()} \(since .*\)"
@@ -62,7 +62,7 @@ def test_the_second_is_refused_by_name_and_touches_nothing(config, tmp_path, fir
     assert not list((tmp_path / "run").glob(".*"))
 
 
-def test_a_killed_first_one_makes_way(config, tmp_path, first):
+def test_folder_of_a_killed_run_is_available(config, tmp_path, first):
     process, _ = first
     os.kill(process.pid, signal.SIGKILL)
     process.join(60)
@@ -72,5 +72,5 @@ def test_a_killed_first_one_makes_way(config, tmp_path, first):
 
 
 @pytest.mark.slow
-def test_other_folders_are_free(config, tmp_path, first):
+def test_other_folders_are_available(config, tmp_path, first):
     assert run(config(save_dir=str(tmp_path / "other"), max_update=1)).updates == 1

@@ -37,7 +37,7 @@ def fail(monkeypatch):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_removal_that_fails_is_told_and_done_later(config, tmp_path, fail, caplog, times):
+def test_failed_deletion_is_reported_and_retried(config, tmp_path, fail, caplog, times):
     calls = fail(shutil, "rmtree", times)
     assert run(config(**HOW)).updates == 10
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == KEPT
@@ -47,7 +47,7 @@ def test_a_removal_that_fails_is_told_and_done_later(config, tmp_path, fail, cap
 
 
 @pytest.mark.slow
-def test_removals_that_always_fail_leave_training_and_its_checkpoints_alone(config, tmp_path, fail):
+def test_permanently_failing_deletions_do_not_affect_training(config, tmp_path, fail):
     fail(shutil, "rmtree", 10**9)
     assert run(config(**HOW)).updates == 10
     left = sorted(path.name for path in (tmp_path / "run").iterdir())
@@ -61,7 +61,7 @@ def fail_to_remove(path, ignore_errors=False):
 
 
 @pytest.mark.slow
-def test_what_stayed_behind_is_removed_by_the_next_run(config, tmp_path, fail, monkeypatch):
+def test_leftovers_are_deleted_by_the_next_run(config, tmp_path, fail, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", fail_to_remove)
         run(config(**HOW))
@@ -71,7 +71,7 @@ def test_what_stayed_behind_is_removed_by_the_next_run(config, tmp_path, fail, m
 
 
 @pytest.mark.slow
-def test_a_checkpoint_that_cannot_even_be_renamed_stays_whole(config, tmp_path, fail, caplog):
+def test_checkpoint_that_cannot_be_renamed_stays_complete(config, tmp_path, fail, caplog):
     real = Path.rename
 
     def rename(path, target):

@@ -51,7 +51,7 @@ def trace(config, in_process, tmp_path):
     ]
 
 
-def test_fifty_updates_of_a_tiny_model_learn_what_they_always_did(trace):
+def test_losses_of_fifty_updates_equal_the_stored_ones(trace):
     if os.environ.get("TOOLKIT_STORE_LOSSES"):
         STORED.write_text("\n".join([json.dumps(machine()), *trace]) + "\n")
     first, *stored = STORED.read_text().splitlines()
@@ -62,7 +62,7 @@ def test_fifty_updates_of_a_tiny_model_learn_what_they_always_did(trace):
         assert now == pytest.approx(then, rel=1e-5, abs=1e-5)
 
 
-def test_the_stored_losses_are_those_of_a_model_that_learns():
+def test_stored_losses_decrease():
     _, *stored = STORED.read_text().splitlines()
     losses = [json.loads(line)["loss"] for line in stored]
     assert sum(losses[-5:]) < sum(losses[:5]) and len(set(losses)) == UPDATES

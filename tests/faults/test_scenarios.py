@@ -17,13 +17,13 @@ def files_of(number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_scenario_has_its_file_and_its_line_in_the_page(number):
+def test_scenarios_have_a_file_and_a_line_in_the_docs(number):
     names = files_of(number)
     assert len(names) == 1, f"scenario {number} has the files {names}"
     row = re.search(rf"^\| {number} \|.*$", PAGE.read_text("utf-8"), re.M)
     assert row and f"tests/faults/{names[0]}" in row[0], f"{PAGE.name} lacks {names[0]}"
 
 
-def test_no_file_is_of_another_scenario():
+def test_files_belong_to_known_scenarios():
     known = {name for number in NUMBERS for name in files_of(number)}
     assert {path.name for path in HERE.glob("test_[0-9]*.py")} == known

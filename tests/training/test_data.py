@@ -62,7 +62,7 @@ def served(data, epoch, **options):
         ({"batch_size": 8, "max_tokens_valid": 99}, "cpu", True, (None, 8)),
     ],
 )
-def test_evaluation_has_bounds_of_its_own_and_larger_ones_on_a_gpu(given, kind, training, wanted):
+def test_batch_limits_of_evaluation_are_separate_and_larger_on_a_gpu(given, kind, training, wanted):
     assert (
         batch_limits(DataConfig(**given), 20_000, torch.device(kind), training=training) == wanted
     )
@@ -81,18 +81,18 @@ def test_ranks_share_the_micro_batches_of_one_process(config, data):
         assert got.inputs.tokens.equal(want.inputs.tokens) and got.targets.equal(want.targets)
 
 
-def test_without_a_bound_a_micro_batch_has_32_examples(config, data):
+def test_micro_batches_without_a_limit_have_32_examples(config, data):
     sizes = [b.sentences for [b] in split(config, data, batch_size=None).loader.updates(1)]
     assert sorted(sizes) == [6, 32]
 
 
-def test_selected_places_come_in_numbers_that_come_again(config, data):
+def test_selected_positions_are_padded_to_a_multiple_of_64(config, data):
     for [batch] in split(config, data).loader.updates(1):
         assert len(batch.selected) == len(batch.targets) and len(batch.selected) % 64 == 0
         assert batch.weights["mlm"] == (batch.targets != -100).sum() < len(batch.selected)
 
 
-def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
+def test_each_epoch_reads_its_shard_as_if_there_were_no_others(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     for epoch, name in enumerate("abcabc", 1):
         alone = training(config, folders[name])
@@ -100,7 +100,7 @@ def test_each_epoch_reads_its_shard_as_if_it_were_the_only_one(config, folders):
         assert served(sharded, epoch, start=1) == served(alone, epoch, start=1)
 
 
-def test_the_length_of_a_run_counts_every_shard_by_its_own_size(config, folders):
+def test_count_total_updates_adds_up_shards_of_different_sizes(config, folders):
     sharded = training(config, f"{folders['a']}:{folders['b']}:{folders['c']}")
     c = config(max_epoch=5, update_freq=2).training  # batches of 8: 3, 5, 2, 3, 5
     assert (
@@ -115,14 +115,14 @@ def test_the_length_of_a_run_counts_every_shard_by_its_own_size(config, folders)
     )
 
 
-def test_other_shards_make_another_fingerprint(config, folders):
+def test_fingerprints_change_with_the_shards(config, folders):
     a, b, c = folders.values()
     found = [training(config, text).fingerprints for text in (f"{a}:{b}", f"{a}:{c}", a)]
     assert len({prints["examples"] for prints in found}) == 3
     assert found[0] == training(config, f"{a}:{b}").fingerprints
 
 
-def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders):
+def test_corpus_weights_repeat_examples_with_different_masks(config, folders):
     a, c = folders["a"], folders["c"]
     mixed = training(config, a, c, data__weights=[0.5, 3.0], batch_size=1)
     assert mixed.description == "40 in train, 10 of 20 + 30 of 10"
@@ -132,15 +132,13 @@ def test_weights_mix_corpora_and_give_copies_masks_of_their_own(config, folders)
     assert shown[0] != shown[1] != shown[2]
 
 
-def test_sentences_that_are_cut_are_told_to_the_user(config, folders):
+def test_description_counts_truncated_sentences(config, folders):
     assert training(config, folders["a"]).description == "20 in train"
     cut = training(config, folders["a"], tokens_per_sample=10).description
     assert re.fullmatch(r"20 in train, \d\d cut, \d\d tokens lost \(\d\d.\d%\)", cut)
 
 
-def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_came_before(
-    config, folders
-):
+def test_corpus_weights_count_examples_that_depend_on_the_corpora_before(config, folders):
     two, options = (
         list(folders.values())[:2],
         {"task__pair_mode": "electra", "tokens_per_sample": 20},
@@ -153,7 +151,7 @@ def test_weights_count_the_examples_of_each_corpus_where_they_depend_on_what_cam
     assert len(both.lengths) + count == int(mixed.description.split()[0])
 
 
-def test_weights_do_not_depend_on_ranks_or_workers(config, folders):
+def test_corpus_weights_do_not_depend_on_ranks_or_workers(config, folders):
     options = {"data__weights": [1.5, 0.3]}
     two = list(folders.values())[:2]
     alone = training(config, *two, **options)
@@ -165,7 +163,7 @@ def test_weights_do_not_depend_on_ranks_or_workers(config, folders):
     pair[1].close()
 
 
-def test_weights_change_the_order_s_fingerprint_alone(config, folders):
+def test_corpus_weights_change_only_the_fingerprint_of_the_order(config, folders):
     a, b, _ = folders.values()
     plain, mixed = training(config, a, b), training(config, a, b, data__weights=[2.0, 1.0])
     assert plain.fingerprints["examples"] == mixed.fingerprints["examples"]
@@ -173,7 +171,7 @@ def test_weights_change_the_order_s_fingerprint_alone(config, folders):
 
 
 @pytest.mark.parametrize("cut", [2, 6])
-def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folders, tmp_path, cut):
+def test_run_over_shards_resumes_to_the_same_weights(config, folders, tmp_path, cut):
     shards = [f"{folders['a']}:{folders['b']}"]  # batches of 8: 3, 5, 3 updates
     options = {"data__dirs": shards, "max_epoch": 3, "arch__dropout": 0.1}
     whole = TrainingRun(config(save_dir=str(tmp_path / "whole"), **options), World())
@@ -186,15 +184,13 @@ def test_a_run_over_shards_cut_anywhere_ends_as_if_it_had_not_been(config, folde
     assert np.array_equal(flat(rest.trainer.learner), flat(whole.trainer.learner))
 
 
-def test_shards_are_validated_on_the_first_that_has_the_split(config, folders):
+def test_validation_reads_the_first_shard_that_has_the_split(config, folders):
     shards = f"{folders['c']}:{folders['b']}:{folders['a']}"
     result = run(config(data__dirs=[shards], max_update=2))
     assert result.valid["valid"]["examples"] == 4
 
 
-def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
-    config, folders, monkeypatch
-):
+def test_corpus_weights_reject_a_task_that_mixes_corpora(config, folders, monkeypatch):
     from toolkit.training import data as module
 
     real = module.make_examples
@@ -209,10 +205,10 @@ def test_a_task_whose_examples_do_not_stand_corpus_by_corpus_takes_no_weights(
         training(config, folders["a"], folders["b"], data__weights=[1.0, 1.0])
 
 
-def test_subsets_are_separated_by_commas():
+def test_split_names_splits_at_commas():
     assert split_names("valid, test,") == ["valid", "test"] and split_names("") == []
 
 
-def test_sizes_are_those_of_the_vocabulary(data):
+def test_to_sizes_counts_the_vocabulary(data):
     folder = DataFolder.open(data)
     assert to_sizes(folder)["tokens"] == len(folder.vocabulary)

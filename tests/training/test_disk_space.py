@@ -22,26 +22,24 @@ def disk(monkeypatch):
     return of
 
 
-def test_a_checkpoint_takes_the_weights_and_two_moments_of_what_learns(learner):
+def test_estimate_counts_weights_and_two_moments_of_trained_parameters(learner):
     assert estimate_checkpoint_bytes(learner) == 3 * 1023 * 1024
     learner.weight.requires_grad_(False)
     assert estimate_checkpoint_bytes(learner) == 1023 * 1024
 
 
-def test_a_disk_with_room_is_no_matter(learner, disk, tmp_path):
+def test_disk_space_warning_is_empty_if_there_is_space(learner, disk, tmp_path):
     disk(9 * 1023 * 1024)
     assert disk_space_warning(tmp_path, learner, existing=0) == ""
 
 
-def test_a_disk_without_room_is_told_with_both_sizes(learner, disk, tmp_path):
+def test_disk_space_warning_names_both_sizes(learner, disk, tmp_path):
     disk(9 * 1023 * 1024 - 1)
     told = disk_space_warning(tmp_path, learner, existing=0)
     assert f"{tmp_path} has 9.0 MiB left, but" in told and "take about 3.0 MiB each" in told
     assert disk_space_warning(tmp_path, learner, existing=1) == ""
 
 
-def test_checkpoints_that_are_there_need_no_more_room_but_the_next_one_does(
-    learner, disk, tmp_path
-):
+def test_disk_space_warning_counts_only_checkpoints_to_come(learner, disk, tmp_path):
     disk(3 * 1023 * 1024 - 1)
     assert disk_space_warning(tmp_path, learner, existing=50)

@@ -21,7 +21,7 @@ def evaluated(trainer, loader, examples, world=None):
     )
 
 
-def test_figures_do_not_depend_on_the_batches(make_trainer, batches, memory, batch):
+def test_metrics_do_not_depend_on_the_batches(make_trainer, batches, memory, batch):
     trainer = make_trainer(dropout=0.5)
     together = batch(torch.cat([b.inputs.tokens for b in batches]))
     apart = evaluated(trainer, memory(batches), 24)
@@ -30,19 +30,19 @@ def test_figures_do_not_depend_on_the_batches(make_trainer, batches, memory, bat
     assert apart == pytest.approx(whole, abs=1e-6)
 
 
-def test_the_loss_is_the_weighted_sum_of_the_objectives(make_trainer, batches, memory):
+def test_loss_is_the_weighted_sum_of_the_objectives(make_trainer, batches, memory):
     figures = evaluated(make_trainer(), memory(batches), 24)
     wanted = figures["word_loss"] + 0.5 * figures["even_loss"]
     assert figures["loss"] == pytest.approx(wanted)
 
 
-def test_an_example_too_many_or_too_few_is_noticed(make_trainer, batches, memory):
+def test_evaluation_asserts_the_number_of_examples(make_trainer, batches, memory):
     for held in (23, 25):
         with pytest.raises(AssertionError, match=rf"saw 24 examples of a split that holds {held}"):
             evaluated(make_trainer(), memory(batches), held)
 
 
-def test_two_ranks_count_every_example_once(ranks, make_trainer, batches, memory):
+def test_evaluation_on_two_ranks_counts_every_example_once(ranks, make_trainer, batches, memory):
     def measure(world):
         loader = memory(batches[:1] + batches[2:], rank=world.rank, ranks=2)  # an odd number
         return evaluated(make_trainer(), loader, 19, world)
@@ -52,7 +52,7 @@ def test_two_ranks_count_every_example_once(ranks, make_trainer, batches, memory
     assert first == second == pytest.approx(alone, abs=1e-6)
 
 
-def test_a_rank_without_any_batch_takes_part(ranks, make_trainer, batches, memory):
+def test_evaluation_includes_a_rank_without_batches(ranks, make_trainer, batches, memory):
     def measure(world):
         return evaluated(make_trainer(), memory(batches[:1], rank=world.rank, ranks=2), 3, world)
 
@@ -93,18 +93,18 @@ def evaluated_parts(batch):
     return evaluate_with
 
 
-def test_a_batch_that_fits_is_evaluated_whole(evaluated_parts):
+def test_batches_that_fit_into_memory_are_not_split(evaluated_parts):
     assert evaluated_parts(8) == [list(range(8))]
 
 
-def test_a_batch_that_does_not_fit_is_evaluated_in_parts_each_example_once(
+def test_batches_that_do_not_fit_are_split_and_each_example_counts_once(
     evaluated_parts,
 ):
     assert evaluated_parts(4, number=1) == [[8, 9, 10, 11], [12, 13, 14, 15]]
     assert evaluated_parts(3) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
-def test_an_example_that_does_not_fit_ends_the_evaluation(evaluated_parts):
+def test_evaluation_fails_if_a_single_example_does_not_fit(evaluated_parts):
     with pytest.raises(ToolkitError, match=r"a single example \(Tried to allocate 2 GiB\). Lower"):
         evaluated_parts(0)
     with pytest.raises(ToolkitError, match="Evaluation ran out of memory with a single example"):

@@ -8,7 +8,7 @@ from toolkit.models.interface import Inputs
 from toolkit.training.flop_counter import FlopCounter, attribute_flops
 
 
-def test_attention_in_one_call_counts_both_of_its_products():
+def test_fused_attention_counts_both_matrix_products():
     q = torch.ones(2, 4, 32, 16)
     with FlopCounter() as counted:
         torch.nn.functional.scaled_dot_product_attention(q, q, q)
@@ -16,7 +16,7 @@ def test_attention_in_one_call_counts_both_of_its_products():
 
 
 @pytest.mark.parametrize("name", ["bert_tiny", "composite_bert_tiny", "taco_tiny"])
-def test_the_total_of_both_directions_is_that_of_torchs_own_counter(name):
+def test_total_of_forward_and_backward_equals_torchs_counter(name):
     with torch.device("meta"):
         encoder = build_model(name, vocabulary_size=50)
         inputs = Inputs(torch.ones(2, 16, dtype=torch.long))
@@ -25,7 +25,7 @@ def test_the_total_of_both_directions_is_that_of_torchs_own_counter(name):
     assert counted.total == torchs.get_total_flops() > 0
 
 
-def test_a_convolution_costs_as_much_for_each_gradient_as_forwards_depthwise_too():
+def test_convolution_backward_costs_one_forward_per_gradient():
     depthwise = nn.Conv1d(8, 8, 5, padding=2, groups=8)
     with FlopCounter() as counted:
         found = depthwise(torch.ones(3, 8, 20, requires_grad=True))
@@ -34,14 +34,14 @@ def test_a_convolution_costs_as_much_for_each_gradient_as_forwards_depthwise_too
     assert forward == 2 * 3 * 20 * 8 * 5 and counted.total == 3 * forward
 
 
-def test_what_needs_no_gradient_costs_nothing_backwards():
+def test_backward_without_required_gradients_costs_nothing():
     linear = nn.Linear(4, 6)
     with FlopCounter() as counted:
         linear(torch.ones(5, 4)).sum().backward()
     assert counted.total == 2 * (2 * 5 * 4 * 6)
 
 
-def test_each_operation_belongs_to_the_innermost_module_in_both_directions():
+def test_operations_belong_to_the_innermost_module_in_both_directions():
     model = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 2)))
     parts = {"first": model[0], "rest": model[1], "last": model[1][1]}
     counted = FlopCounter()

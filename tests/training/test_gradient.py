@@ -6,7 +6,7 @@ from toolkit.distributed import World
 from toolkit.training.gradient import MicroBatchPart, describe_largest
 
 
-def test_the_loss_is_the_weighted_mean_over_the_places(make_trainer, batch):
+def test_loss_is_the_weighted_mean_over_predictions(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5], [4, 4, 3, 6]])
     losses, failure = trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
     wanted = losses["word"] / 2 + 0.5 * losses["even"] / 1
@@ -16,7 +16,7 @@ def test_the_loss_is_the_weighted_mean_over_the_places(make_trainer, batch):
     assert not failure
 
 
-def test_a_pass_that_does_not_fit_leaves_no_gradient_once_discarded(make_trainer, batch):
+def test_discard_removes_the_gradient_of_a_failed_pass(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
     trainer.learner.task.word.weight.register_hook(lambda g: torch.empty(2**50))
     losses, failure = trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
@@ -25,21 +25,21 @@ def test_a_pass_that_does_not_fit_leaves_no_gradient_once_discarded(make_trainer
     assert all(p.grad is None for p in trainer.parameters)
 
 
-def test_an_error_that_is_not_about_memory_goes_through(make_trainer, batch):
+def test_try_accumulate_raises_errors_unrelated_to_memory(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
     trainer.learner.register_forward_pre_hook(lambda module, inputs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)
 
 
-def test_the_largest_batch_is_the_one_of_most_tokens(batch):
+def test_describe_largest_names_the_batch_with_most_tokens(batch):
     pieces = [
         MicroBatchPart(batch([[3] * width] * count), 0) for count, width in ((5, 2), (3, 4), (6, 2))
     ]
     assert describe_largest(pieces) == "a batch of 3 sentences x 4 tokens"
 
 
-def test_sharded_ranks_end_where_one_runs_out_of_memory(make_trainer, batch):
+def test_sharded_ranks_stop_if_one_runs_out_of_memory(make_trainer, batch):
     trainer, data = make_trainer(), batch([[3, 5, 4, 5]])
     trainer.accumulator.world = World(rank=1, size=2)  # without DDP there is nothing to finish
 

@@ -18,13 +18,13 @@ def full(trainer):
     return trainer
 
 
-def test_the_largest_batch_is_tried_before_any_update(make_trainer, batches, memory):
+def test_probe_reports_that_the_largest_batch_does_not_fit(make_trainer, batches, memory):
     said = r"the largest batch must fit into memory, but a batch of 5 sentences x 4 tokens \(CUDA"
     with pytest.raises(ToolkitError, match=said):
         probe(full(make_trainer()), memory(batches))
 
 
-def test_a_lack_of_memory_on_one_rank_is_told_on_both(ranks, make_trainer, batches, memory):
+def test_probe_fails_on_all_ranks_if_one_runs_out_of_memory(ranks, make_trainer, batches, memory):
     def start(world):
         trainer = make_trainer(world=world)
         if world.rank == 1:
@@ -36,7 +36,7 @@ def test_a_lack_of_memory_on_one_rank_is_told_on_both(ranks, make_trainer, batch
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_probe_leaves_nothing_behind(ranks, make_trainer, batches, memory, size):
+def test_probe_changes_neither_random_state_nor_weights(ranks, make_trainer, batches, memory, size):
     def train(world):
         found = []
         for probes in (False, True):
@@ -54,7 +54,7 @@ def test_a_probe_leaves_nothing_behind(ranks, make_trainer, batches, memory, siz
     assert ranks(train, size) == [True] * size
 
 
-def test_a_run_probes_where_it_is_asked_to(config, monkeypatch):
+def test_run_probes_memory_only_if_configured(config, monkeypatch):
     tried = []
     monkeypatch.setattr("toolkit.training.memory_probe.probe", lambda t, data: tried.append(data))
     for asked in ("auto", "always"):
@@ -64,14 +64,14 @@ def test_a_run_probes_where_it_is_asked_to(config, monkeypatch):
     assert len(tried) == 1
 
 
-def test_auto_is_always_on_a_gpu_and_never_on_a_cpu():
+def test_memory_probe_auto_is_always_on_a_gpu_and_never_on_a_cpu():
     cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
     assert should_probe("auto", gpu) and not should_probe("auto", cpu)
     assert should_probe("always", cpu) and not should_probe("never", gpu)
 
 
 @pytest.mark.gpu
-def test_a_real_lack_of_gpu_memory_is_told_with_its_shape(make_trainer, batches, memory):
+def test_probe_reports_the_batch_shape_on_a_full_gpu(make_trainer, batches, memory):
     gpu = torch.device("cuda", 0)
     world = World(device=gpu)
     trainer = make_trainer(world=world)

@@ -30,7 +30,7 @@ def fit(trainer, data, updates=3, **options):
 
 
 @pytest.mark.parametrize("sentences", [4, 2, 1])
-def test_an_update_in_parts_equals_the_whole_one(make_trainer, batches, memory, sentences):
+def test_split_update_equals_the_whole_update(make_trainer, batches, memory, sentences):
     whole, parted = make_trainer(update_freq=2), room_for(make_trainer(update_freq=2), sentences)
     fit(whole, memory(batches))
     steps = fit(parted, memory(batches))
@@ -40,7 +40,7 @@ def test_an_update_in_parts_equals_the_whole_one(make_trainer, batches, memory, 
     )
 
 
-def test_the_next_update_is_tried_whole_again(make_trainer, batches, memory):
+def test_next_update_is_not_split(make_trainer, batches, memory):
     trainer = room_for(make_trainer(), 4)  # the second of these micro-batches has 5 sentences
     assert [bool(step.oom_failures) for step in fit(trainer, memory(batches))] == [
         False,
@@ -49,15 +49,13 @@ def test_the_next_update_is_tried_whole_again(make_trainer, batches, memory):
     ]
 
 
-def test_what_does_not_fit_in_any_part_ends_training_with_its_shape(make_trainer, batches, memory):
+def test_training_stops_with_the_shape_if_no_part_fits(make_trainer, batches, memory):
     said = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
     with pytest.raises(ToolkitError, match=said + r" not on rank 0 in update 1, nor .* in 16 par"):
         fit(room_for(make_trainer(), 0), memory(batches))
 
 
-def test_a_micro_batch_has_its_own_seed_wherever_in_the_epoch_the_ranks_begin(
-    make_trainer, batches
-):
+def test_micro_batch_seeds_follow_the_index_in_the_epoch(make_trainer, batches):
     halving = make_trainer(seed=7).accumulate_gradients
     halving.world = World(rank=1, size=2)
     pieces = halving.split_micro_batches(
@@ -66,7 +64,7 @@ def test_a_micro_batch_has_its_own_seed_wherever_in_the_epoch_the_ranks_begin(
     assert [piece.seed for piece in pieces] == [derive_seed(7, 2, 3), derive_seed(7, 2, 5)]
 
 
-def test_an_update_in_parts_is_the_same_every_time(make_trainer, batches, memory):
+def test_split_update_is_reproducible(make_trainer, batches, memory):
     def learned():
         trainer = room_for(make_trainer(dropout=0.5), 2)
         fit(trainer, memory(batches))
@@ -85,7 +83,7 @@ def words(batch):
 
 
 @pytest.mark.parametrize("count", [2, 3, 16])
-def test_the_parts_of_a_batch_hide_the_same_words(config, count):
+def test_parts_of_a_batch_mask_the_same_words(config, count):
     training = TrainingRun(config(no_save=True), World())
     loader = training.train.loader_for(1)
     (whole,) = next(iter(loader.updates(1)))
@@ -96,7 +94,7 @@ def test_the_parts_of_a_batch_hide_the_same_words(config, count):
     training.close()
 
 
-def test_an_idle_ranks_batch_has_one_part_of_weight_zero(config):
+def test_idle_batch_has_one_part_of_weight_zero(config):
     training = TrainingRun(config(no_save=True), World())
     loader = training.train.loader_for(1)
     (part,) = loader.split_micro_batch(1, 99, 4)

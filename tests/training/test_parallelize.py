@@ -42,16 +42,16 @@ def losses(learner, updates=5):
     return found
 
 
-def test_layers_are_recomputed_where_asked_for():
+def test_checkpoint_activations_recomputes_layers():
     assert made(checkpoint_activations=True).encoder.layers.checkpoint_activations
     assert not made().encoder.layers.checkpoint_activations
 
 
-def test_recomputing_changes_no_loss():
+def test_checkpoint_activations_changes_no_loss():
     assert losses(made(checkpoint_activations=True)) == losses(made())
 
 
-def test_an_encoder_without_layers_to_recompute_is_told(monkeypatch):
+def test_checkpoint_activations_rejects_an_encoder_without_layer_stack(monkeypatch):
     learner = made()
     learner.encoder.layers = torch.nn.ModuleList(learner.encoder.layers)
     with pytest.raises(
@@ -113,7 +113,7 @@ def test_compiled_layers_have_the_same_losses():
 
 
 @pytest.mark.slow
-def test_layers_may_be_compiled_and_recomputed():
+def test_compile_combines_with_checkpoint_activations():
     plain, compiled = both("bert_tiny", "cpu", "recomputed")
     assert compiled == pytest.approx(plain, abs=1e-5)
 

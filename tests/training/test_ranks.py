@@ -24,7 +24,7 @@ def test_two_ranks_equal_one_process(ranks, make_trainer, batches, memory):
     torch.testing.assert_close(first, alone, atol=1e-6, rtol=0)
 
 
-def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks, make_trainer, batches):
+def test_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks, make_trainer, batches):
     def step(world):
         trainer = make_trainer(world=world)
         before, sums = flat(trainer), trainer.criterion.forward
@@ -36,9 +36,7 @@ def test_a_non_finite_loss_on_one_rank_skips_the_update_on_both(ranks, make_trai
     assert ranks(step) == [(1.0, True)] * 2
 
 
-def test_a_signal_to_one_rank_stops_both_before_the_same_update(
-    ranks, make_trainer, batches, memory
-):
+def test_signal_to_one_rank_stops_both_before_the_same_update(ranks, make_trainer, batches, memory):
     def train(world):
         trainer = make_trainer(world=world)
 

@@ -26,7 +26,7 @@ def trained(config, world=None):
         training.close()
 
 
-def test_a_run_that_is_cut_ends_as_one_that_is_not(config, tmp_path, end_of, stopped):
+def test_rtd_run_resumes_to_the_same_weights(config, tmp_path, end_of, stopped):
     def how(folder):
         return config(**RTD, save_dir=str(tmp_path / folder))
 
@@ -36,7 +36,7 @@ def test_a_run_that_is_cut_ends_as_one_that_is_not(config, tmp_path, end_of, sto
     assert end_of(tmp_path / "cut") == end_of(tmp_path / "whole")
 
 
-def test_sentences_lose_the_same_in_whatever_batch_they_come(config):
+def test_rtd_masks_do_not_depend_on_the_batch(config):
     training = TrainingRun(config(**RTD, **STILL), World())
     learner, criterion = training.trainer.learner.eval(), training.trainer.criterion
     for parameter in learner.parameters():
@@ -52,7 +52,7 @@ def test_sentences_lose_the_same_in_whatever_batch_they_come(config):
 
 
 @pytest.mark.parametrize("sharding", ["none", "full"])
-def test_two_ranks_learn_what_one_process_does(config, tmp_path, ranks, sharding):
+def test_rtd_on_two_ranks_equals_one_process(config, tmp_path, ranks, sharding):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "batch_size": 4, **options}
         return config(**RTD, **STILL, **options)
@@ -62,7 +62,7 @@ def test_two_ranks_learn_what_one_process_does(config, tmp_path, ranks, sharding
         assert found == pytest.approx(alone, rel=1e-4)
 
 
-def test_gaps_are_filled_by_the_generator(config, tmp_path):
+def test_rtd_generator_fills_masks(config, tmp_path):
     run(config(**RTD, max_update=2))
     learner = load_checkpoint(tmp_path / "run")
     generator, tokenizer = learner.task.generator, learner.tokenizer
@@ -79,7 +79,7 @@ def test_gaps_are_filled_by_the_generator(config, tmp_path):
     assert [share for _, share in found] == pytest.approx(best.values.tolist(), rel=1e-4)
 
 
-def test_the_encoder_of_the_learner_is_the_discriminator(config, tmp_path):
+def test_rtd_encoder_of_the_learner_is_the_discriminator(config, tmp_path):
     run(config(**RTD, max_update=1))
     learner = load_checkpoint(tmp_path / "run")
     assert learner.encoder.width == 16 and learner.task.generator.encoder.width == 4

@@ -25,7 +25,7 @@ def options(folder, accumulation=1, workers=0, precision="fp32"):
     }
 
 
-def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks, stopped):
+def test_run_of_two_ranks_resumes_in_one_process(config, tmp_path, ranks, stopped):
     def how(folder, update_freq):
         return config(save_dir=str(tmp_path / folder), batch_size=4, update_freq=update_freq)
 
@@ -36,13 +36,13 @@ def test_a_run_of_two_ranks_goes_on_in_one_process(config, tmp_path, ranks, stop
     assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
 
 
-def test_patience_goes_on_where_it_was(config, stopped):
+def test_patience_continues_after_a_resume(config, stopped):
     how = {"lr": 0.0, "patience": 3, "max_epoch": 50}
     stopped(config(**how), 16)  # behind the third validation, two of them without gain
     assert run(config(**how)).epochs == 4
 
 
-def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
+def test_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
     how = {**options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
     stopped(config(**how), 5)
     shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed behind update 4
@@ -52,7 +52,7 @@ def test_the_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stoppe
     assert [r["update"] for r in records if r["event"] == "train"] == list(range(1, 11))
 
 
-def test_limits_logging_and_accumulation_may_change(config, tmp_path, stopped):
+def test_resume_accepts_other_limits_logging_and_accumulation(config, tmp_path, stopped):
     stopped(config(**options(tmp_path)), 4)
     changed = {"log_interval": 1, "update_freq": 2, "max_epoch": 3, "lr": 0.02}
     assert run(config(**{**options(tmp_path), **changed})).epochs == 3
@@ -68,15 +68,13 @@ def test_limits_logging_and_accumulation_may_change(config, tmp_path, stopped):
         ({"data.batch_size": 4}, "must stay the same within an epoch, but differ"),
     ],
 )
-def test_another_run_is_refused_and_the_difference_shown(
-    config, tmp_path, change, message, stopped
-):
+def test_resume_rejects_other_options_and_lists_them(config, tmp_path, change, message, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=message):
         run(config(max_update=2, **change))
 
 
-def test_of_another_architecture_only_the_name_is_told(config, stopped):
+def test_resume_names_only_another_architecture(config, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(
         ToolkitError,
@@ -85,7 +83,7 @@ def test_of_another_architecture_only_the_name_is_told(config, stopped):
         run(config(max_update=2, arch="bert_tiny"))
 
 
-def test_of_another_optimizer_only_the_name_is_told(config, stopped):
+def test_resume_names_only_another_optimizer(config, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(
         ToolkitError,
@@ -94,13 +92,13 @@ def test_of_another_optimizer_only_the_name_is_told(config, stopped):
         run(config(max_update=2, optimizer="sgd"))
 
 
-def test_other_data_are_refused(config, data, tmp_path, stopped):
+def test_resume_rejects_other_data(config, data, tmp_path, stopped):
     stopped(config(max_update=2), 2)
     with pytest.raises(ToolkitError, match=r"with other data: its examples"):
         run(config(max_update=2, train_subset="valid"))
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path, capfd, stopped):
+def test_resume_skips_a_damaged_checkpoint(config, tmp_path, capfd, stopped):
     folder = tmp_path / "run"
     how = {"save_interval_updates": 2, "keep_interval_updates": 0}
     stopped(config(**how), 4)
@@ -112,16 +110,14 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(config, tmp_path
     assert f"resuming from {folder}/checkpoint_e1_u2" in told
 
 
-def test_where_every_checkpoint_is_damaged_training_does_not_start_over(config, tmp_path, stopped):
+def test_resume_fails_if_every_checkpoint_is_damaged(config, tmp_path, stopped):
     stopped(config(), 2)
     (tmp_path / "run" / "checkpoint_last" / "state.json").unlink()
     with pytest.raises(ToolkitError, match=r"must hold an intact checkpoint, but all 1"):
         run(config())
 
 
-def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(
-    config, tmp_path, stopped, end_of
-):
+def test_restore_file_resumes_from_its_checkpoint(config, tmp_path, stopped, end_of):
     stopped(config(save_dir=str(tmp_path / "a")), 4)
     there = str(tmp_path / "a" / "checkpoint_last")
     run(config(save_dir=str(tmp_path / "b"), restore_file=there))
@@ -129,7 +125,7 @@ def test_a_run_goes_on_from_the_checkpoint_that_restore_file_names(
     assert end_of(tmp_path / "b") == end_of(tmp_path / "whole")
 
 
-def test_a_run_that_another_began_goes_on_from_its_own_stop(config, tmp_path, stopped, capfd):
+def test_restore_file_is_ignored_once_the_run_has_checkpoints(config, tmp_path, stopped, capfd):
     stopped(config(save_dir=str(tmp_path / "a")), 4)
     how = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}
     stopped(config(**how), 7, since=4)
@@ -139,7 +135,7 @@ def test_a_run_that_another_began_goes_on_from_its_own_stop(config, tmp_path, st
     assert f"resuming from {tmp_path / 'b'}" in told and "7 updates" in told
 
 
-def test_data_in_another_order_are_refused_before_the_log_is_touched(config, tmp_path, stopped):
+def test_resume_rejects_another_order_before_it_changes_the_log(config, tmp_path, stopped):
     stopped(config(log_interval=1), 7)
     log = tmp_path / "run" / "metrics.jsonl"
     before = log.read_bytes()
@@ -148,7 +144,7 @@ def test_data_in_another_order_are_refused_before_the_log_is_touched(config, tmp
     assert log.read_bytes() == before
 
 
-def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd):
+def test_finetune_from_loads_only_the_weights(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=2))
     before = TrainingRun(config(finetune_from=str(tmp_path / "a")), World())
     assert "loaded 25 of 25 tensors" in " ".join(capfd.readouterr().err.split())
@@ -158,7 +154,7 @@ def test_fine_tuning_takes_the_weights_and_nothing_else(config, tmp_path, capfd)
         assert torch.equal(p, q)
 
 
-def test_a_run_that_began_with_other_weights_is_not_taken_for_one_of_these(config, tmp_path):
+def test_resume_rejects_another_finetune_from(config, tmp_path):
     for name in "ab":
         run(config(save_dir=str(tmp_path / name), max_update=1))
     run(config(finetune_from=str(tmp_path / "a"), max_update=1))
@@ -168,7 +164,7 @@ def test_a_run_that_began_with_other_weights_is_not_taken_for_one_of_these(confi
         run(config(finetune_from=str(tmp_path / "b"), max_update=1))
 
 
-def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
+def test_finetune_from_reports_weights_that_do_not_fit(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=1))
     capfd.readouterr()
     TrainingRun(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
@@ -177,7 +173,7 @@ def test_fine_tuning_shows_what_does_not_fit(config, tmp_path, capfd):
     assert "initialized, since the checkpoint's have another shape: " in told
 
 
-def test_a_finished_run_told_to_go_on_reports_the_same_again(config, tmp_path):
+def test_finished_run_reports_the_same_result_again(config, tmp_path):
     first = run(config())
     again = run(config())
     assert again.valid == first.valid and again.best == first.best and again.updates == 10

@@ -41,7 +41,7 @@ def train(learner, optimizer, updates):
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
-def test_an_optimizer_saved_after_3_of_6_updates_ends_bit_equal(name, options, tmp_path):
+def test_optimizer_resumes_bit_for_bit(name, options, tmp_path):
     whole, optimizer = fresh(name, options)
     train(whole, optimizer, range(3))
     write_tensors(tmp_path / "model", whole.state_dict())
@@ -76,18 +76,18 @@ def cut_equals_whole(config, tmp_path, **how):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), OPTIMIZER_VARIANTS)
-def test_a_run_cut_after_3_of_6_updates_ends_bit_equal(name, options, config, tmp_path):
+def test_run_of_any_optimizer_resumes_bit_for_bit(name, options, config, tmp_path):
     options = {f"optimizer.{key}": value for key, value in options.items()}
     cut_equals_whole(config, tmp_path, optimizer=name, **options)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(LR_SCHEDULERS.builtins))
-def test_a_run_of_any_schedule_cut_after_3_of_6_updates_ends_bit_equal(name, config, tmp_path):
+def test_run_of_any_schedule_resumes_bit_for_bit(name, config, tmp_path):
     cut_equals_whole(config, tmp_path, lr_scheduler=name)
 
 
-def test_a_plateau_found_before_a_cut_lasts_behind_it(config, tmp_path):
+def test_plateau_keeps_its_lowered_rate_after_a_resume(config, tmp_path):
     how = {"lr_scheduler": "plateau", "lr_scheduler.factor": 0.5, "validate_interval_updates": 1}
     how |= {"best_metric": "examples"}  # never more of them: five plateaus in a row
     cut_equals_whole(config, tmp_path, **how)
@@ -102,12 +102,12 @@ def test_a_plateau_found_before_a_cut_lasts_behind_it(config, tmp_path):
         ("adamw", "bias_correction", False),
     ],
 )
-def test_a_run_that_would_need_state_it_never_had_is_refused(config, name, option, value):
+def test_resume_rejects_options_that_change_the_optimizer_state(config, name, option, value):
     run(config(optimizer=name, max_update=1))
     with pytest.raises(ToolkitError, match=rf"optimizer\.{option} was .* and is now {value}"):
         run(config(optimizer=name, max_update=2, **{f"optimizer.{option}": value}))
 
 
-def test_the_rate_that_is_reported_is_that_of_the_heads(config):
+def test_reported_learning_rate_is_that_of_the_heads(config):
     how = {"lr": 0.01, "lr_scheduler": "fixed", "optimizer.layerwise_lr_decay": 0.5}
     assert run(config(max_update=1, **how)).train["lr"] == 0.01

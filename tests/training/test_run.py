@@ -16,7 +16,7 @@ def records(folder):
     return [json_files.loads(line) for line in lines]
 
 
-def test_a_run_reports_the_figures_of_training_and_validation(config, tmp_path):
+def test_run_reports_metrics_of_training_and_validation(config, tmp_path):
     result = run(config(log_interval=5))
     train = [r for r in records(tmp_path / "run") if r["event"] == "train"]
     assert [(r["update"], r["epoch"]) for r in train] == [(5, 1), (10, 2)]
@@ -28,7 +28,7 @@ def test_a_run_reports_the_figures_of_training_and_validation(config, tmp_path):
     assert result.updates == 10 and result.epochs == 2 and result.exit_code == 0
 
 
-def test_a_run_leaves_its_result_behind(config, tmp_path):
+def test_run_writes_its_result(config, tmp_path):
     result = run(config(max_update=2))
     found = json.loads((tmp_path / "run" / "result.json").read_text())
     assert found["valid"] == result.valid and found["best"] == result.best
@@ -36,18 +36,18 @@ def test_a_run_leaves_its_result_behind(config, tmp_path):
     assert len(found["config_digest"]) == 64
 
 
-def test_training_lowers_the_validation_loss(config):
+def test_run_lowers_the_validation_loss(config):
     result = run(config(max_epoch=12, lr=0.03))
     assert result.valid["valid"]["loss"] < 3.3  # log of 45 symbols is 3.8
 
 
-def test_a_run_without_an_end_is_refused(config):
+def test_run_requires_a_limit(config):
     with pytest.raises(ToolkitError, match=r"Set --max-update or --max-epoch"):
         run(config(max_epoch=None))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
+def test_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
     training = TrainingRun(config(), World())
 
     def advance(step):
@@ -61,7 +61,7 @@ def test_a_signal_saves_and_stops_with_its_exit_code(config, tmp_path, number):
     assert signal.getsignal(number) != training.trainer.request_stop
 
 
-def test_a_signal_with_the_last_update_finds_the_run_at_its_end(config):
+def test_signal_in_the_last_update_does_not_change_the_result(config):
     training = TrainingRun(config(max_update=2), World())
 
     def advance(step):
@@ -73,18 +73,18 @@ def test_a_signal_with_the_last_update_finds_the_run_at_its_end(config):
     assert result.exit_code == 0 and result.valid["valid"]["examples"] == 9
 
 
-def test_training_ends_when_validation_has_not_improved_for_long_enough(config):
+def test_patience_stops_the_run(config):
     result = run(config(lr=0.0, max_epoch=50, patience=3))
     assert result.epochs == 4  # the first one is the best, three more are not better
 
 
-def test_the_metric_that_decides_must_be_one_of_validation(config):
+def test_best_metric_must_be_a_metric_of_validation(config):
     with pytest.raises(ToolkitError, match=r"best_metric must be .* but is 'los'. Known: loss,"):
         run(config(best_metric="los"))
 
 
 @pytest.mark.parametrize("limit", [{"max_epoch": 1}, {"max_update": 3}])
-def test_a_run_goes_on_after_its_metric_was_mistyped(config, tmp_path, limit):
+def test_run_resumes_after_an_unknown_best_metric(config, tmp_path, limit):
     with pytest.raises(ToolkitError, match=r"--best-metric. Then the same command resumes"):
         run(config(best_metric="acuracy", **limit))
     saved = os.readlink(tmp_path / "run" / "checkpoint_last")
@@ -94,13 +94,13 @@ def test_a_run_goes_on_after_its_metric_was_mistyped(config, tmp_path, limit):
     assert os.readlink(tmp_path / "run" / "checkpoint_best") == saved
 
 
-def test_a_mistyped_metric_saves_nothing_where_nothing_shall_be_saved(config, tmp_path):
+def test_unknown_best_metric_saves_nothing_with_no_save(config, tmp_path):
     with pytest.raises(ToolkitError, match=r"Choose one of them with --best-metric\.$"):
         run(config(best_metric="acuracy", no_save=True))
     assert not list((tmp_path / "run").glob("checkpoint*"))
 
 
-def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
+def test_checkpoint_best_has_the_best_metric(config, tmp_path):
     result = run(config(best_metric="accuracy", max_epoch=4, lr=0.01))
     best = os.readlink(tmp_path / "run" / "checkpoint_best")
     valid = [r for r in records(tmp_path / "run") if r["event"] == "valid"]
@@ -113,7 +113,7 @@ def test_the_best_checkpoint_is_the_one_with_the_best_figure(config, tmp_path):
     }  # fmt: skip
 
 
-def test_what_is_saved_at_the_last_update_has_its_validation(config, tmp_path):
+def test_last_checkpoint_includes_its_validation(config, tmp_path):
     how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
     first = run(config(max_update=4, lr=0.01, **how))
     second = run(config(max_update=6, lr=5.0, **how))
@@ -121,7 +121,7 @@ def test_what_is_saved_at_the_last_update_has_its_validation(config, tmp_path):
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
-def test_what_is_saved_where_the_rate_ends_the_run_has_its_validation(config, tmp_path):
+def test_last_checkpoint_at_a_low_rate_includes_its_validation(config, tmp_path):
     how = {"save_interval_updates": 2, "max_epoch": None, "lr_scheduler": "fixed"}
     falling = {**how, "lr_scheduler": "linear", "stop_min_lr": 0.007}
     first = run(config(max_update=8, lr=0.01, **falling))
@@ -130,7 +130,7 @@ def test_what_is_saved_where_the_rate_ends_the_run_has_its_validation(config, tm
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
-def test_a_finished_run_that_is_judged_by_another_figure_remembers_it(config, tmp_path):
+def test_finished_run_stores_another_best_metric(config, tmp_path):
     how = {"max_epoch": None, "lr_scheduler": "fixed"}
     run(config(max_update=4, lr=0.01, **how))
     first = run(config(max_update=4, lr=0.01, best_metric="ppl", **how))
@@ -139,25 +139,25 @@ def test_a_finished_run_that_is_judged_by_another_figure_remembers_it(config, tm
     assert (tmp_path / "run" / "checkpoint_best").resolve().name.endswith("_u4")
 
 
-def test_a_run_may_save_nothing_but_its_log(config, tmp_path):
+def test_no_save_writes_only_the_log(config, tmp_path):
     run(config(no_save=True, max_update=2))
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["metrics.jsonl", "result.json"]
 
 
-def test_a_run_without_validation_saves_the_last_checkpoint_only(config, tmp_path):
+def test_run_without_validation_saves_only_the_last_checkpoint(config, tmp_path):
     result = run(config(valid_subset="", max_update=2))
     assert result.valid == {} and result.best is None
     assert not (tmp_path / "run" / "checkpoint_best").exists()
     assert (tmp_path / "run" / "checkpoint_last").exists()
 
 
-def test_a_save_folder_that_cannot_be_written_is_told_before_anything_else(config, tmp_path):
+def test_unwritable_save_dir_is_reported_first(config, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolkitError, match=r"must be a folder that can be written to"):
         run(config(save_dir=str(tmp_path / "file" / "run"), dirs=["nowhere"]))
 
 
-def test_the_same_seed_gives_the_same_run_and_another_one_another(config, tmp_path):
+def test_run_depends_on_the_seed(config, tmp_path):
     def weights(name, seed):
         run(config(save_dir=str(tmp_path / name), seed=seed, max_update=3))
         return Path(tmp_path / name / "checkpoint_last" / "model.safetensors").read_bytes()
@@ -165,7 +165,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another(config, tmp_pa
     assert weights("a", 1) == weights("b", 1) != weights("c", 2)
 
 
-def test_workers_do_not_change_what_is_learned(config, tmp_path):
+def test_workers_do_not_change_the_weights(config, tmp_path):
     found = [
         run(config(save_dir=str(tmp_path / str(n)), num_workers=n, max_update=4)).valid
         for n in (0, 2)
@@ -188,7 +188,7 @@ def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     assert first[1] == pytest.approx(alone[1], rel=1e-6)  # perplexities are larger than 1
 
 
-def test_ranks_with_other_options_are_refused(config, tmp_path, ranks):
+def test_ranks_with_different_options_are_rejected(config, tmp_path, ranks):
     def start(world):
         c = config(save_dir=str(tmp_path / "one"), lr=0.1 * (1 + world.rank))
         with pytest.raises(ToolkitError, match=r"all ranks must have the same options and data"):

@@ -11,7 +11,7 @@ from toolkit.training.run import TrainingRun
 from toolkit.training.setup import check_embedding_sharing, make_learner
 
 
-def test_the_first_weights_are_the_seeds(config, tmp_path):
+def test_initial_weights_depend_only_on_the_seed(config, tmp_path):
     def weights(seed, name):
         c = config(seed=seed, save_dir=str(tmp_path / name))
         return TrainingRun(c, World()).trainer.parameters[0].tolist()
@@ -19,7 +19,7 @@ def test_the_first_weights_are_the_seeds(config, tmp_path):
     assert weights(1, "a") == weights(1, "b") != weights(2, "c")
 
 
-def test_a_run_keeps_the_precision_that_it_began_with(config):
+def test_resumed_run_keeps_its_precision(config):
     first = TrainingRun(config(max_update=1, precision="bf16"), World())
     first.fit()
     first.close()
@@ -27,7 +27,7 @@ def test_a_run_keeps_the_precision_that_it_began_with(config):
     assert again.trainer.precision.name == "bf16"
 
 
-def test_a_run_of_fp16_does_not_go_on_by_itself_where_that_is_emulated(config, tmp_path):
+def test_fp16_run_does_not_resume_on_a_cpu(config, tmp_path):
     c = config(max_update=1)
     first = TrainingRun(c, World())
     first.trainer.precision.name = "fp16"  # as a GPU would have saved it
@@ -40,7 +40,7 @@ def test_a_run_of_fp16_does_not_go_on_by_itself_where_that_is_emulated(config, t
 
 
 @pytest.mark.parametrize("options", [{"update_freq": 3}, {"clip_norm": 0.5}])
-def test_the_trainer_takes_its_options_from_the_config(config, options):
+def test_trainer_takes_its_options_from_the_config(config, options):
     trainer = TrainingRun(config(**options), World()).trainer
     assert all(getattr(trainer, name) == value for name, value in options.items())
 
@@ -58,7 +58,7 @@ def languages():
     return make
 
 
-def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
+def test_share_embeddings_rejects_separate_dictionaries(languages, monkeypatch):
     c = compose(
         {
             "arch": "transformer_tiny",
@@ -73,7 +73,7 @@ def test_a_run_refuses_one_table_for_two_dictionaries(languages, monkeypatch):
         make_learner(c, folder, resume_point=None, print_message=print)
 
 
-def test_two_dictionaries_of_one_size_have_no_table_in_common(languages):
+def test_share_embeddings_rejects_separate_dictionaries_of_equal_size(languages):
     model = build_model("transformer_tiny", vocabulary_size=6, share_embeddings="all")
     with pytest.raises(ToolkitError, match=r"but is all\. Choose --arch.share-embeddings decoder"):
         check_embedding_sharing(model, languages("cat", "Katze"))

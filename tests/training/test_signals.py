@@ -10,7 +10,7 @@ from toolkit.training.run import TrainingRun
 from toolkit.training.signals import listen_for_signals
 
 
-def test_the_first_signal_asks_and_the_second_acts_at_once():
+def test_first_signal_requests_a_stop_and_the_second_acts_immediately():
     asked, acted = [], []
     signal.signal(signal.SIGUSR1, lambda number, frame: acted.append(number))
     try:
@@ -22,14 +22,14 @@ def test_the_first_signal_asks_and_the_second_acts_at_once():
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
 
-def test_outside_signals_are_what_they_were():
+def test_signal_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
     with listen_for_signals(lambda: None):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_thread_that_cannot_listen_is_left_alone():
+def test_other_threads_handle_no_signals():
     before, seen = signal.getsignal(signal.SIGTERM), []
 
     def listen():
@@ -46,7 +46,7 @@ def test_a_thread_that_cannot_listen_is_left_alone():
     ("owner", "method"),
     [(Validation, "update_best"), pytest.param(Checkpointer, "__call__", marks=pytest.mark.slow)],
 )
-def test_a_signal_to_one_rank_at_work_of_its_own_stops_both_alike(
+def test_signal_to_one_rank_in_validation_or_save_stops_both(
     config, ranks, tmp_path, monkeypatch, owner, method
 ):
     real = getattr(owner, method)

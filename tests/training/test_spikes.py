@@ -16,7 +16,7 @@ def noise(count, seed=0):
     return (torch.randn(count, 2, generator=random) * 0.1 + 1).tolist()
 
 
-def test_the_rule_is_six_sigma_above_the_mean_of_the_window():
+def test_spike_is_six_sigma_above_the_mean_of_the_window():
     values = noise(300)
     window = torch.tensor(values[-128:])
     bound = window.mean(0) + 6 * window.std(0)
@@ -27,27 +27,27 @@ def test_the_rule_is_six_sigma_above_the_mean_of_the_window():
             assert fed([*values, last.tolist()])[1] == [0.0] * 300 + [verdict]
 
 
-def test_nothing_is_a_spike_before_half_the_window_is_known():
+def test_spike_requires_half_a_window():
     assert fed([*noise(63), (1e9, 1.0)])[1][-1] == 0
     assert fed([*noise(64), (1e9, 1.0)])[1][-1] == 1
 
 
-def test_a_low_value_is_no_spike():
+def test_spike_is_never_a_low_value():
     assert not any(fed([*noise(100), (-1e9, 0.0)])[1])
 
 
-def test_a_lasting_change_is_soon_the_new_normal():
+def test_spike_detector_adapts_to_a_lasting_change():
     *_, last = fed([*noise(100), *([(50.0, 1.0)] * 20)])[1]
     assert last == 0
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_values_that_are_not_finite_do_not_enter_the_window(value):
+def test_spike_window_omits_non_finite_values(value):
     spikes, _ = fed([*noise(100), (value, 1.0), (1.0, value)])
     assert int(spikes.taken) == 100 and spikes.values.isfinite().all()
 
 
-def test_a_restored_window_judges_as_the_one_before():
+def test_spike_detector_restores_its_window():
     values = noise(200)
     whole, verdicts = fed([*values, (3.0, 1.0), (1.2, 9.0)])
     first, _ = fed(values)
@@ -58,7 +58,7 @@ def test_a_restored_window_judges_as_the_one_before():
     assert got == verdicts[-2:] and second.state() == whole.state()
 
 
-def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
+def test_spike_skips_the_update_and_is_counted(make_trainer, batch):
     trainer = make_trainer(spike_detector=SpikeDetector(torch.device("cpu"), window=8))
     data = [batch([[3, 5, 4, 5], [4, 4, 3, 6]])]
     for _ in range(8):
@@ -70,7 +70,7 @@ def test_a_spike_changes_nothing_but_is_counted(make_trainer, batch):
     assert torch.equal(trainer.parameters[0], before)
 
 
-def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
+def test_spike_on_one_rank_skips_the_update_on_both(ranks, make_trainer, batches):
     def train(world):
         trainer = make_trainer(
             world=world, spike_detector=SpikeDetector(torch.device("cpu"), window=4)
@@ -84,7 +84,7 @@ def test_a_spike_on_one_rank_is_one_on_both(ranks, make_trainer, batches):
     assert ranks(train) == [[0.0] * 6 + [1.0]] * 2
 
 
-def test_a_run_that_goes_on_knows_the_window(config):
+def test_resumed_run_restores_the_spike_window(config):
     first = TrainingRun(config(skip_spikes=True, max_update=3), World())
     first.fit()
     first.close()
@@ -95,7 +95,7 @@ def test_a_run_that_goes_on_knows_the_window(config):
 
 
 @pytest.mark.gpu
-def test_judging_does_not_wait_for_a_gpu():
+def test_spike_detector_does_not_wait_for_the_gpu():
     gpu = torch.device("cuda", 0)
     spikes, loss, norm = SpikeDetector(gpu), torch.ones((), device=gpu), torch.ones((), device=gpu)
     torch.cuda.set_sync_debug_mode("error")

@@ -1,7 +1,7 @@
 from toolkit.training.step import TrainingProgress
 
 
-def test_a_place_goes_on_within_the_epoch_and_into_the_next():
+def test_progress_advances_within_an_epoch_and_into_the_next():
     places = [TrainingProgress()]
     for _ in range(4):
         places.append(places[-1].advance(4, epoch_micro_batches=11))
@@ -10,7 +10,7 @@ def test_a_place_goes_on_within_the_epoch_and_into_the_next():
     ]  # fmt: skip
 
 
-def test_the_latest_epoch_is_that_of_the_update_before():
+def test_latest_epoch_is_that_of_the_latest_update():
     assert TrainingProgress().latest_epoch == 1
     assert TrainingProgress(update=3, epoch=2, consumed=0).latest_epoch == 1
     assert TrainingProgress(update=4, epoch=2, consumed=4).latest_epoch == 2

@@ -14,7 +14,7 @@ def printed(show, *what):
     return terminal.file.getvalue()
 
 
-def test_the_start_says_what_is_going_to_happen(config, data):
+def test_start_rows_describe_the_run(config, data):
     run = TrainingRun(config(update_freq=2, max_tokens=64), World())
     rows = start_rows(run.config, run.trainer, run.train, run.valid, run.total_updates)
     assert rows["architecture"].startswith("composite_bert_tiny, 4,")
@@ -24,7 +24,7 @@ def test_the_start_says_what_is_going_to_happen(config, data):
     assert rows["updates"].startswith("0 of ")
 
 
-def test_the_end_shows_every_split_and_the_best():
+def test_print_end_shows_every_split_and_the_best():
     result = RunResult(
         updates=3,
         epochs=1,
@@ -38,7 +38,7 @@ def test_the_end_shows_every_split_and_the_best():
     assert "best loss 2.5000 at update 2" in text
 
 
-def test_figures_that_a_row_lacks_are_left_open():
+def test_print_metrics_leaves_missing_metrics_empty():
     rows = {"a": {"loss": 1.0}, "b": {"accuracy": 0.5}}
     lines = printed(print_metrics, {"split": rows}).splitlines()
     assert [line.split() for line in lines] == [

@@ -19,7 +19,7 @@ def test_two_micro_batches_of_unequal_weight_equal_one_batch(make_trainer, batch
     close(parameters(apart), parameters(together))
 
 
-def test_an_update_follows_the_gradient_of_the_weighted_means(make_trainer, batch):
+def test_update_follows_the_gradient_of_the_weighted_means(make_trainer, batch):
     trainer = make_trainer(lr=0.5)
     data = batch([[3, 5, 4, 5], [4, 4, 3, 6], [5, 1, 1, 1]])
     before = parameters(trainer)
@@ -31,13 +31,13 @@ def test_an_update_follows_the_gradient_of_the_weighted_means(make_trainer, batc
     close(parameters(trainer), wanted)
 
 
-def test_an_objective_without_a_place_leaves_the_others_alone(make_trainer, batch):
+def test_objective_without_predictions_does_not_affect_the_others(make_trainer, batch):
     step = make_trainer().step([batch([[2, 5, 4, 5]])], 1)
     assert step.weights == {"word": 1.0, "even": 0.0}
     assert step.outcome.norm > 0 and not step.outcome.skipped
 
 
-def test_micro_batches_without_any_place_change_nothing(make_trainer, batch):
+def test_micro_batches_without_predictions_change_nothing(make_trainer, batch):
     trainer = make_trainer(optimizer=lambda p: torch.optim.AdamW(p, fused=True))
     before = parameters(trainer)
     nothing = batch([[2, 5, 4, 5]])._replace(weights={})
@@ -48,7 +48,7 @@ def test_micro_batches_without_any_place_change_nothing(make_trainer, batch):
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_a_non_finite_loss_skips_the_update(make_trainer, batch, fused, poison):
+def test_non_finite_loss_skips_the_update(make_trainer, batch, fused, poison):
     def adam(parameters):
         return torch.optim.AdamW(parameters, fused=fused)
 
@@ -63,7 +63,7 @@ def test_a_non_finite_loss_skips_the_update(make_trainer, batch, fused, poison):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_clipping_scales_a_long_gradient_down_to_the_bound(make_trainer, batch, fused):
+def test_clipping_scales_the_gradient_down_to_clip_norm(make_trainer, batch, fused):
     def sgd(parameters):
         return torch.optim.SGD(parameters, lr=1.0, fused=fused)
 
@@ -75,7 +75,7 @@ def test_clipping_scales_a_long_gradient_down_to_the_bound(make_trainer, batch, 
     assert torch.stack(moved).sum().sqrt() == pytest.approx(0.01, rel=1e-4)
 
 
-def test_dropout_depends_on_the_seed_and_the_place_alone(make_trainer, batches, memory):
+def test_dropout_depends_only_on_seed_and_progress(make_trainer, batches, memory):
     options = {"dropout": 0.5, "update_freq": 2}
     whole = make_trainer(**options)
     whole.fit(lambda epoch: memory(batches), max_update=4)
@@ -90,7 +90,7 @@ def test_dropout_depends_on_the_seed_and_the_place_alone(make_trainer, batches, 
     assert not torch.equal(parameters(other)["encoder.mix.weight"], whole.parameters[1])
 
 
-def test_fit_goes_through_the_epochs_and_stops_at_the_limits(make_trainer, batches, memory):
+def test_fit_stops_at_max_update_and_max_epoch(make_trainer, batches, memory):
     seen = []
     trainer = make_trainer(update_freq=3)
     trainer.fit(
@@ -103,7 +103,7 @@ def test_fit_goes_through_the_epochs_and_stops_at_the_limits(make_trainer, batch
     assert seen == [(n + 1, n // 3 + 1, ends[n % 3]) for n in range(6)]
 
 
-def test_the_learning_rate_follows_the_schedule(make_trainer, batches, memory):
+def test_learning_rate_follows_the_schedule(make_trainer, batches, memory):
     rates = []
     trainer = make_trainer(lr=0.5, schedule=lambda n: 1 / n)
     observers = [lambda step: rates.append(step.learning_rate)]
@@ -111,7 +111,7 @@ def test_the_learning_rate_follows_the_schedule(make_trainer, batches, memory):
     assert rates == [0.5, 0.25, 0.5 / 3]
 
 
-def test_asked_to_stop_it_takes_no_further_update(make_trainer, batches, memory):
+def test_request_stop_prevents_the_next_update(make_trainer, batches, memory):
     trainer = make_trainer()
 
     def observe(step):

@@ -65,7 +65,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["transformer", "language", pytest.param("dynamicconv", marks=SLOW)]
 )
-def test_a_run_that_is_cut_ends_as_one_that_is_not(writing, tmp_path, end_of, stopped, name):
+def test_text_generation_run_resumes_to_the_same_weights(writing, tmp_path, end_of, stopped, name):
     def how(folder):
         return writing(name, save_dir=str(tmp_path / folder))
 
@@ -86,7 +86,7 @@ def trained(config, world=None):
 
 
 @pytest.mark.parametrize("name", ["transformer", pytest.param("language", marks=SLOW)])
-def test_micro_batches_and_ranks_learn_what_one_process_does(writing, tmp_path, ranks, name):
+def test_accumulation_and_ranks_equal_one_process(writing, tmp_path, ranks, name):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
         return writing(name, batch_size=4, lr=0.001, max_epoch=1, **options)
@@ -98,7 +98,7 @@ def test_micro_batches_and_ranks_learn_what_one_process_does(writing, tmp_path, 
 
 @SLOW
 @pytest.mark.parametrize("name", TASKS)
-def test_ranks_that_share_the_tables_learn_so_too(writing, tmp_path, ranks, name):
+def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks, name):
     def how(folder, **options):
         options = {"save_dir": str(tmp_path / folder), "arch.dropout": 0.0, **options}
         return writing(name, batch_size=4, lr=0.001, max_epoch=1, **options)
@@ -109,7 +109,7 @@ def test_ranks_that_share_the_tables_learn_so_too(writing, tmp_path, ranks, name
         assert "bleu" not in found  # ranks write unequally far, so that they cannot share layers
 
 
-def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, parallel, tmp_path):
+def test_validation_in_training_equals_toolkit_validate_and_its_file(writing, parallel, tmp_path):
     result = run(writing("transformer", max_epoch=1)).valid["valid"]
     assert {"nll", "ppl", "bleu", "chrf", "accuracy"} <= result.keys()
     files = {name: str(tmp_path / name) for name in ("predictions", "json")}
@@ -127,7 +127,7 @@ def test_what_is_validated_is_what_toolkit_validate_and_its_file_say(writing, pa
     assert [event["name"] for event in told] == ["bleu", "chrf"] and "tok:13a" in str(told)
 
 
-def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
+def test_truncation_is_reported_for_each_split(writing, parallel, tmp_path, capsys):
     short = {"task.tokens_per_sample": 5, "task.overlength": "skip", "task.validation_beam": 0}
     run(writing("transformer", max_update=1, **short))
     lengths = {
@@ -143,7 +143,7 @@ def test_what_is_cut_of_each_split_is_told(writing, parallel, tmp_path, capsys):
     assert f"run {valid}\n" in capsys.readouterr().out
 
 
-def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
+def test_translation_checkpoint_has_both_vocabularies(writing, parallel, tmp_path):
     run(writing("transformer", max_update=1))
     learner = load_checkpoint(tmp_path / "run")
     assert learner.tokenizer.languages == "xx-yy" and learner.tokenizer.joined
@@ -152,7 +152,7 @@ def test_a_checkpoint_brings_both_languages(writing, parallel, tmp_path):
     )
 
 
-def test_weights_are_taken_only_for_the_same_words_to_write(writing, parallel, tmp_path):
+def test_finetune_from_requires_the_same_target_vocabulary(writing, parallel, tmp_path):
     run(writing("transformer", max_update=1))
     text, options = parallel.parent / "train", {"tokenizer": "words", "workers": 1}
     for language, source in (("xx", "xx"), ("yy", "xx")):
@@ -182,12 +182,12 @@ def fairseq_dictionary(folder, where):
     return str(where / "words.txt")
 
 
-def test_operations_of_a_translation_are_counted_on_its_data(writing, parallel):
+def test_flops_of_a_translation_run_follow_its_data(writing, parallel):
     config = writing("transformer", max_tokens=64)
     found = count_flops(config, Sizes(tokens=17, targets=17))
     assert found.tokens == 8 and found.sentences == 8 and found.update > 0
 
 
-def test_the_best_checkpoint_may_be_that_of_most_bleu(writing, tmp_path):
+def test_best_metric_may_be_bleu(writing, tmp_path):
     result = run(writing("transformer", best_metric="bleu"))
     assert result.best["metric"] == "bleu"

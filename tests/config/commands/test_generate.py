@@ -41,12 +41,12 @@ PATH = {"path": ["run"]}
         ),
     ],
 )
-def test_a_search_rejects_impossible_options(options, message):
+def test_search_rejects_impossible_options(options, message):
     with pytest.raises(ToolkitError, match=message):
         SearchConfig(**options)
 
 
-def test_the_maximum_length_grows_with_the_source():
+def test_maximum_length_grows_with_the_source():
     assert SearchConfig(max_len_a=1.5, max_len_b=10).max_length(4) == 16
 
 
@@ -87,6 +87,6 @@ def test_the_maximum_length_grows_with_the_source():
         ),
     ],
 )
-def test_a_mode_rejects_impossible_options(config, options, message):
+def test_mode_rejects_impossible_options(config, options, message):
     with pytest.raises(ToolkitError, match=message):
         config(**options)

@@ -37,11 +37,11 @@ SENTENCE = {**PATH, "sentence": "Hello."}
         (PerturbationConfig, PATH, r"toolkit-plot perturbation needs --sentences FILE"),
     ],
 )
-def test_a_plot_rejects_impossible_options(config, options, message):
+def test_plot_rejects_impossible_options(config, options, message):
     with pytest.raises(ToolkitError, match=message):
         config(**options)
 
 
-def test_the_file_is_named_for_the_kind_of_plot_unless_it_is_given():
+def test_output_file_defaults_to_the_kind_of_plot():
     assert KernelsConfig(**PATH).output_file == "kernels.png"
     assert AttentionConfig(**SENTENCE, output="x.svg").output_file == "x.svg"

@@ -36,7 +36,7 @@ def build_format(**options):
         ({"format": "conll"}, r"unknown data format 'conll'. Did you mean 'conllu'\?"),
     ],
 )
-def test_options_of_every_format_have_rules(options, complaint):
+def test_common_options_are_checked(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         build_format(**options)
 
@@ -77,7 +77,7 @@ def test_options_of_every_format_have_rules(options, complaint):
         ({**LANGUAGES, "overlength": "split", "max_item_tokens": 5}, "error, skip, truncate, but"),
     ],
 )
-def test_options_of_a_format_have_rules(options, complaint):
+def test_options_of_a_format_are_checked(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         build_format(**options)
 
@@ -127,13 +127,13 @@ def test_pieces_of_tagged_text_may_be_lowercased():
         ("conllu", "joined_dictionary"),
     ],
 )
-def test_an_option_of_another_format_is_rejected(form, option):
+def test_option_of_another_format_is_rejected(form, option):
     flag = f"--{option.replace('_', '-')}"
     with pytest.raises(ToolkitError, match=f"{flag} requires --format "):
         load(["--trainpref", "a", "--format", form, flag, "1"], PREPROCESS)
 
 
-def test_two_languages_imply_parallel_text():
+def test_source_and_target_lang_imply_parallel():
     words = ["--trainpref", "a", "--source-lang", "de", "--target-lang", "en"]
     config = load(words, PREPROCESS).config
     assert config.format.name == "parallel" and config.format.config.target_lang == "en"
@@ -141,7 +141,7 @@ def test_two_languages_imply_parallel_text():
         load([*words, "--format", "squad"], PREPROCESS)
 
 
-def test_a_file_may_choose_the_format_and_its_options(tmp_path):
+def test_file_may_select_the_format_and_its_options(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text("trainpref: a\nformat: {name: conllu, tag: xpos}\n")
     config = load(["--config", str(file), "--tag", "Number"], PREPROCESS).config

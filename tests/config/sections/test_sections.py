@@ -7,7 +7,7 @@ from toolkit.config.sections import CheckpointConfig, DataConfig, LoggingConfig,
 
 
 @pytest.mark.parametrize("config", [CheckpointConfig, DataConfig, LoggingConfig, TrainingConfig])
-def test_the_defaults_of_every_section_are_valid(config):
+def test_defaults_of_every_section_are_valid(config):
     config()
 
 
@@ -35,30 +35,30 @@ def test_the_defaults_of_every_section_are_valid(config):
         ),
     ],
 )
-def test_a_section_rejects_values_by_their_path_and_rule(config, values, message):
+def test_section_rejects_values_by_their_path_and_rule(config, values, message):
     with pytest.raises(ToolkitError, match=message):
         config(**values)
 
 
-def test_a_precision_may_be_given_twice_if_it_is_the_same():
+def test_same_precision_may_be_given_twice():
     assert TrainingConfig(precision="bf16", bf16=True).bf16
 
 
-def test_corpus_weights_are_given_as_one_word():
+def test_corpus_weights_are_parsed_from_one_word():
     words = ["a", "b:c", "--arch", "bert_tiny", "--task", "mlm", "--data.weights", "2,0.5"]
     data = load(words, TRAIN).config.data
     assert (data.dirs, data.weights) == (["a", "b:c"], [2.0, 0.5])
 
 
 @pytest.mark.parametrize(("ranks", "each"), [(1, 36), (2, 18), (4, 9), (36, 1)])
-def test_ranks_share_the_micro_batches_of_an_update(ranks, each):
+def test_micro_batches_per_update_are_divided_by_ranks(ranks, each):
     assert TrainingConfig(micro_batches_per_update=36).micro_batches_per_rank(ranks) == each
 
 
-def test_without_micro_batches_per_update_each_rank_takes_update_freq():
+def test_update_freq_applies_without_micro_batches_per_update():
     assert TrainingConfig(update_freq=3).micro_batches_per_rank(7) == 3
 
 
-def test_ranks_that_do_not_divide_the_micro_batches_are_told_which_do():
+def test_micro_batches_per_update_names_the_possible_numbers_of_ranks():
     with pytest.raises(ToolkitError, match=r"is 36 for 5\. Start one of 1, 2, 3, 4, 6, 9, 12, 18"):
         TrainingConfig(micro_batches_per_update=36).micro_batches_per_rank(5)

@@ -6,7 +6,7 @@ from toolkit.distributed import World
 from toolkit.training.run import TrainingRun, run
 
 
-def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_path):
+def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
     run(config(max_update=3, lr=0.01))
     folder = tmp_path / "run" / "checkpoint_last"
     names = {
@@ -23,14 +23,14 @@ def test_a_checkpoint_holds_all_it_takes_to_go_on_and_to_be_used(config, tmp_pat
     assert read_json(folder / "state.json")["progress"] == {"update": 3, "epoch": 1, "consumed": 3}
 
 
-def test_numbers_that_json_cannot_say_survive(config, tmp_path):
+def test_checkpoint_state_keeps_non_finite_numbers(config, tmp_path):
     first = TrainingRun(config(), World())
     first.validation.best = {"metric": "loss", "value": math.inf, "update": 0}
     first.checkpointer.save(0, 1, ["end"])
     assert TrainingRun(config(), World()).validation.best["value"] == math.inf
 
 
-def test_the_manifest_says_why_and_by_which_versions_it_was_saved(config, tmp_path):
+def test_manifest_has_the_reasons_and_versions(config, tmp_path):
     run(config(save_interval_updates=5))
     facts = read_json(tmp_path / "run" / "checkpoint_e1_u5" / "manifest.json")
     assert facts["reasons"] == ["epoch", "interval", "best"]

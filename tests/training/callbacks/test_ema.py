@@ -31,7 +31,7 @@ def moved(layer, average, updates):
 
 
 @pytest.mark.parametrize("warmup", [True, False])
-def test_the_average_follows_its_formula(layer, warmup):
+def test_average_follows_its_formula(layer, warmup):
     average = ExponentialMovingAverage(layer, 0.8, warmup=warmup)
     first, *rest = moved(layer, average, 40)
     wanted = first
@@ -42,7 +42,7 @@ def test_the_average_follows_its_formula(layer, warmup):
         torch.testing.assert_close(found, right.float(), atol=1e-6, rtol=0)
 
 
-def test_the_weights_are_the_average_inside_and_themselves_again_outside(layer):
+def test_swapped_in_exchanges_weights_and_average_for_the_block(layer):
     average = ExponentialMovingAverage(layer, 0.5)
     moved(layer, average, 3)
     weights, averages = [p.detach().clone() for p in layer.parameters()], average.state_dict()
@@ -54,7 +54,7 @@ def test_the_weights_are_the_average_inside_and_themselves_again_outside(layer):
     assert torch.equal(average.averages["bias"], averages["bias"])
 
 
-def test_weights_that_do_not_learn_are_not_averaged_but_kept(layer):
+def test_frozen_weights_are_kept_without_averaging(layer):
     layer.bias.requires_grad_(False)
     average = ExponentialMovingAverage(layer, 0.5)
     assert list(average.averages) == ["weight"]
@@ -72,7 +72,7 @@ def figures(data, path):
     }
 
 
-def test_the_average_is_what_is_validated_saved_and_loaded(config, data, tmp_path):
+def test_average_is_validated_saved_and_loaded(config, data, tmp_path):
     result = run(config(ema_decay=0.9, lr=0.05, max_update=6))
     last = tmp_path / "run" / "checkpoint_last"
     averaged, trained = read_tensors(last / AVERAGE), read_tensors(last / MODEL)
@@ -90,7 +90,7 @@ def test_the_average_is_what_is_validated_saved_and_loaded(config, data, tmp_pat
     assert result.valid["valid"]["loss"] != raw.valid["valid"]["loss"]
 
 
-def test_a_run_with_an_average_ends_as_if_it_had_not_been_cut(config, tmp_path):
+def test_run_with_an_average_resumes_bit_for_bit(config, tmp_path):
     how = {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}
     run(config(**how, save_dir=str(tmp_path / "whole")))
     run(config(**{**how, "max_update": 3}, save_dir=str(tmp_path / "cut")))
@@ -100,7 +100,7 @@ def test_a_run_with_an_average_ends_as_if_it_had_not_been_cut(config, tmp_path):
         assert whole.read_bytes() == cut.read_bytes()
 
 
-def test_an_average_asked_for_later_begins_at_the_weights_of_then(config, tmp_path):
+def test_average_enabled_at_a_resume_starts_at_the_weights(config, tmp_path):
     run(config(max_update=2))
     again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
     saved = read_tensors(tmp_path / "run" / "checkpoint_last" / MODEL)
@@ -109,30 +109,30 @@ def test_an_average_asked_for_later_begins_at_the_weights_of_then(config, tmp_pa
     assert all(torch.equal(found[name], saved[name]) for name in saved)
 
 
-def test_figures_of_the_average_are_no_measure_for_those_of_the_weights(config):
+def test_best_metric_starts_over_if_the_average_is_enabled(config):
     run(config(max_update=2, lr=0.05))
     again = TrainingRun(config(max_update=4, ema_decay=0.5), World())
     again.close()
     assert again.validation.best is None
 
 
-def test_an_average_that_was_never_kept_is_refused(config, tmp_path):
+def test_load_checkpoint_rejects_a_missing_average(config, tmp_path):
     run(config(max_update=1))
     with pytest.raises(ToolkitError, match=r"weights must be auto or trained .* kept no moving"):
         load_checkpoint(tmp_path / "run", weights="average")
 
 
-def test_weights_of_no_known_kind_are_refused():
+def test_validate_rejects_an_unknown_kind_of_weights():
     with pytest.raises(ToolkitError, match=r"weights must be one of auto, trained, average, but"):
         ValidateConfig(dirs=["a"], path=["b"], weights="x")
 
 
-def test_a_decay_that_keeps_everything_is_refused(config):
+def test_ema_decay_of_1_is_rejected(config):
     with pytest.raises(ToolkitError, match=r"ema_decay must be at least 0 and below 1, but is 1"):
         config(ema_decay=1.0)
 
 
-def test_fine_tuning_begins_at_the_average(config, tmp_path):
+def test_finetune_from_loads_the_average(config, tmp_path):
     run(config(ema_decay=0.9, lr=0.05, max_update=3))
     start = TrainingRun(
         config(finetune_from=str(tmp_path / "run"), save_dir=str(tmp_path / "b")), World()
@@ -144,7 +144,7 @@ def test_fine_tuning_begins_at_the_average(config, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_average_of_two_sharded_ranks_is_that_of_one_process(config, tmp_path, ranks):
+def test_average_of_two_sharded_ranks_is_that_of_one_process(config, tmp_path, ranks):
     def train(world):
         how = {"update_freq": 2 // world.size, "sharding": "full" if world.size > 1 else "none"}
         folder = tmp_path / f"{world.size}"

@@ -14,7 +14,7 @@ class Recorder:
         pass
 
 
-def test_rates_after_a_resume_count_the_time_before_it(make_trainer, batches, memory):
+def test_rates_include_the_time_before_a_resume(make_trainer, batches, memory):
     first, second = make_trainer(), make_trainer()
     before, after = (MetricsLogger(trainer, Recorder(), 8, 8) for trainer in (first, second))
     first.fit(lambda epoch: memory(batches), max_update=7, observers=[before])

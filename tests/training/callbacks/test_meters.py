@@ -32,7 +32,7 @@ def test_means_are_weighted_over_updates():
     assert means["gradient_norm"] == 2.0 and means["clip_rate"] == 0.5
 
 
-def test_a_skipped_update_leaves_the_means_alone():
+def test_skipped_update_leaves_the_means_alone():
     meters = Meters()
     meters.add(step(4.0))
     meters.add(step(math.nan, norm=math.inf, skipped=1.0))
@@ -41,14 +41,14 @@ def test_a_skipped_update_leaves_the_means_alone():
     assert meters.read().updates == 2 and meters.read().tokens == 14
 
 
-def test_where_all_updates_were_skipped_there_is_no_loss():
+def test_loss_is_missing_if_all_updates_were_skipped():
     meters = Meters()
     meters.add(step(math.nan, norm=math.inf, skipped=1.0))
     means = meters.read().compute({"word": 1.0})
     assert means == {"gradient_norm": 0.0, "clip_rate": 0.0, "skipped_updates": 1.0}
 
 
-def test_meters_go_on_exactly_from_their_state():
+def test_meters_restore_their_state_exactly():
     whole, first, second = Meters(), Meters(), Meters()
     for i in range(5):
         whole.add(step(0.1 * i))
@@ -60,7 +60,7 @@ def test_meters_go_on_exactly_from_their_state():
     assert second.read() == whole.read()
 
 
-def test_reading_now_and_then_changes_nothing(monkeypatch):
+def test_intermediate_reads_do_not_change_the_sums(monkeypatch):
     seldom, often = Meters(), Meters()
     for i in range(6):
         seldom.add(step(0.1 * i))
@@ -70,7 +70,7 @@ def test_reading_now_and_then_changes_nothing(monkeypatch):
     assert often.read() == seldom.read()
 
 
-def test_ranks_add_losses_and_tokens_and_agree_on_the_rest(ranks):
+def test_ranks_sum_losses_and_tokens_and_share_the_rest(ranks):
     def measure(world):
         meters = Meters()
         meters.add(step(1.0 + world.rank, 3.0))
@@ -83,5 +83,5 @@ def test_ranks_add_losses_and_tokens_and_agree_on_the_rest(ranks):
         assert (state["losses"], state["weights"]["word"], state["tokens"]) == ({"word": 3}, 3, 14)
 
 
-def test_an_endless_perplexity_stays_a_number():
+def test_perplexity_is_bounded():
     assert loss_metrics({"word": 1e9}, {"word": 1.0})["ppl"] == pytest.approx(math.exp(700))

@@ -17,7 +17,7 @@ def named(trainer, batch):
     return diagnose_non_finite(trainer.accumulator, [batch], batch.weights)
 
 
-def test_ten_skipped_updates_in_a_row_end_training_with_the_layer(make_trainer, batches, memory):
+def test_ten_non_finite_updates_stop_training_and_name_the_layer(make_trainer, batches, memory):
     trainer = make_trainer()
     trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
     with pytest.raises(ToolkitError, match=r"10 updates in a row .* the output of encoder\.mix"):
@@ -25,7 +25,7 @@ def test_ten_skipped_updates_in_a_row_end_training_with_the_layer(make_trainer, 
     assert trainer.progress.update == 10
 
 
-def test_a_streak_that_ends_is_forgotten(make_trainer, batches, memory):
+def test_finite_update_resets_the_streak(make_trainer, batches, memory):
     trainer = make_trainer()
     broken = [True] * 9 + [False] + [True] * 9 + [False] * 9
 
@@ -37,7 +37,7 @@ def test_a_streak_that_ends_is_forgotten(make_trainer, batches, memory):
     assert trainer.progress.update == 28
 
 
-def test_a_broken_parameter_is_named_before_any_layer(make_trainer, batches):
+def test_diagnosis_names_a_non_finite_parameter_first(make_trainer, batches):
     trainer = make_trainer()
     with torch.no_grad():
         trainer.learner.task.word.weight[0, 0] = torch.nan
@@ -45,11 +45,11 @@ def test_a_broken_parameter_is_named_before_any_layer(make_trainer, batches):
     assert named(trainer, batches[0]) == "the parameter task.word.weight"
 
 
-def test_a_pass_that_is_finite_has_no_such_layer(make_trainer, batches):
+def test_diagnosis_of_a_finite_pass_is_empty(make_trainer, batches):
     assert named(make_trainer(), batches[0]) == ""
 
 
-def test_a_gradient_that_overflows_on_the_way_back_is_named(make_trainer, batches):
+def test_diagnosis_names_an_output_gradient(make_trainer, batches):
     class Steep(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -65,13 +65,13 @@ def test_a_gradient_that_overflows_on_the_way_back_is_named(make_trainer, batche
     assert found == "the gradient at the output of encoder.dropout (Dropout)"
 
 
-def test_a_gradient_that_overflows_in_a_parameter_alone_is_named(make_trainer, batches):
+def test_diagnosis_names_a_parameter_gradient(make_trainer, batches):
     trainer = make_trainer()
     trainer.learner.task.even.bias.register_hook(lambda gradient: gradient / 0)
     assert named(trainer, batches[0]) == "the gradient of task.even.bias"
 
 
-def test_looking_leaves_no_gradient_and_no_hook(make_trainer, batches):
+def test_diagnosis_leaves_no_gradient_and_no_hook(make_trainer, batches):
     trainer = make_trainer()
     named(trainer, batches[0])
     assert all(p.grad is None for p in trainer.parameters)
@@ -79,7 +79,9 @@ def test_looking_leaves_no_gradient_and_no_hook(make_trainer, batches):
     assert not any(p._backward_hooks for p in trainer.parameters)
 
 
-def test_a_loss_scale_below_its_floor_ends_training_with_the_layer(make_trainer, batches, memory):
+def test_loss_scale_below_its_minimum_stops_training_and_names_the_layer(
+    make_trainer, batches, memory
+):
     trainer = make_trainer(precision="fp16")
     trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
     said = r"loss scale of fp16 must stay above 0\.0001, but is 6\.1e-05 after update 29 \(epoch 4"
@@ -87,14 +89,14 @@ def test_a_loss_scale_below_its_floor_ends_training_with_the_layer(make_trainer,
         fit(trainer, memory(batches))
 
 
-def test_overflows_that_fp16_recovers_from_are_no_trouble(make_trainer, batches, memory):
+def test_fp16_overflows_above_the_minimum_scale_do_not_stop_training(make_trainer, batches, memory):
     trainer = make_trainer(precision="fp16")
     trainer.precision.loss_scale.scale.fill_(2.0**40)
     fit(trainer, memory(batches), 40)
     assert trainer.precision.loss_scale.good >= 1
 
 
-def test_the_rank_is_named(ranks, make_trainer, batches):
+def test_diagnosis_names_the_rank(ranks, make_trainer, batches):
     def look(world):
         trainer = make_trainer(world=world)
         if world.rank == 1:

@@ -29,41 +29,41 @@ def kept(folder, **options):
     return {int(path.name.rpartition("u")[2]) for path in folders if path not in gone}
 
 
-def test_the_newest_of_each_kind_are_kept(write, tmp_path):
+def test_pruning_keeps_the_newest_of_each_kind(write, tmp_path):
     for update in (1, 2, 3, 4):
         write(update, "epoch", "best")
         write(10 + update, "interval")
     assert kept(tmp_path, keep_last_epochs=2, keep_interval_updates=1) == {3, 4, 14}
 
 
-def test_zero_keeps_all(write, tmp_path):
+def test_pruning_with_0_keeps_all(write, tmp_path):
     for update in (1, 2, 3):
         write(update, "interval")
     assert kept(tmp_path, keep_interval_updates=0) == {1, 2, 3}
     assert kept(tmp_path, keep_interval_updates=1) == {3}
 
 
-def test_a_pattern_keeps_its_multiples_among_those_in_between(write, tmp_path):
+def test_pruning_keeps_multiples_of_the_pattern(write, tmp_path):
     for update in range(500, 3500, 500):
         write(update, "interval")
     assert kept(tmp_path, keep_interval_updates_pattern=1000) == {1000, 2000, 3000}
 
 
-def test_so_many_of_the_best_are_kept_and_of_equal_ones_the_newer(write, tmp_path):
+def test_pruning_keeps_the_n_best_and_prefers_newer_ones(write, tmp_path):
     for update, loss in enumerate([2.0, 1.0, 3.0, 2.0, float("nan"), 4.0], 1):
         write(update, "interval", loss=loss)
     assert kept(tmp_path, keep_best_checkpoints=2) == {2, 4, 6}
     assert kept(tmp_path, keep_best_checkpoints=3) == {1, 2, 4, 6}
 
 
-def test_a_figure_of_an_earlier_update_makes_none_the_best(write, tmp_path):
+def test_pruning_ignores_metrics_of_an_earlier_update(write, tmp_path):
     write(1, "interval", loss=2.0)
     write(2, "interval", loss=1.0, validated_at=1)
     write(3, "interval", loss=3.0)
     assert kept(tmp_path, keep_best_checkpoints=1) == {1, 3}
 
 
-def test_what_cannot_be_read_stays(write, tmp_path):
+def test_pruning_keeps_unreadable_checkpoints(write, tmp_path):
     for update in (1, 2):
         write(update, "interval")
     (tmp_path / "checkpoint_e1_u1" / "manifest.json").write_text("{")

@@ -10,7 +10,7 @@ from toolkit.training.callbacks.rank_consistency import (
 )
 
 
-def test_the_fingerprint_changes_with_any_bit():
+def test_sum_bits_changes_with_any_bit():
     p = torch.linspace(-1, 1, 1000)
     for place, bit in ((0, 0), (999, 31), (500, 12)):
         other = p.clone()
@@ -20,19 +20,19 @@ def test_the_fingerprint_changes_with_any_bit():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_every_format_has_a_fingerprint(dtype):
+def test_sum_bits_supports_every_dtype(dtype):
     p = torch.full((3, 5), 1.5, dtype=dtype)
     assert sum_bits(p) != sum_bits(p * 2)
 
 
-def test_of_three_rows_the_odd_one_is_named_and_of_two_the_second():
+def test_minority_ranks_names_the_odd_one_of_three_and_the_second_of_two():
     assert minority_ranks(torch.tensor([[1, 2], [1, 2], [1, 3]])) == [2]
     assert minority_ranks(torch.tensor([[0, 2], [1, 2], [1, 2]])) == [0]
     assert minority_ranks(torch.tensor([[1, 2], [1, 3]])) == [1]
     assert minority_ranks(torch.tensor([[1, 2], [1, 2]])) == []
 
 
-def test_norms_may_differ_by_rounding_alone():
+def test_ranks_with_other_norm_tolerates_only_rounding():
     nan = float("nan")
     assert ranks_with_other_norm([1.0, 1.0 + 1e-7, 1.0]) == ranks_with_other_norm([nan, nan]) == []
     assert ranks_with_other_norm([1.0, 1.0 + 1e-5, 1.0]) == [1]
@@ -56,14 +56,14 @@ def trained(make_trainer, memory, batches, world, *, spoil):
     return trainer.progress.update
 
 
-def test_ranks_that_agree_train_on(ranks, make_trainer, memory, batches):
+def test_consistent_ranks_continue(ranks, make_trainer, memory, batches):
     def train(world):
         return trained(make_trainer, memory, batches, world, spoil=lambda trainer: None)
 
     assert ranks(train) == [8, 8]
 
 
-def test_a_norm_that_differs_is_told(ranks, make_trainer, batches):
+def test_different_gradient_norm_is_reported(ranks, make_trainer, batches):
     def check(world):
         trainer = make_trainer(world=world)
         step = trainer.step([batches[world.rank]], 2)

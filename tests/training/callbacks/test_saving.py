@@ -78,7 +78,7 @@ def link(disk, name="checkpoint_last"):
     return os.readlink(disk.folder.path / name)
 
 
-def test_epoch_ends_intervals_and_improvements_are_saved(make_saving, disk):
+def test_checkpointer_saves_epoch_ends_intervals_and_improvements(make_saving, disk):
     saving = make_saving(improved_at=4, save_interval_updates=3)
     for update in range(1, 8):
         saving(step(update, ends_epoch=update == 6))
@@ -86,7 +86,7 @@ def test_epoch_ends_intervals_and_improvements_are_saved(make_saving, disk):
     assert link(disk, "checkpoint_best") == "checkpoint_e1_u4"
 
 
-def test_one_update_is_written_once_and_pointed_at_again(make_saving, disk):
+def test_checkpointer_writes_an_update_once_and_links_it_again(make_saving, disk):
     saving = make_saving()
     saving.save(5, 1, ["epoch"])
     os.unlink(disk.folder.path / "checkpoint_last")
@@ -94,7 +94,7 @@ def test_one_update_is_written_once_and_pointed_at_again(make_saving, disk):
     assert disk.written == [(5, ("epoch",))] and link(disk) == "checkpoint_e1_u5"
 
 
-def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, disk):
+def test_checkpointer_rewrites_an_update_validated_after_its_save(make_saving, disk):
     saving = make_saving()
     saving.save(5, 1, ["epoch"])
     saving.validation.validated_at = 5
@@ -103,7 +103,7 @@ def test_what_is_validated_behind_its_save_is_written_once_more(make_saving, dis
     assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
 
 
-def test_what_options_do_not_keep_is_removed(make_saving, disk):
+def test_checkpointer_deletes_superfluous_checkpoints(make_saving, disk):
     saving = make_saving(save_interval_updates=1, keep_interval_updates=2)
     for update in range(1, 6):
         saving(step(update))
@@ -113,7 +113,7 @@ def test_what_options_do_not_keep_is_removed(make_saving, disk):
     ]
 
 
-def test_a_failed_save_is_told_and_training_goes_on(make_saving, disk, caplog):
+def test_failed_save_is_reported_and_training_continues(make_saving, disk, caplog):
     saving = make_saving()
     saving.save(1, 1, ["interval"])
     disk.full = True
@@ -126,7 +126,7 @@ def test_a_failed_save_is_told_and_training_goes_on(make_saving, disk, caplog):
     assert link(disk) == "checkpoint_e1_u3" and saving.failures == 0
 
 
-def test_as_many_failed_saves_in_a_row_as_allowed_end_training(make_saving, disk):
+def test_max_failed_saves_stops_training(make_saving, disk):
     saving, disk.full = make_saving(max_failed_saves=3), True
     for update in (1, 2):
         saving.save(update, 1, ["interval"])
@@ -134,13 +134,13 @@ def test_as_many_failed_saves_in_a_row_as_allowed_end_training(make_saving, disk
         saving.save(3, 1, ["interval"])
 
 
-def test_the_last_save_of_a_run_may_not_fail(make_saving, disk):
+def test_failed_last_save_raises(make_saving, disk):
     saving, disk.full = make_saving(), True
     with pytest.raises(CheckpointSaveError, match="no space left"):
         saving.save_last(3, 1, "end")
 
 
-def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypatch, caplog):
+def test_failed_link_counts_as_a_failed_save(make_saving, disk, monkeypatch, caplog):
     def full(link, target):
         raise OSError(28, "No space left on device")
 
@@ -150,7 +150,7 @@ def test_a_link_that_cannot_be_made_is_a_failed_save(make_saving, disk, monkeypa
     assert disk.written == [(1, ("interval",))]
 
 
-def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):
+def test_failed_saves_of_one_rank_stop_all_ranks(make_trainer, ranks):
     def end(world):
         def save(update, epoch, reasons):
             if world.is_main:
@@ -168,7 +168,7 @@ def test_all_ranks_end_together_where_one_cannot_write(make_trainer, ranks):
     assert ranks(end) == ["no space left. That was failure 1 in a row."] * 2
 
 
-def test_a_save_that_failed_on_one_rank_is_made_again_by_all(make_trainer, ranks, tmp_path):
+def test_save_that_failed_on_one_rank_is_repeated_by_all(make_trainer, ranks, tmp_path):
     def go_on(world):
         def save(update, epoch, reasons):
             tries.append(update)

@@ -47,11 +47,11 @@ def at(trainer, update, change):
     return trainer
 
 
-def test_a_calm_run_tells_nothing(make_trainer, told):
+def test_finite_run_reports_nothing(make_trainer, told):
     assert told(make_trainer()) == []
 
 
-def test_a_loss_that_is_not_finite_is_told_with_its_examples(make_trainer, told):
+def test_non_finite_loss_is_reported_with_its_examples(make_trainer, told):
     (values,) = told(at(make_trainer(), 3, lambda v: v / 0))
     assert (values["update"], values["epoch"], values["reason"]) == (3, 1, "loss")
     assert (values["micro_batches"], values["examples"]) == ("2", "20 21")
@@ -59,7 +59,7 @@ def test_a_loss_that_is_not_finite_is_told_with_its_examples(make_trainer, told)
     assert values["text"] == said
 
 
-def test_a_gradient_that_is_not_finite_is_told(make_trainer, told):
+def test_non_finite_gradient_is_reported(make_trainer, told):
     trainer = make_trainer(update_freq=2)
     weight = trainer.learner.task.word.weight
     weight.register_hook(lambda g: g / 0 if trainer.progress.update == 1 else g)
@@ -67,13 +67,13 @@ def test_a_gradient_that_is_not_finite_is_told(make_trainer, told):
     assert (values["reason"], values["micro_batches"]) == ("gradient", "2 3")
 
 
-def test_overflows_of_fp16_are_its_daily_work(make_trainer, told):
+def test_fp16_overflows_are_not_reported(make_trainer, told):
     trainer = make_trainer(precision="fp16")
     trainer.precision.loss_scale.scale.fill_(2.0**40)
     assert told(trainer) == []
 
 
-def test_a_spike_is_told_with_its_norm(make_trainer, told):
+def test_spike_is_reported_with_its_norm(make_trainer, told):
     trainer = at(
         make_trainer(spike_detector=SpikeDetector(torch.device("cpu"), window=4)),
         6,
@@ -84,7 +84,7 @@ def test_a_spike_is_told_with_its_norm(make_trainer, told):
     assert values["text"].startswith("skipped as a spike of norm ")
 
 
-def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, batches, memory):
+def test_pending_updates_of_a_gpu_are_reported_at_the_end(make_trainer, batches, memory):
     trainer, sink = at(make_trainer(), 3, lambda v: v / 0), Kept()
     skips = SkippedUpdateReporter(trainer, sink, memory(batches).example_ids)
     skips.report_pending()
@@ -94,7 +94,7 @@ def test_what_a_gpu_was_not_asked_about_yet_is_told_at_the_end(make_trainer, bat
     assert [values["update"] for _, values in sink.events] == [3]
 
 
-def test_what_is_not_told_yet_is_told_where_a_run_ends(config):
+def test_pending_updates_are_reported_at_the_end_of_a_run(config):
     training = TrainingRun(config(max_update=2, no_save=True), World())
     training.make_guards = lambda: [training.skipped_updates.pending.append]
     training.fit()
@@ -102,9 +102,7 @@ def test_what_is_not_told_yet_is_told_where_a_run_ends(config):
     assert training.skipped_updates.pending == []
 
 
-def test_a_rank_is_told_with_its_own_examples_wherever_in_the_epoch_the_ranks_begin(
-    make_trainer, batches, memory
-):
+def test_report_lists_the_examples_of_the_affected_rank(make_trainer, batches, memory):
     steps, data = [], memory(batches)
     trainer = make_trainer(update_freq=2)
     trainer.fit(lambda epoch: data, max_update=1, observers=[steps.append])

@@ -19,7 +19,7 @@ from toolkit.training.step import TrainingProgress
         ({"max_update": None, "max_epoch": 3}, 9),
     ],
 )
-def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
+def test_count_total_updates_takes_the_first_limit(config, memory, limits, wanted):
     training = config(update_freq=4, **limits).training
     assert (
         count_total_updates(
@@ -29,7 +29,7 @@ def test_the_limit_that_is_reached_first_counts(config, memory, limits, wanted):
     )
 
 
-def test_updates_already_taken_count_as_they_were(config, memory):
+def test_count_total_updates_includes_earlier_updates(config, memory):
     training = config(update_freq=4, max_epoch=2).training
     place = TrainingProgress(update=5, epoch=1, consumed=5)
     assert (
@@ -62,7 +62,7 @@ def timed(config):
         training.close()
 
 
-def test_a_run_whose_time_is_over_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
+def test_stop_time_stops_with_a_checkpoint_and_exit_code_0(config, tmp_path, capfd):
     result = timed(config(stop_time_hours=1.5))
     assert result.updates == 2 and result.exit_code == 0 and result.signal is None
     last = tmp_path / "run" / "checkpoint_last"
@@ -73,13 +73,13 @@ def test_a_run_whose_time_is_over_stops_with_a_checkpoint_and_exit_code_0(config
     )
 
 
-def test_the_time_of_earlier_runs_counts(config):
+def test_stop_time_includes_the_time_before_resuming(config):
     assert timed(config(stop_time_hours=1.5)).updates == 2
     assert timed(config(stop_time_hours=1.5)).updates == 2
     assert timed(config(stop_time_hours=4.5)).updates == 5
 
 
-def test_a_run_stopped_by_the_clock_ends_as_if_it_had_not_been(config, tmp_path):
+def test_run_stopped_by_time_resumes_bit_for_bit(config, tmp_path):
     whole = run(config(save_dir=str(tmp_path / "whole")))
     assert timed(config(stop_time_hours=2.5)).updates == 3
     assert run(config()).valid == whole.valid
@@ -87,14 +87,14 @@ def test_a_run_stopped_by_the_clock_ends_as_if_it_had_not_been(config, tmp_path)
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-def test_a_rate_that_has_fallen_low_enough_ends_a_run_but_none_that_rises(config):
+def test_stop_min_lr_stops_at_a_falling_rate_only(config):
     how = {"lr": 0.1, "lr_scheduler": "linear", "warmup_updates": 4, "stop_min_lr": 0.05}
     result = run(config(**how))
     assert result.updates == 8  # 0.1 x (10 - 8 + 1) / (10 - 4) is 0.05
     assert result.valid["valid"]["examples"] == 9
 
 
-def test_a_run_that_its_low_rate_has_ended_goes_on_only_where_it_shall_be_longer(config):
+def test_run_stopped_by_min_lr_resumes_only_if_longer(config):
     how = {"lr": 0.1, "lr_scheduler": "linear", "max_update": 8, "max_epoch": None}
     low = {**how, "stop_min_lr": 0.07}
     assert [run(config(**low)).updates for _ in range(2)] == [4, 4]  # 0.1 x (8 - 4 + 1) / 8
@@ -104,12 +104,12 @@ def test_a_run_that_its_low_rate_has_ended_goes_on_only_where_it_shall_be_longer
 
 
 @pytest.mark.parametrize("name", ["stop_time_hours", "stop_min_lr"])
-def test_negative_limits_are_refused(config, name):
+def test_negative_limits_are_rejected(config, name):
     with pytest.raises(ToolkitError, match=rf"training.{name} must be at least 0, but is -1.0"):
         config(**{name: -1.0})
 
 
-def test_a_run_that_patience_has_ended_ends_at_once_when_it_is_started_again(config):
+def test_run_stopped_by_patience_stops_again_immediately(config):
     how = {"lr": 0.0, "patience": 2, "max_epoch": 50}
     first, again = run(config(**how)), run(config(**how))
     assert (first.epochs, again.epochs) == (3, 3) and again.valid == first.valid

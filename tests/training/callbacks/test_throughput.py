@@ -25,7 +25,7 @@ def masked(sentences, length, places):
     )
 
 
-def test_operations_are_those_of_the_matrix_products():
+def test_update_flops_counts_matrix_products():
     """2 m n k each: projections, scores and values, feed-forward, and the head's two maps.
 
     The last feed-forward network sees the selected places only.
@@ -43,7 +43,7 @@ def test_operations_are_those_of_the_matrix_products():
     assert found == pytest.approx(3 * (layers * attention + feed_forward + head), rel=0.01)
 
 
-def test_a_cpu_is_measured_and_an_unknown_gpu_left_out(monkeypatch):
+def test_peak_flops_measures_a_cpu_and_omits_an_unknown_gpu(monkeypatch):
     assert measure_flops_per_second("fp32", size=64, seconds=0.01) > 1e6
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H100 80GB HBM3")
     assert peak_flops_per_second(torch.device("cuda", 0), "bf16") == 989e12
@@ -51,5 +51,5 @@ def test_a_cpu_is_measured_and_an_unknown_gpu_left_out(monkeypatch):
     assert peak_flops_per_second(torch.device("cuda", 0), "bf16") is None
 
 
-def test_peak_memory_is_that_of_this_process():
+def test_peak_memory_gib_is_that_of_this_process():
     assert 0.05 < peak_memory_gib(CPU) < 1000

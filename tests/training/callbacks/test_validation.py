@@ -32,7 +32,7 @@ class Recorder:
         ("loss", math.nan, None, False),
     ],
 )
-def test_losses_are_better_lower_and_the_rest_higher(metric, value, best, better):
+def test_lower_losses_and_higher_other_metrics_are_improvements(metric, value, best, better):
     assert is_improvement(metric, value, best) == better
 
 
@@ -42,7 +42,7 @@ def validation(trainer, values, **options):
     return Validation(trainer, subsets, Recorder(), **options)
 
 
-def test_every_subset_is_reported_and_the_first_decides(make_trainer):
+def test_validation_reports_every_subset_and_ranks_by_the_first(make_trainer):
     watch = validation(make_trainer(), [2.0, 3.0])
     for update in (1, 2):
         watch.validate(update, 1)
@@ -54,14 +54,14 @@ def test_every_subset_is_reported_and_the_first_decides(make_trainer):
     assert watch.best == best and watch.bad_validations == 1
 
 
-def test_an_update_is_validated_once(make_trainer):
+def test_validation_runs_once_per_update(make_trainer):
     watch = validation(make_trainer(), [2.0, 1.0])
     watch.validate(5, 1)
     watch.validate(5, 1)
     assert watch.best["value"] == 2.0
 
 
-def test_training_ends_after_as_many_stale_validations_as_patience_allows(make_trainer):
+def test_patience_counts_validations_without_improvement(make_trainer):
     trainer = make_trainer()
     watch = validation(trainer, [2.0, 2.5, 1.0, 1.5, 1.2], patience=2)
     ended = []
@@ -71,7 +71,7 @@ def test_training_ends_after_as_many_stale_validations_as_patience_allows(make_t
     assert ended == [False, False, False, False, True]
 
 
-def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
+def test_validation_starts_over_with_another_metric_or_split(make_trainer):
     first = validation(make_trainer(), [2.0])
     first.validate(1, 1)
     same = validation(make_trainer(), [])
@@ -83,7 +83,7 @@ def test_another_metric_or_split_starts_afresh_after_a_resume(make_trainer):
         assert other.best is None and other.bad_validations == 0 and other.validated_at == -1
 
 
-def test_a_run_that_patience_has_ended_takes_no_further_update_when_it_goes_on(make_trainer):
+def test_resumed_run_without_patience_left_takes_no_update(make_trainer):
     first = validation(make_trainer(), [2.0, 2.5, 2.5], patience=2)
     for update in (1, 2, 3):
         first.validate(update, 1)
@@ -98,21 +98,21 @@ def plateaued(make_trainer, values, **options):
     return trainer.schedule, validation(trainer, values, **options)
 
 
-def test_a_schedule_that_judges_hears_of_every_validation(make_trainer):
+def test_metric_schedule_receives_every_validation(make_trainer):
     schedule, watch = plateaued(make_trainer, [2.0, 2.5, 1.0])
     for update in (1, 2, 3):
         watch.validate(update, 1)
     assert schedule(4) == 0.5 and schedule.best == 1.0
 
 
-def test_a_figure_that_is_better_higher_reaches_the_schedule_with_its_sign_turned(make_trainer):
+def test_metric_schedule_receives_negated_metrics_that_improve_upwards(make_trainer):
     schedule, watch = plateaued(make_trainer, [], metric="accuracy")
     for update, accuracy in enumerate((0.2, 0.3, 0.1)):
         watch.update_best({"accuracy": accuracy}, update)
     assert schedule(4) == 0.5 and schedule.best == -0.3
 
 
-def test_the_schedule_goes_on_where_it_was(make_trainer):
+def test_metric_schedule_is_restored(make_trainer):
     _, first = plateaued(make_trainer, [2.0, 2.5])
     for update in (1, 2):
         first.validate(update, 1)
@@ -123,7 +123,7 @@ def test_the_schedule_goes_on_where_it_was(make_trainer):
     assert schedule(4) == 0.25
 
 
-def test_a_schedule_judges_another_metric_afresh_and_keeps_its_rate(make_trainer):
+def test_metric_schedule_starts_over_with_another_metric_but_keeps_its_rate(make_trainer):
     _, first = plateaued(make_trainer, [], metric="accuracy")
     for update, accuracy in enumerate((0.9, 0.8)):
         first.update_best({"accuracy": accuracy}, update)
@@ -144,7 +144,7 @@ def test_schedule_forgets_bad_validations_of_another_metric(make_trainer):
         assert trainer.schedule.bad_validations == count
 
 
-def test_a_schedule_that_judges_needs_a_validation(make_trainer):
+def test_metric_schedule_requires_validation(make_trainer):
     trainer = make_trainer(schedule=plateau(PlateauConfig(), 9))
     with pytest.raises(ToolkitError, match=r"plateau requires validation, but .*empty"):
         Validation(trainer, {}, None)
