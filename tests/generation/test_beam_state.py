@@ -4,7 +4,7 @@ import pytest
 from toolkit.generation.beam_state import BeamState, compact_order, first_matches, order_in_place
 
 
-def test_the_first_candidates_that_are_wanted_come_in_order():
+def test_first_matches_returns_the_first_true_candidates_in_order():
     wanted = np.array([[[False, True, True, False, True]]])
     assert first_matches(wanted, 2).tolist() == [[[1, 2]]]
     assert first_matches(wanted, 4).tolist() == [[[1, 2, 4, 0]]]  # filled up with others
@@ -19,7 +19,7 @@ def test_the_first_candidates_that_are_wanted_come_in_order():
         ([2, 2, 0], [2, 1, 0]),
     ],
 )
-def test_children_stand_where_their_parents_stood(parents, order):
+def test_order_in_place_keeps_children_at_the_index_of_their_parent(parents, order):
     parents = np.array([[parents]])
     found = order_in_place(parents)
     assert found.tolist() == [[order]]
@@ -27,13 +27,13 @@ def test_children_stand_where_their_parents_stood(parents, order):
     assert stay.sum() == len(set(parents.ravel().tolist()))
 
 
-def test_the_last_sentences_take_the_places_of_those_that_leave():
+def test_compact_order_replaces_leaving_sentences_by_the_last_ones():
     stay = np.array([True, False, True, False, True, True])
     assert compact_order(stay).tolist() == [0, 4, 2, 5]
     assert compact_order(np.array([False, False])).tolist() == []
 
 
-def test_hypotheses_go_on_from_their_parents():
+def test_extended_hypotheses_continue_their_parents():
     beams = BeamState.initial(2, 1).extend(*(np.zeros((2, 1, 2), int),) * 2, np.zeros((2, 1, 2)))
     tokens = np.array([[[5, 6]], [[7, 8]]])
     new = beams.extend(np.array([[[1, 0]], [[0, 0]]]), tokens, -tokens / 2)

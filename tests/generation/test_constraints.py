@@ -15,16 +15,16 @@ def open_to(starts, written, ngram=0, never=()):
     return [row.isfinite().nonzero().flatten().tolist() for row in scores]
 
 
-def test_symbols_that_are_never_written():
+def test_forbidden_tokens_are_never_generated():
     assert open_to([DecodingPrompt(9)], [[2]], never=(1, 4)) == [[0, 2, 3, 5]]
 
 
-def test_a_sentence_ends_neither_too_early_nor_too_late():
+def test_length_limits_allow_the_end_neither_too_early_nor_too_late():
     starts = [DecodingPrompt(9, min_length=2), DecodingPrompt(9, min_length=1), DecodingPrompt(1)]
     assert open_to(starts, [[2], [2], [2]]) == [[1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0]]
 
 
-def test_a_prefix_is_written_whatever_else_is_forbidden():
+def test_prefix_is_generated_whatever_else_is_forbidden():
     starts = [
         DecodingPrompt(9, prefix=(3, 4), min_length=5),
         DecodingPrompt(9, prefix=(3,)),
@@ -34,13 +34,13 @@ def test_a_prefix_is_written_whatever_else_is_forbidden():
     assert got == [[4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 5]]
 
 
-def test_no_run_comes_twice():
+def test_repeated_ngrams_are_forbidden():
     rows, symbols = find_repeats(np.array([[1, 2, 1, 3, 1], [1, 1, 1, 2, 3]]), 2)
     assert list(zip(rows.tolist(), symbols.tolist(), strict=True)) == [(0, 2), (0, 3)]
     rows, symbols = find_repeats(np.array([[1, 2, 3, 1, 2]]), 3)
     assert symbols.tolist() == [3]
 
 
-def test_a_prompt_counts_among_the_runs():
+def test_repeated_ngrams_include_those_of_the_prompt():
     starts = [DecodingPrompt(9, prompt=(1, 2, 3)), DecodingPrompt(9, prompt=(4, 5, 3))]
     assert open_to(starts, [[1], [1]], ngram=2) == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]]

@@ -28,7 +28,7 @@ def answered(*lines, buffer_size=100, max_tokens=20):
 
 
 @pytest.mark.parametrize("buffer_size", [1, 2, 100])
-def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_size):
+def test_fill_lines_yields_one_output_per_line_in_order_whatever_the_buffer(buffer_size):
     lines = [b"bbbbbb_\n", b"a_\n", b"\n", b"no\n", b"cc__\r\n", b"d_"]
     found, _ = answered(*lines, buffer_size=buffer_size)
     assert [a.number for a in found] == [1, 2, 3, 4, 5, 6]
@@ -44,26 +44,26 @@ def test_every_line_is_answered_once_and_in_order_whatever_the_buffer(buffer_siz
     assert [a.note for a in found] == ["", "", "no gap", "no gap", "", ""]
 
 
-def test_lines_of_similar_length_go_through_together_within_the_bound():
+def test_batches_have_lines_of_similar_length_within_max_tokens():
     lines = [b"a_", b"bbbbbbbbb_", b"c_", b"ddddddddd_", b"e_", b"fffffffff_"]
     _, batches = answered(*lines, max_tokens=20)
     assert batches == [["a_", "c_", "e_"], ["bbbbbbbbb_", "ddddddddd_"], ["fffffffff_"]]
 
 
-def test_a_line_that_is_too_long_is_answered_with_a_note():
+def test_overlong_line_gets_a_note():
     found, batches = answered(b"a" * 30 + b"_", max_tokens=20)
     assert found[0].note == "31 tokens, more than --max-tokens 20" and batches == []
 
 
-def test_bytes_that_are_no_text_are_answered_with_their_place():
+def test_invalid_utf8_gets_a_note_with_its_position():
     found, _ = answered(b"a_", b"b\xff_", b"c_")
     assert [a.note for a in found] == ["", "not UTF-8 at byte 2", ""]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line():
+def test_byte_order_mark_is_not_part_of_the_first_line():
     found, _ = answered(b"\xef\xbb\xbfa_\n")
     assert found[0].text == "a_"
 
 
-def test_no_lines_have_no_answers():
+def test_fill_lines_yields_nothing_without_lines():
     assert answered() == ([], [])

@@ -10,7 +10,7 @@ from toolkit.generation.hypothesis import DecodingPrompt
 
 
 @pytest.mark.parametrize("name", ["transformer_tiny", "dynamicconv_tiny", "transformer_lm_tiny"])
-def test_a_hypothesis_told_as_a_reference_has_the_same_score(name):
+def test_hypothesis_scored_as_a_reference_has_the_same_score(name):
     models, inputs = [built(name)], None if "_lm" in name else sources()
     found = generate(
         models, inputs, [DecodingPrompt(3 + n) for n in range(4)], SYMBOLS, SearchConfig(beam=2)
@@ -24,7 +24,7 @@ def test_a_hypothesis_told_as_a_reference_has_the_same_score(name):
         assert told.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-5)
 
 
-def test_several_models_tell_the_mean_of_their_probabilities():
+def test_ensemble_scores_references_by_the_mean_of_the_probabilities():
     models = [built("transformer_tiny"), built("lightconv_tiny")]
     given = [[2, 3]] * 4
     one, two = (score_references([m], sources_of(), given, 1, 1.0) for m in models)
@@ -40,7 +40,7 @@ def sources_of():
     return sources()
 
 
-def test_alignments_leave_out_padding_and_ends():
+def test_alignments_exclude_padding_and_end_symbols():
     maps = compute_alignments(
         [built("transformer_tiny")], sources(), [[2, 3], [4], [], [5, 6, 7]], 1
     )

@@ -71,7 +71,7 @@ def marian():
 
 @pytest.mark.parametrize(("beam", "lenpen"), [(1, 1.0), (5, 1.0), (4, 0.6)])
 @torch.no_grad()
-def test_translations_are_those_of_marian(beam, lenpen):
+def test_translations_equal_those_of_marian(beam, lenpen):
     hf, model = marian()
     tokens, lengths = torch.randint(2, WORDS, (COUNT, 9)), torch.randint(1, 10, (COUNT,))
     padding = torch.arange(9) >= lengths[:, None]
@@ -90,7 +90,7 @@ def test_translations_are_those_of_marian(beam, lenpen):
 
 @pytest.mark.parametrize("beam", [1, 4])
 @torch.no_grad()
-def test_what_is_written_on_is_that_of_gpt2(beam):
+def test_continuations_equal_those_of_gpt2(beam):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     shape = {"vocab_size": WORDS, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 20}

@@ -65,7 +65,7 @@ def test_fill_mask_console_aligns_the_candidates_of_each_mask():
     ]
 
 
-def test_generation_json_has_everything():
+def test_generation_json_has_all_fields():
     first, second = map(json.loads, write(GENERATED, to_json_line))
     assert first["line"] == 9 and first["reference"] == "a dog runs"
     assert first["hypotheses"][0] == ALIGNED._asdict()
@@ -73,7 +73,7 @@ def test_generation_json_has_everything():
     assert second == {"line": 10, "source": "", "hypotheses": [], "note": "empty"}
 
 
-def test_generation_fairseq_lines_are_those_of_fairseq():
+def test_generation_fairseq_lines_have_the_format_of_fairseq():
     assert write(GENERATED, GenerationOutput.to_fairseq) == [
         "S-9\tein hund",
         "T-9\ta dog runs",
@@ -94,7 +94,7 @@ def test_generation_tsv_has_one_line_per_hypothesis():
     assert lines[1:] == ["9\t-1.5000\tthe dog", "10\t\t"]
 
 
-def test_a_hypothesis_stays_on_one_line_whatever_it_contains():
+def test_hypotheses_stay_on_one_line_whatever_they_contain():
     record = GenerationOutput(1, "x\ty", [GeneratedText("a\n\tb\r", -1.0, [-1.0])])
     assert record.to_tsv(scores=True) == "1\t-1.0000\ta  b "
     assert record.to_fairseq() == "S-1\tx y\nH-1\t-1.000000\ta  b \nP-1\t-1.0000"

@@ -17,7 +17,7 @@ def code(text):
     return EncodedLine([len(word) for word in text.split()], [], text, reference or None)
 
 
-def test_a_line_is_read_with_its_tokens_or_a_note():
+def test_parse_line_returns_tokens_or_a_note():
     assert parse_line(2, b"a bc\r\n", code) == GenerationRequest(2, "a bc", [1, 2])
     assert parse_line(3, b"a\tb", code) == GenerationRequest(3, "a", [1], reference="b")
     assert parse_line(1, b"\xef\xbb\xbfa", code).text == "a"
@@ -42,11 +42,11 @@ def grouped(lengths, **options):
         ({"same_source_length": True}, [[7], [5, 5], [2], [0]]),
     ],
 )
-def test_batches_hold_neighbors_in_length_within_the_bounds(options, wanted):
+def test_batches_have_requests_of_similar_length_within_the_limits(options, wanted):
     assert grouped([5, 2, 7, 0, 5], **options) == wanted
 
 
-def test_references_that_are_told_count_as_the_sources_do():
+def test_batches_count_references_like_sources():
     items = [
         GenerationRequest(n, "", [0], [0] * length) for n, length in enumerate([5, 2, 7, 0, 5])
     ]

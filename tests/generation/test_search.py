@@ -95,7 +95,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("options", "rules"), SETTINGS, ids=str)
-def test_a_beam_as_wide_as_all_hypotheses_finds_the_best_ones(step, options, rules):
+def test_exhaustive_beam_finds_the_best_hypotheses(step, options, rules):
     given = starts(**rules)
     lenpen, ngram = options.get("lenpen", 1.0), options.get("no_repeat_ngram_size", 0)
     for n, got in enumerate(found(step, given, **options)):
@@ -130,14 +130,14 @@ def plain_beam(step, sentence, start, beam, lenpen):
 @pytest.mark.parametrize(
     "rules", [{}, {"min_length": 3, "max_length": 6}, {"max_length": 9}], ids=str
 )
-def test_a_narrow_beam_equals_the_plain_loops(step, beam, rules):
+def test_narrow_beam_equals_plain_loops(step, beam, rules):
     given = starts(6, **rules)
     for n, got in enumerate(found(step, given, beam=beam, lenpen=0.7)):
         want = plain_beam(step, n, given[n], beam, 0.7)
         assert [h.tokens for h in got] == [tokens for _, tokens in want]
 
 
-def test_one_hypothesis_is_greedy_search(step):
+def test_beam_of_one_is_greedy_search(step):
     for n, (got,) in enumerate(found(step, starts(max_length=30), beam=1)):
         tokens = [END]
         while len(tokens) <= 30:
@@ -160,7 +160,7 @@ def test_one_hypothesis_is_greedy_search(step):
     ],
     ids=str,
 )
-def test_a_sentence_is_written_alike_alone_and_among_64(step, options):
+def test_hypotheses_of_a_sentence_do_not_depend_on_its_batch(step, options):
     given = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(64)]
     together = found(step, given, **options)
     for n, start in enumerate(given):
@@ -168,7 +168,7 @@ def test_a_sentence_is_written_alike_alone_and_among_64(step, options):
         assert [h.tokens for h in alone] == [h.tokens for h in together[n]]
 
 
-def test_models_that_are_one_change_nothing(step):
+def test_ensemble_of_one_model_equals_the_model(step):
     symbols, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
     (alone, *_), (three, *_) = (
         search(scorer, starts(), symbols, c)
@@ -178,7 +178,7 @@ def test_models_that_are_one_change_nothing(step):
     np.testing.assert_allclose([h.score for h in three], [h.score for h in alone])
 
 
-def test_models_together_hold_probable_what_they_do_on_average(step):
+def test_ensemble_scores_are_the_mean_probabilities(step):
     other = lambda p, s: step(p, s).flip(-1)  # noqa: E731
     prefixes = torch.tensor([[END], [END]])
     mean = EnsembleScorer([PrefixScorer(step), PrefixScorer(other)]).next_scores(prefixes).exp()
@@ -186,7 +186,7 @@ def test_models_together_hold_probable_what_they_do_on_average(step):
     torch.testing.assert_close(mean, sum(each) / 2)
 
 
-def test_groups_avoid_each_other_and_keep_the_models_scores(step):
+def test_diverse_groups_avoid_each_other_and_keep_the_scores_of_the_model(step):
     given = starts(max_length=6)
     alike = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=0.0)
     apart = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=50.0)
@@ -198,7 +198,7 @@ def test_groups_avoid_each_other_and_keep_the_models_scores(step):
             assert hypothesis.score == pytest.approx(sum(each) / len(each))
 
 
-def test_the_first_group_is_the_search_of_its_size(step):
+def test_first_diverse_group_equals_a_beam_search_of_its_size(step):
     for got, want in zip(
         found(step, starts(), beam=6, diverse_beam_groups=3),
         found(step, starts(), beam=2),
@@ -207,17 +207,17 @@ def test_the_first_group_is_the_search_of_its_size(step):
         assert all(h.tokens in [g.tokens for g in got] for h in want)
 
 
-def test_the_end_is_written_though_it_is_the_beginning_too():
+def test_end_symbol_can_be_generated_although_it_is_also_the_start_symbol():
     words = Vocabulary(["<end>", "<pad>", "<mask>", "a"], pad=1, cls=0, sep=0, mask=2, unk=3)
     assert SpecialTokens.from_vocabulary(words) == SpecialTokens(0, (1, 2))
 
 
-def test_where_nothing_may_go_on_what_is_there_is_the_answer(step):
+def test_search_returns_unfinished_hypotheses_if_none_can_continue(step):
     (got, *_) = found(step, starts(min_length=4), beam=2, no_repeat_ngram_size=1)
     assert sorted(got[0].tokens) == [1, 2]
 
 
-def test_a_prompt_is_read_first_and_is_no_part_of_what_is_written(step):
+def test_prompt_is_read_first_and_not_part_of_the_hypothesis(step):
     given = [DecodingPrompt(max_length=4, prompt=(1, 2), number=n) for n in range(2)]
     after = lambda p, s: step(p, s)  # noqa: E731
     for n, got in enumerate(found(after, given, beam=2)):

@@ -37,7 +37,7 @@ def cached(model, inputs):
 
 @pytest.mark.parametrize(("name", "changes"), MODELS, ids=NAMES)
 @torch.no_grad()
-def test_a_search_with_caches_is_that_of_whole_prefixes(name, changes):
+def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
     model = built(name, changes)
     model.target_embedding.weight.data[1] *= 3  # ends now and then
     inputs = None if model.decoder_only else sources()
@@ -54,7 +54,7 @@ def test_a_search_with_caches_is_that_of_whole_prefixes(name, changes):
 
 
 @torch.no_grad()
-def test_a_model_three_times_is_itself():
+def test_ensemble_of_three_equal_models_equals_the_model():
     model, inputs = built("transformer_tiny"), sources()
     c, starts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
     (alone, three) = (
@@ -69,7 +69,7 @@ def test_a_model_three_times_is_itself():
 
 
 @torch.no_grad()
-def test_half_precision_scores_are_added_up_in_single():
+def test_half_precision_scores_are_summed_in_single_precision():
     scorer = cached(built("transformer_tiny").bfloat16(), sources())
     (found, *_) = search(scorer, [DecodingPrompt(5)] * 4, SYMBOLS, SearchConfig(beam=2))
     assert found[0].score == pytest.approx(

@@ -46,7 +46,7 @@ def law(temperature=1.0, topk=0, topp=1.0):
     ],
     ids=str,
 )
-def test_symbols_are_drawn_by_their_law(options):
+def test_samples_follow_the_distribution(options):
     stats = pytest.importorskip("scipy.stats")
     counts, wanted = frequencies(**options), law(**options)
     assert not counts[wanted == 0].any()
@@ -55,7 +55,7 @@ def test_symbols_are_drawn_by_their_law(options):
         assert stats.chisquare(counts[there], DRAWS * wanted[there]).pvalue > 0.001
 
 
-def test_draws_of_one_sentence_are_independent_of_each_other():
+def test_samples_of_one_sentence_are_independent():
     draw = Sampler(2, 5, 1.0, 0, 1.0)
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
     found = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
@@ -64,7 +64,7 @@ def test_draws_of_one_sentence_are_independent_of_each_other():
 
 
 @pytest.mark.parametrize("words", [6400, 6401, 6463])
-def test_the_best_are_found_in_stretches_as_they_are_directly(words):
+def test_top_scores_in_chunks_equal_topk(words):
     scores = torch.randn(5, words, generator=torch.Generator().manual_seed(0))
     scores[0, : words - 3], scores[1, -1] = -torch.inf, 9.0
     for count in (1, 10):

@@ -11,17 +11,17 @@ from toolkit.tasks.encoder_factory import EncoderFactory
 from toolkit.tasks.task import Learner
 
 
-def test_overrides_reach_the_architecture():
+def test_build_model_passes_overrides_to_the_architecture():
     encoder = build_model("composite_bert_tiny", vocabulary_size=11, layers=3, width=8)
     assert len(encoder.layers) == 3 and encoder.width == 8
 
 
-def test_with_a_task_the_learner_has_its_heads():
+def test_build_model_with_a_task_has_its_heads():
     learner = build_model("composite_bert_tiny", vocabulary_size=11, task="mlm", layers=1)
     assert isinstance(learner, Learner) and dict(learner.task.named_parameters())
 
 
-def test_characters_and_tags_have_their_numbers():
+def test_build_model_takes_the_numbers_of_characters_and_tags():
     learner = build_model(
         "conv_san_ud",
         sizes={"tokens": 11, "characters": 7, "tags": 5},
@@ -32,30 +32,30 @@ def test_characters_and_tags_have_their_numbers():
     assert learner.task.head.out_features == 5
 
 
-def test_an_unknown_override_is_answered_with_the_nearest_known_one():
+def test_unknown_override_suggests_the_nearest_known_one():
     with pytest.raises(ToolkitError, match=r"has no option 'layrs'. Did you mean 'layers'\?"):
         build_model("composite_bert_tiny", vocabulary_size=11, layrs=1)
 
 
-def test_an_unknown_architecture_is_answered_with_the_nearest_known_one():
+def test_unknown_architecture_suggests_the_nearest_known_one():
     with pytest.raises(ToolkitError, match=r"Did you mean 'composite_bert"):
         build_model("composit_bert", vocabulary_size=11)
 
 
-def test_a_smaller_encoder_has_a_share_of_the_widths_and_heads():
+def test_scaled_encoder_has_a_fraction_of_the_widths_and_heads():
     arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
     half = EncoderFactory(arch, Sizes(tokens=11)).scale(0.5)
     assert half.token_embedding.embedding_dim == 54 and half.position_embedding.embedding_dim == 10
     assert len(half.layers) == 2 and half.offsets.embedding_dim == 64
 
 
-def test_an_architecture_that_cannot_be_made_smaller_is_told_how():
+def test_scaled_rejects_architectures_without_scaling():
     maker = EncoderFactory(ComponentConfig("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
     with pytest.raises(ToolkitError, match=r"SimpleNamespace is not derived from"):
         maker.scale(0.5)
 
 
-def test_a_share_that_leaves_heads_which_do_not_divide_is_told_with_what_would():
+def test_scaled_rejects_fractions_that_do_not_divide_the_heads():
     arch = ComponentConfig("convbert", ARCHITECTURES["convbert"].config)
     with pytest.raises(ToolkitError, match=r"'convbert' cannot be scaled by 0\.25: .* or 0\.3333"):
         EncoderFactory(arch, Sizes(tokens=11)).scale(0.25)

@@ -34,13 +34,13 @@ def learner(task, tokenizer="word"):
     return found
 
 
-def test_one_sentence_is_answered_by_its_gaps_and_a_list_by_a_list():
+def test_fill_mask_returns_masks_for_a_sentence_and_a_list_for_a_list():
     assert learner(Fills()).fill_mask("The [MASK].", top=2) == [[("word", 1.0)] * 2]
     assert learner(Fills()).fill_mask(["[MASK]", "[MASK]"], top=1) == [[[("word", 1.0)]]] * 2
 
 
 @pytest.mark.parametrize(("options", "sizes"), [({}, [32, 8]), ({"batch_size": 40}, [40])])
-def test_so_many_sentences_are_filled_together_as_is_asked_for(options, sizes):
+def test_fill_mask_reads_batch_size_sentences_at_a_time(options, sizes):
     class Counts(Fills):
         found: ClassVar[list[int]] = []
 
@@ -54,17 +54,17 @@ def test_so_many_sentences_are_filled_together_as_is_asked_for(options, sizes):
         learner(Fills()).fill_mask(["[MASK]"], batch_size=0)
 
 
-def test_filling_masks_leaves_a_learner_in_training_as_it_was():
+def test_fill_mask_leaves_the_training_mode_as_it_was():
     training = learner(Fills()).train()
     training.fill_mask("[MASK]")
     assert training.training and training.encoder.training
 
 
-def test_a_task_that_does_not_learn_to_fill_masks_says_so():
+def test_fill_mask_rejects_other_tasks():
     with pytest.raises(ToolkitError, match=r"a task such as mlm; this one was trained"):
         learner(Silent(), WordLevelTokenizer(WORDS)).fill_mask("[MASK]")
 
 
-def test_a_learner_without_vocabulary_says_how_to_get_one():
+def test_fill_mask_requires_a_tokenizer():
     with pytest.raises(ToolkitError, match=r"has no tokenizer. Load it with load_checkpoint"):
         learner(Fills(), tokenizer=None).fill_mask("[MASK]")

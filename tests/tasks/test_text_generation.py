@@ -57,7 +57,7 @@ def learner(arch, task, tokenizer=None):
     return built
 
 
-def test_a_line_is_coded_with_what_it_must_begin_with():
+def test_encode_line_returns_the_source_and_the_forced_prefix():
     assert sentences().encode_line("abc") == ([5, 6, 7], [], "abc", None)
     assert sentences(prefixes=True).encode_line("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
     told = sentences(score_reference=True).encode_line("abc\tde")
@@ -78,19 +78,19 @@ def test_a_line_is_coded_with_what_it_must_begin_with():
         ({"score_reference": True}, "abc\tabcdea", "7 tokens to score, more than the model's 6"),
     ],
 )
-def test_a_line_without_an_answer_says_why(options, line, message):
+def test_encode_line_reports_why_a_line_cannot_be_processed(options, line, message):
     with pytest.raises(ToolkitError, match=message):
         sentences(**options).encode_line(line)
 
 
-def test_a_language_model_writes_no_further_than_its_places_reach():
+def test_language_model_generates_no_further_than_its_positions():
     model = sentences("transformer_lm_tiny", "language_modeling")
     assert model.max_new_tokens(2) == 3 and model.encode_line("abc")[:2] == ([5, 6, 7], [])
     told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
     assert told.encode_line("abc") == ([], [5, 6, 7], "abc", None)
 
 
-def test_models_of_other_words_or_the_other_direction_do_not_write_together():
+def test_ensembles_reject_other_vocabularies_and_directions():
     def pair(word, source, target):
         words = WordLevelTokenizer.from_symbols([*FAIRSEQ_SPECIAL, word, *"abcd"])
         tokenizer = ParallelTokenizer(words, None, source_lang=source, target_lang=target)
@@ -107,19 +107,19 @@ def test_models_of_other_words_or_the_other_direction_do_not_write_together():
         TextGenerator([one, pair("cat", "de", "en")], c)
 
 
-def test_a_prefix_of_the_reference_is_no_longer_than_what_is_written_but_a_prompt_may_be():
+def test_prefix_size_is_limited_by_max_len_b_for_translation_only():
     options = {"dirs": ["bin"], "prefix_size": 300}
     with pytest.raises(ToolkitError, match="prefix_size must be at most max_len_b, but is 300"):
         sentences(**options)
     sentences("transformer_lm_tiny", "language_modeling", **options)
 
 
-def test_a_beam_is_no_wider_than_the_vocabulary():
+def test_beam_is_limited_by_the_vocabulary_size():
     with pytest.raises(ToolkitError, match=r"at most the number of symbols .* 7, but is 8"):
         sentences(beam=8)
 
 
-def test_hard_alignments_are_the_largest_shares():
+def test_hard_alignments_are_the_largest_weights():
     shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
     assert format_alignment(shares, hard=True) == [[1, 0], [0, 1]]
     assert format_alignment(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
@@ -136,7 +136,7 @@ Words.target = Words()
 
 
 @pytest.mark.parametrize(("tokenizer", "space"), [(Letters(), ""), (Words(), " ")])
-def test_what_is_written_behind_a_prompt_tells_whether_it_goes_on_with_its_word(tokenizer, space):
+def test_text_after_a_prompt_starts_with_a_space_unless_it_continues_a_word(tokenizer, space):
     writer = TextGenerator(
         [learner("transformer_lm_tiny", "language_modeling", tokenizer)],
         ContinueConfig(path=["run"], min_len=2),

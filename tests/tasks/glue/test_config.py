@@ -11,11 +11,11 @@ from toolkit.tasks.glue.config import GlueConfig
 
 
 @pytest.mark.parametrize(("arch", "usual"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
-def test_a_text_has_128_tokens_unless_more_are_asked_for(arch, usual):
+def test_tokens_per_sample_defaults_to_128(arch, usual):
     assert resolve_length(GlueConfig(), ARCHITECTURES[arch].config, 128).tokens_per_sample == usual
 
 
-def test_without_a_table_of_positions_texts_may_be_of_any_length():
+def test_tokens_per_sample_has_no_limit_without_a_position_table():
     c, arch = GlueConfig(tokens_per_sample=9999), ARCHITECTURES["composite_bert"].config
     assert resolve_length(c, arch) == c
     with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 9999"):
@@ -26,12 +26,12 @@ def test_without_a_table_of_positions_texts_may_be_of_any_length():
     ("task", "usual"),
     [("glue", 128), ("squad", 384), ("multiple_choice", 512), ("pos_tagging", 512)],
 )
-def test_the_usual_length_of_a_task_holds_where_there_is_no_table(task, usual):
+def test_tokens_per_sample_has_the_default_of_the_task_without_a_position_table(task, usual):
     config, arch = TASKS[task].config, ARCHITECTURES["composite_bert_small"].config
     assert TASKS[task].factory.resolve_for(config, arch).tokens_per_sample == usual
 
 
-def test_longer_texts_are_read_where_the_architecture_takes_them():
+def test_tokens_per_sample_may_reach_the_maximum_of_the_architecture():
     c = GlueConfig(tokens_per_sample=512)
     assert resolve_length(c, ARCHITECTURES["taco"].config) == c
     with pytest.raises(ToolkitError, match=r"the architecture's maximum length, 128, but is 512"):
@@ -46,6 +46,6 @@ def test_longer_texts_are_read_where_the_architecture_takes_them():
         ({"tokens_per_sample": 4}, r"task.tokens_per_sample must be 0 or at least 5, but is 4"),
     ],
 )
-def test_options_out_of_range_are_refused(wrong, message):
+def test_glue_config_rejects_options_out_of_range(wrong, message):
     with pytest.raises(ToolkitError, match=message):
         GlueConfig(**wrong)

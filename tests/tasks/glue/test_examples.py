@@ -16,7 +16,7 @@ def examples(folder, split="train", most=20, training=False):
     return GlueExamples(c, SplitSource(folder, split, training=training))
 
 
-def test_a_row_is_read_as_a_pair_with_its_answer(glue):
+def test_rows_are_read_as_pairs_with_their_labels(glue):
     folder = glue()
     batch = examples(folder, "valid").collate(np.arange(2), None)
     words, rows = folder.vocabulary, batch.inputs.tokens
@@ -29,13 +29,13 @@ def test_a_row_is_read_as_a_pair_with_its_answer(glue):
     assert batch.tokens == int((~batch.inputs.padding).sum())
 
 
-def test_long_pairs_are_cut_and_that_is_told(glue):
+def test_long_pairs_are_truncated_and_reported(glue):
     found = examples(glue(), most=7)
     assert found.lengths.max() == 7 and "cut" in found.remark
     assert found.collate(np.arange(4), None).inputs.tokens.shape == (4, 7)
 
 
-def test_copies_of_an_example_are_that_example(glue):
+def test_copies_of_an_example_equal_it(glue):
     found = examples(glue())
     one, copy = (
         found.collate(np.array([2]), 1),
@@ -45,7 +45,7 @@ def test_copies_of_an_example_are_that_example(glue):
 
 
 @pytest.mark.parametrize("task", ["RTE", "STS-B"])
-def test_an_idle_rank_and_rows_without_answers_weigh_nothing(glue, task):
+def test_idle_rank_and_unlabeled_rows_have_weight_zero(glue, task):
     folder = glue(task)
     idle = examples(folder).collate(np.zeros(0, np.int64), None)
     assert idle.weights == {"label": 0.0} and idle.row_ids.tolist() == [-1] and not idle.tokens
@@ -53,13 +53,13 @@ def test_an_idle_rank_and_rows_without_answers_weigh_nothing(glue, task):
     assert unknown.all()
 
 
-def test_nothing_is_learned_from_rows_without_answers(glue):
+def test_training_rejects_unlabeled_rows(glue):
     with pytest.raises(ToolkitError, match=r"Split 'test' of .* has rows without labels"):
         examples(glue(), "test", training=True)
     batch = examples(glue(), "test").collate(np.arange(2), None)
     assert batch.weights == {"label": 0.0} and batch.targets.tolist() == [IGNORED] * 2
 
 
-def test_the_length_of_a_text_changes_the_examples(glue):
+def test_tokens_per_sample_changes_the_fingerprint(glue):
     folder = glue()
     assert examples(folder).fingerprint != examples(folder, most=9).fingerprint

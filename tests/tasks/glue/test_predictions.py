@@ -36,7 +36,7 @@ def answered(glue):
     return call
 
 
-def test_figures_of_classes_are_those_of_all_rows(answered):
+def test_classification_metrics_cover_all_rows(answered):
     right = [[1.0, 0.0], [0.0, 1.0]] * 4
     assert answered("RTE", right).compute() == {
         "accuracy": 1.0,
@@ -48,33 +48,33 @@ def test_figures_of_classes_are_those_of_all_rows(answered):
     assert figures["accuracy"] == figures["score"] == 0.5 and figures["matthews"] == 0.0
 
 
-def test_figures_of_numbers_are_those_of_all_rows(answered):
+def test_regression_metrics_cover_all_rows(answered):
     found = answered("STS-B", [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]).compute()
     want = np.corrcoef([3.8, 0.0] * 4, [3.0, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0])[0, 1]
     assert found["pearson"] == pytest.approx(want, abs=1e-12)
     assert found["score"] == (found["pearson"] + found["spearman"]) / 2
 
 
-def test_each_class_is_told_of(answered):
+def test_events_report_each_class(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0]] * 2)
     [table] = answers.tables()
     assert [row[0] for row in table.rows] == ["entailment", "not_entailment"]
     assert answers.events()[-1][1]["counts"] == [[3, 1], [0, 4]]
 
 
-def test_answers_are_written_by_name(answered, tmp_path):
+def test_predictions_are_written_as_class_names(answered, tmp_path):
     answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4).write(tmp_path / "x.tsv")
     lines = (tmp_path / "x.tsv").read_text().splitlines()
     assert lines[:3] == ["index\tprediction", "0\tentailment", "1\tnot_entailment"]
 
 
-def test_numbers_have_neither_tables_nor_events(answered):
+def test_regression_has_neither_tables_nor_events(answered):
     answers = answered("STS-B", [1.0] * 8)
     assert not answers.tables() and not answers.events()
     assert np.isnan(answers.compute()["score"])
 
 
-def test_rows_without_known_answers_do_not_count(answered):
+def test_unlabeled_rows_do_not_count(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 3 + [[0.0, 1.0], [1.0, 0.0]])
     answers.split.labeled[-2:] = False
     assert answers.compute()["accuracy"] == 1.0
@@ -82,7 +82,7 @@ def test_rows_without_known_answers_do_not_count(answered):
 
 
 @pytest.mark.parametrize("task", ["RTE", "STS-B"])
-def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
+def test_sync_gathers_the_predictions_of_all_ranks(glue, task, monkeypatch):
     given = [1, 0, 0, 1, 1, 0, 1, 1] if task == "RTE" else [3.2, 1.0, 4.0, 0.0, 4.0, 0.5, 3.0, 1.0]
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
     monkeypatch.setattr(World, "all_gather", lambda world, text: said)
@@ -91,7 +91,7 @@ def test_ranks_have_the_answers_of_all(glue, task, monkeypatch):
     assert found.predicted.tolist() == given
 
 
-def test_three_classes_have_no_f1_of_their_own(answered):
+def test_three_classes_have_no_binary_f1(answered):
     answers = answered("RTE", [[1.0, 0.0], [0.0, 1.0]] * 4)
     answers.labels = replace(
         answers.labels, classes=["entailment", "neutral", "contradiction"], metrics=["accuracy"]

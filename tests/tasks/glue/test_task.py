@@ -32,7 +32,7 @@ def examples(folder, split="train"):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_an_answer_does_not_depend_on_the_rows_beside_it(glue, arch):
+def test_glue_scores_do_not_depend_on_the_other_rows(glue, arch):
     torch.manual_seed(0)
     folder = glue()
     sizes = {"sizes": {"tokens": len(folder.vocabulary), "labels": 2}}
@@ -42,7 +42,7 @@ def test_an_answer_does_not_depend_on_the_rows_beside_it(glue, arch):
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
 
 
-def test_the_pooled_head_has_the_weights_that_converted_models_bring():
+def test_pooled_head_has_the_weights_of_converted_models():
     learner = build_model("bert_tiny", sizes={"tokens": 40, "labels": 3}, task="glue")
     names = [name for name, _ in learner.named_parameters() if name.startswith("task.")]
     assert sorted(names) == [
@@ -56,7 +56,7 @@ def test_the_pooled_head_has_the_weights_that_converted_models_bring():
 
 
 @pytest.mark.parametrize("head", ["plain", "pooled"])
-def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
+def test_taco_head_reads_both_streams_concatenated(glue, head):
     folder = glue()
     sizes, found = Sizes(tokens=len(folder.vocabulary), labels=2), examples(folder)
     arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
@@ -72,7 +72,7 @@ def test_tacos_answer_is_read_off_both_streams_side_by_side(glue, head):
 
 
 @pytest.mark.parametrize("arch", ["bert_tiny", *ARCHS])
-def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
+def test_layerwise_decay_slows_lower_layers_of_every_encoder(arch):
     learner = build_model(arch, sizes={"tokens": 40, "labels": 2}, task="glue", layers=3)
     c = OptimizerConfig(lr=1.0, layerwise_lr_decay=0.5)
     rates = {
@@ -86,7 +86,7 @@ def test_layers_learn_the_slower_the_lower_they_are_in_every_encoder(arch):
         assert rate == (1.0 if name.startswith("task.") else inside), name
 
 
-def test_data_without_classes_is_refused():
+def test_glue_rejects_data_without_labels():
     with pytest.raises(ToolkitError, match=r"requires labeled data"):
         build_model("bert_tiny", vocabulary_size=40, task="glue")
 
@@ -98,7 +98,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, **changes})
 
 
-def test_a_run_learns_classes_and_writes_its_answers(glue, tmp_path):
+def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
     folder = glue()
     changes = {"task.head": "plain", "data.valid_subset": "train,valid"}
     result = run(options(folder, tmp_path / "run", **changes))
@@ -112,7 +112,7 @@ def test_a_run_learns_classes_and_writes_its_answers(glue, tmp_path):
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1])["examples"] == 2
 
 
-def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, capfd):
+def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path, capfd):
     first = glue()
     run(options(first, tmp_path / "first", max_epoch=1))
     capfd.readouterr()
@@ -126,7 +126,7 @@ def test_a_run_goes_on_from_another_tasks_encoder_to_numbers(glue, tmp_path, cap
     assert load_checkpoint(tmp_path / "second").tokenizer.labels.task == "STS-B"
 
 
-def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
+def test_predictions_that_cannot_be_written_leave_the_metrics(glue, tmp_path, capfd):
     folder = glue()
     run(options(folder, tmp_path / "run", max_epoch=1))
     given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
@@ -137,7 +137,7 @@ def test_answers_that_cannot_be_written_cost_no_figures(glue, tmp_path, capfd):
     assert "matthews" in json.loads((tmp_path / "told").read_text().splitlines()[-1])
 
 
-def test_tables_of_classes_say_whose_they_are_where_there_are_several(glue, tmp_path, capfd):
+def test_class_tables_name_their_split_if_there_are_several(glue, tmp_path, capfd):
     folder, path = glue(), str(tmp_path / "run")
     run(options(folder, path, max_epoch=1))
     given = {"dirs": [str(folder.path)], "path": [path], "num_workers": 0}

@@ -24,7 +24,7 @@ def examples(data):
     return make
 
 
-def test_only_symbols_of_the_text_are_asked_for(examples, data):
+def test_targets_are_the_tokens_of_the_text_alone(examples, data):
     found, column = examples(), DataFolder.open(data).split("valid").column("tokens")
     batch = found.collate(np.arange(len(found.lengths)), None)
     assert batch.weights == {"lm": float(column.elements + column.items)}
@@ -32,7 +32,7 @@ def test_only_symbols_of_the_text_are_asked_for(examples, data):
     assert batch.inputs.tokens.shape[0] == batch.sentences == len(found.lengths)
 
 
-def test_words_are_counted_with_the_ends_of_items(examples, data):
+def test_word_count_includes_the_ends_of_items(examples, data):
     batch = examples(tokens_per_sample=500).collate(np.zeros(1, np.int64), None)
     folder = DataFolder.open(data)
     column, words = folder.split("valid").column("tokens"), folder.vocabulary
@@ -41,7 +41,7 @@ def test_words_are_counted_with_the_ends_of_items(examples, data):
     assert batch.word_count == sum("▁" in words.symbols[i] for i in text[0]) + column.items
 
 
-def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
+def test_word_count_includes_unmarked_first_words(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     level = tokenizers.pre_tokenizers.ByteLevel
     bytewise = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
@@ -66,7 +66,7 @@ def test_first_words_count_where_a_tokenizer_does_not_mark_them(tmp_path):
     assert batch.word_count == sum(len(line.split()) + 1 for line in lines)
 
 
-def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
+def test_idle_rank_has_a_batch_of_weight_zero(examples):
     batch = examples().collate(np.zeros(0, np.int64), None)
     assert (
         batch.weights == {"lm": 0.0}
@@ -75,7 +75,7 @@ def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
     assert (batch.targets == IGNORED).all()
 
 
-def test_places_may_be_filled_up_for_stable_shapes(examples):
+def test_fixed_shapes_pad_the_selected_positions(examples):
     batch = examples(fixed_shapes=True).collate(np.arange(1), None)
     assert len(batch.selected) == 64 and (batch.targets != IGNORED).sum() == 20
     assert torch.equal(batch.selected[:20], torch.arange(20)) and not batch.selected[20:].any()
@@ -84,7 +84,7 @@ def test_places_may_be_filled_up_for_stable_shapes(examples):
 CHANGES = ({}, {"sample_mode": "items"}, {"eos_after": "documents"}, {"tokens_per_sample": 21})
 
 
-def test_the_vocabulary_is_left_as_it_is(examples, data):
+def test_examples_leave_the_vocabulary_unchanged(examples, data):
     folder = DataFolder.open(data)
     BlockExamples(LanguageModelingConfig(tokens_per_sample=20), SplitSource(folder, "valid"))
     assert not folder.vocabulary.starts_word[folder.vocabulary.sep]

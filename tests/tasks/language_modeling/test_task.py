@@ -35,7 +35,7 @@ def learner(data):
     return made.eval()
 
 
-def test_each_symbol_is_told_from_those_before_it(learner, examples):
+def test_language_model_predicts_each_token_from_the_previous_ones(learner, examples):
     batch = examples.collate(np.arange(3), None)
     logits, targets = learner(batch)["lm"]
     assert logits.shape == (len(targets), learner.encoder.token_embedding.num_embeddings)
@@ -46,7 +46,7 @@ def test_each_symbol_is_told_from_those_before_it(learner, examples):
     torch.testing.assert_close(changed[early], logits[early])
 
 
-def test_perplexities_are_of_tokens_and_of_words(learner, examples):
+def test_metrics_include_token_and_word_perplexity(learner, examples):
     criterion = CrossEntropy(CrossEntropyConfig(label_smoothing=0.3))
     batches = [examples.collate(np.array([i]), None) for i in range(len(examples.lengths))]
     sums = {}
@@ -69,13 +69,13 @@ def test_perplexities_are_of_tokens_and_of_words(learner, examples):
     assert told["nll"] == pytest.approx(total / tokens, rel=1e-5) and told["loss"] != told["nll"]
 
 
-def test_only_a_decoder_alone_is_a_language_model():
+def test_language_modeling_requires_a_decoder_only_model():
     for arch in ("transformer_tiny", "bert_tiny"):
         with pytest.raises(ToolkitError, match=r"requires a causal language model, but"):
             build_model(arch, vocabulary_size=17, task="language_modeling")
 
 
-def test_samples_are_as_long_as_asked_usual_or_possible():
+def test_tokens_per_sample_is_as_given_the_default_or_the_maximum():
     def suited(asked=0, **arch):
         config = LanguageModelingConfig(tokens_per_sample=asked)
         return LanguageModeling.resolve_for(config, TransformerLMConfig(**arch)).tokens_per_sample
@@ -100,6 +100,6 @@ def test_samples_are_as_long_as_asked_usual_or_possible():
         ({"tokens_per_sample": 1}, r"task.tokens_per_sample must be 0 or at least 2"),
     ],
 )
-def test_options_out_of_range_are_refused(options, message):
+def test_language_modeling_config_rejects_options_out_of_range(options, message):
     with pytest.raises(ToolkitError, match=message):
         LanguageModelingConfig(**options)

@@ -16,7 +16,7 @@ def examples(folder, split="train", most=30, training=False):
     return MultipleChoiceExamples(c, SplitSource(folder, split, training=training))
 
 
-def test_every_option_is_read_beside_its_passage(questions):
+def test_options_are_paired_with_their_passage(questions):
     folder = questions("race")
     batch = examples(folder).collate(np.array([1]), None)
     words, tokenizer = folder.vocabulary, folder.tokenizer
@@ -43,13 +43,13 @@ def test_questions_may_have_different_numbers_of_options(questions):
     assert places <= found.lengths[[1, 9]].max() * 2, "the bound on tokens holds"
 
 
-def test_long_passages_are_cut_and_that_is_told(questions):
+def test_long_passages_are_truncated_and_reported(questions):
     found = examples(questions("race"), most=9)
     assert found.collate(np.arange(2), None).inputs.tokens.shape == (4, 9)
     assert "cut" in found.remark and found.lengths.max() == 18
 
 
-def test_an_idle_rank_and_unknown_answers_weigh_nothing(questions, tmp_path):
+def test_idle_rank_and_unknown_answers_have_weight_zero(questions, tmp_path):
     folder = questions("swag")
     idle = examples(folder).collate(np.zeros(0, np.int64), None)
     assert (

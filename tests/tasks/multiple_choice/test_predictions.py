@@ -37,22 +37,22 @@ def answered(questions):
     return call
 
 
-def test_parts_have_figures_of_their_own(answered):
+def test_groups_have_separate_accuracies(answered):
     found = answered("race", [1, 0, 0, 0]).compute()
     assert found == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
 
 
-def test_one_part_has_none(answered):
+def test_single_group_has_no_separate_accuracy(answered):
     assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).compute() == {"accuracy": 5 / 8}
 
 
-def test_answers_of_race_are_letters_by_passage(answered, tmp_path):
+def test_race_predictions_are_letters_by_passage(answered, tmp_path):
     answered("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
     found = json.loads((tmp_path / "x.json").read_text())
     assert found == {"high/1.txt": {"1": "B", "2": "A"}, "middle/2.txt": {"1": "A", "2": "B"}}
 
 
-def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
+def test_swag_predictions_are_rows_and_labels(answered, tmp_path):
     answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
 
@@ -64,9 +64,7 @@ def test_answers_of_swag_are_a_column_beside_the_rows(answered, tmp_path):
         ("race", 4, r"a unique passage and number per example, but 'high"),
     ],
 )
-def test_answers_of_two_files_that_are_called_the_same_are_refused(
-    answered, tmp_path, form, count, message
-):
+def test_predictions_reject_two_files_of_the_same_name(answered, tmp_path, form, count, message):
     answers = answered(form, [0] * count)
     answers.split.records[1] = answers.split.records[0]
     with pytest.raises(ToolkitError, match=message):
@@ -83,7 +81,7 @@ def test_questions_without_known_answers_do_not_count(answered):
     }
 
 
-def test_ranks_have_the_answers_of_all(answered, monkeypatch):
+def test_sync_gathers_the_predictions_of_all_ranks(answered, monkeypatch):
     given = [1, 2, 0, 2, 0, 0, 1, 0]
     whole = answered("swag", given)
     said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]

@@ -19,7 +19,7 @@ from toolkit.training.run import run
 
 
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "taco_tiny"])
-def test_scores_do_not_depend_on_the_questions_beside(questions, arch):
+def test_scores_do_not_depend_on_the_other_questions(questions, arch):
     torch.manual_seed(0)
     first = questions("swag")
     second = questions("race", tokenizer=None, tokenizer_from=str(first.path))
@@ -44,7 +44,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, **task, **changes})
 
 
-def test_a_run_learns_to_choose_and_writes_what_it_chose(questions, tmp_path):
+def test_run_learns_to_choose_and_writes_predictions(questions, tmp_path):
     folder = questions("swag")
     result = run(options(folder, tmp_path / "run"))
     assert result.best["value"] == 1.0 and result.valid["valid"]["loss"] < math.log(3)
@@ -68,12 +68,12 @@ def test_a_run_learns_to_choose_and_writes_what_it_chose(questions, tmp_path):
         ),
     ],
 )
-def test_options_that_mean_nothing_are_refused(wrong, message):
+def test_multiple_choice_config_rejects_options_out_of_range(wrong, message):
     with pytest.raises(ToolkitError, match=message):
         MultipleChoiceConfig(**wrong)
 
 
-def test_windows_longer_than_the_architecture_reads_are_refused(questions, tmp_path):
+def test_tokens_per_sample_above_the_maximum_of_the_architecture_is_rejected(questions, tmp_path):
     changes = {"task.tokens_per_sample": 999}
     with pytest.raises(ToolkitError, match=r"must be at most the architecture's maximum length"):
         run(options(questions("swag"), tmp_path / "run", **changes))

@@ -59,19 +59,19 @@ def tokens(text: str) -> list[str]:
     return [SYMBOLS[i] for i in encode_masked(Words(), text, None)]
 
 
-def test_a_literal_mask_is_the_mask_and_what_touches_it_continues_its_word():
+def test_literal_mask_becomes_the_mask_token_and_adjacent_text_continues_its_word():
     assert tokens("the [MASK] sat") == ["[CLS]", "▁the", "[MASK]", "▁sat", "[SEP]"]
     assert tokens("the [MASK].") == ["[CLS]", "▁the", "[MASK]", ".", "[SEP]"]
     assert tokens("[MASK]s [MASK]") == ["[CLS]", "[MASK]", "s", "[MASK]", "[SEP]"]
 
 
-def test_the_space_before_a_mask_is_no_token_of_its_own(byte_level):
+def test_space_before_a_mask_is_not_a_separate_token(byte_level):
     ids = encode_masked(byte_level, "a [MASK] b [MASK]. [MASK]  [MASK] c", None)
     named = "<s> a <mask> Ġb <mask> . <mask> <mask> Ġc </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
 
 
-def test_every_gap_gets_its_most_probable_tokens_with_their_softmax_shares():
+def test_fill_mask_returns_the_most_probable_tokens_with_softmax_probabilities():
     encoder, task = learned()
     (gaps,) = task.fill_mask(encoder, Words(), ["[MASK] cat [MASK]"], 3)
     ids = torch.tensor([[0, 3, SYMBOLS.index("▁cat"), 3, 1]])
@@ -83,7 +83,7 @@ def test_every_gap_gets_its_most_probable_tokens_with_their_softmax_shares():
         assert [share for _, share in gap] == pytest.approx(best.values.tolist(), rel=1e-4)
 
 
-def test_sentences_filled_together_get_what_each_gets_alone():
+def test_fill_mask_does_not_depend_on_the_other_sentences():
     encoder, task = learned()
     texts = ["the [MASK]", "[MASK] sat the cat", "the cat [MASK] [MASK]."] * 20
     together = task.fill_mask(encoder, Words(), texts, 2)
@@ -102,7 +102,7 @@ def test_sentences_filled_together_get_what_each_gets_alone():
         ("the [MASK]", 0, r"top must be at least 1, but is 0"),
     ],
 )
-def test_what_cannot_be_filled_is_refused(text, top, message):
+def test_fill_mask_rejects_sentences_that_cannot_be_filled(text, top, message):
     encoder, task = learned("bert_tiny")
     with pytest.raises(ToolkitError, match=message):
         task.fill_mask(encoder, Words(), [text], top)

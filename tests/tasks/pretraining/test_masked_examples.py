@@ -38,7 +38,7 @@ def examples(folder, seed=1, training=True, fixed_shapes=False, **options):
     )
 
 
-def test_targets_put_back_into_the_batch_give_the_text(folder):
+def test_targets_restore_the_original_text(folder):
     found = examples(folder)
     batch = found.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
@@ -48,7 +48,7 @@ def test_targets_put_back_into_the_batch_give_the_text(folder):
     assert first == f"[CLS] {text[0]} [SEP] {text[1]} [SEP]"
 
 
-def test_the_batch_says_what_it_holds(folder):
+def test_batch_reports_its_sentences_tokens_and_weights(folder):
     found = examples(folder)
     batch = found.collate(np.arange(20), 1)
     assert batch.weights == {"mlm": len(batch.targets)}
@@ -59,7 +59,7 @@ def test_the_batch_says_what_it_holds(folder):
     assert batch.inputs.positions is None
 
 
-def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
+def test_electra_pairs_are_two_segments_with_token_types(folder):
     found = examples(folder, pair_mode="electra", tokens_per_sample=32)
     batch = found.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
@@ -74,7 +74,7 @@ def test_electras_pairs_are_one_text_in_two_segments_with_types(folder):
     assert batch.inputs.segments.sum() > 0
 
 
-def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
+def test_token_types_are_in_both_halves_of_an_mpm_batch(folder):
     config = MaskedPositionConfig(pair_mode="electra", tokens_per_sample=32)
     found = MaskedPositionExamples(config, SplitSource(folder, "train", seed=1, training=True))
     types = found.collate(np.arange(9), 1).inputs.segments
@@ -82,18 +82,18 @@ def test_token_types_reach_both_halves_where_positions_are_hidden_too(folder):
     assert types.sum() > 0
 
 
-def test_pair_mode_is_part_of_the_fingerprint(folder):
+def test_fingerprint_depends_on_pair_mode(folder):
     chang, electra = examples(folder), examples(folder, pair_mode="electra")
     assert chang.fingerprint == examples(folder, pair_mode="chang").fingerprint
     assert chang.fingerprint != electra.fingerprint
 
 
-def test_without_padding_there_is_no_padding_mask(folder):
+def test_batch_without_padding_has_no_padding_mask(folder):
     batch = examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
     assert batch.inputs.padding is None
 
 
-def test_fixed_shapes_fill_the_places_to_a_multiple_of_64_and_drop_none(folder):
+def test_fixed_shapes_pad_the_positions_to_a_multiple_of_64_and_drop_none(folder):
     exact = examples(folder).collate(np.arange(40), 1)
     fixed = examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
     count = len(exact.selected)
@@ -105,14 +105,14 @@ def test_fixed_shapes_fill_the_places_to_a_multiple_of_64_and_drop_none(folder):
 
 
 @pytest.mark.parametrize("fixed_shapes", [False, True])
-def test_a_batch_in_which_nothing_was_selected_has_one_row_to_ignore(folder, fixed_shapes):
+def test_batch_without_selected_tokens_has_one_padding_row(folder, fixed_shapes):
     batch = examples(folder, mask_rate=1e-9, fixed_shapes=fixed_shapes).collate(np.arange(3), 1)
     assert batch.weights == {"mlm": 0.0}
     assert batch.targets.unique().tolist() == [IGNORED]
     assert len(batch.selected) == (64 if fixed_shapes else 1)
 
 
-def test_an_idle_rank_gets_a_batch_without_weight(folder):
+def test_idle_rank_has_a_batch_of_weight_zero(folder):
     batch = examples(folder).collate(np.zeros(0, np.int64), 1)
     assert (batch.weights, batch.sentences, batch.tokens) == ({"mlm": 0.0}, 0, 0)
     assert batch.targets.unique().tolist() == [IGNORED]
@@ -126,14 +126,14 @@ def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder
     assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
 
 
-def test_a_sentence_is_masked_alike_in_every_batch(folder):
+def test_masks_of_a_sentence_do_not_depend_on_its_batch(folder):
     found = examples(folder, masking="span")
     whole, one = found.collate(np.arange(30), 4), found.collate(np.array([17]), 4)
     length = found.lengths[17]
     assert whole.inputs.tokens[17, :length].tolist() == one.inputs.tokens[0].tolist()
 
 
-def test_electra_has_its_own_rates_unless_others_are_given(folder):
+def test_electra_masking_has_separate_default_rates(folder):
     def shown_as_mask(**options):
         batch = examples(folder, masking="electra", **options).collate(np.arange(200), 1)
         shown = batch.inputs.tokens.flatten()[batch.selected]
@@ -143,14 +143,14 @@ def test_electra_has_its_own_rates_unless_others_are_given(folder):
     assert shown_as_mask(mask_token_rate=0.0) == 0
 
 
-def test_the_fingerprint_tells_data_split_and_options_apart(folder):
+def test_fingerprint_distinguishes_data_split_and_options(folder):
     found = {examples(folder).fingerprint, examples(folder, mask_rate=0.2).fingerprint}
     assert len(found | {examples(folder, seed=2).fingerprint}) == 3
     assert examples(folder).fingerprint in found
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, workers):
+def test_epoch_visits_every_sentence_once_with_and_without_workers(folder, workers):
     loader = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers)
     batches = [batch for (batch,) in loader.updates(1)]
     assert sum(batch.sentences for batch in batches) == 200
@@ -182,12 +182,12 @@ def test_an_epoch_meets_every_sentence_once_with_and_without_workers(folder, wor
         ({"span_p": 1.0}, "task.span_p must be above 0 and below 1, but is 1.0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_masking_config_rejects_options_out_of_range(options, message):
     with pytest.raises(ToolkitError, match=message):
         MaskingConfig(**options)
 
 
-def test_examples_travel_to_a_worker_that_shares_no_memory(folder):
+def test_examples_can_be_sent_to_a_worker_without_shared_memory(folder):
     found = examples(folder, masking="span")
     again = pickle.loads(pickle.dumps(found))
     ids = np.arange(9)

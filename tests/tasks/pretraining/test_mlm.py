@@ -29,7 +29,7 @@ def batch(places: list[int], targets: list[int]) -> MaskedBatch:
     )
 
 
-def test_the_head_reads_the_selected_places_and_the_word_table_itself():
+def test_mlm_head_reads_the_selected_positions_and_the_embedding_table():
     encoder, task = built()
     b = batch([7, 0], [3, 4])
     logits, targets = task.predict(encoder, b)["mlm"]
@@ -40,7 +40,7 @@ def test_the_head_reads_the_selected_places_and_the_word_table_itself():
     assert targets.tolist() == [3, 4]
 
 
-def test_the_word_table_is_tied_by_use_and_not_owned_twice():
+def test_embedding_table_is_tied_by_use_and_registered_once():
     encoder, task = built()
     table = encoder.token_embedding.weight
     assert not any(parameter is table for parameter in task.parameters())
@@ -49,7 +49,7 @@ def test_the_word_table_is_tied_by_use_and_not_owned_twice():
     assert table.grad[unseen].abs().sum() > 0
 
 
-def test_accuracy_counts_the_places_that_have_a_target():
+def test_accuracy_counts_the_positions_with_a_target():
     _, task = built()
     logits = torch.eye(12)[[2, 3, 4, 5]]
     figures = task.metrics(
@@ -58,7 +58,7 @@ def test_accuracy_counts_the_places_that_have_a_target():
     assert figures["accuracy"].total == 2 and figures["accuracy"].weight == 3
 
 
-def test_a_place_that_only_fills_up_changes_no_gradient():
+def test_padding_rows_change_no_gradient():
     encoder, task = built()
     cross_entropy = CrossEntropy(CrossEntropyConfig())
     gradients = []

@@ -34,7 +34,7 @@ def batch() -> MaskedPositionsBatch:
     )  # fmt: skip
 
 
-def test_words_are_predicted_from_one_half_and_positions_from_the_other():
+def test_tokens_are_predicted_from_one_half_and_positions_from_the_other():
     encoder, task = built()
     found, states = task.predict(encoder, batch()), encoder(batch().inputs).states
     words, order = task.head, task.position_head
@@ -47,25 +47,25 @@ def test_words_are_predicted_from_one_half_and_positions_from_the_other():
     assert found["mpm"].logits.shape == (2, 512)
 
 
-def test_both_heads_see_both_streams_if_asked():
+def test_both_heads_read_both_streams_on_request():
     encoder, task = built(head_features="concat")
     assert task.head.transform.in_features == task.position_head.transform.in_features == 128
     assert set(task.predict(encoder, batch())) == {"mlm", "mpm"}
 
 
-def test_bert_with_a_row_for_hidden_positions_learns_it_too():
+def test_bert_with_a_hidden_position_embedding_supports_mpm():
     encoder, task = built("bert_tiny", hidden_position_embedding=True)
     assert task.predict(encoder, batch())["mpm"].logits.shape == (2, 128)
 
 
 @pytest.mark.parametrize("objectives", ["mlm", "mpm"])
-def test_one_objective_has_one_head(objectives):
+def test_single_objective_has_one_head(objectives):
     _, task = built(objectives=objectives)
     other = "position_head" if objectives == "mlm" else "head"
     assert list(task.coefficients) == [objectives] and not hasattr(task, other)
 
 
-def test_accuracy_of_each_objective_counts_the_places_that_have_a_target():
+def test_accuracy_per_objective_counts_the_positions_with_a_target():
     _, task = built()
     figures = task.metrics(
         {
@@ -85,29 +85,29 @@ def test_accuracy_of_each_objective_counts_the_places_that_have_a_target():
         ("composite_bert_tiny", "an embedding for hidden positions, but Encoder has"),
     ],
 )
-def test_an_encoder_that_cannot_is_refused_with_the_reason(name, complaint):
+def test_mpm_rejects_unsuitable_encoders_with_the_reason(name, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         built(name)
 
 
-def test_a_convolution_sees_neighbors_whatever_their_ids_and_is_refused():
+def test_mpm_rejects_encoders_with_convolutions():
     with pytest.raises(ToolkitError, match="sees positions only through position ids"):
         built("composite_bert_tiny", depthwise=True)
 
 
-def test_positions_drawn_from_the_table_must_be_in_it():
+def test_max_position_must_be_in_the_table():
     encoder, task = built(max_positions=64)
     config = dataclasses.replace(TASKS["mpm"].config, position_range="full_table")
     with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
         type(task)(config, encoder, SIZES, EncoderFactory(None, SIZES))
 
 
-def test_a_row_for_hidden_positions_needs_a_table():
+def test_hidden_position_embedding_requires_a_position_table():
     with pytest.raises(ToolkitError, match=r"arch\.hidden_position_embedding requires a table"):
         build_model("composite_bert_tiny", vocabulary_size=12, hidden_position_embedding=True)
 
 
-def test_a_model_without_a_head_for_words_fills_no_masks():
+def test_fill_mask_requires_the_objective_mlm():
     (encoder, task), tokenizer = built(objectives="mpm"), object.__new__(WordLevelTokenizer)
     with pytest.raises(
         ToolkitError, match=r"trained with --task.objectives mlm,mpm; this one was trained with mpm"

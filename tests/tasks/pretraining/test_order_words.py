@@ -55,7 +55,7 @@ def encoder(tokenizer):
     return entry.factory(entry.config, Sizes(tokens=len(tokenizer.vocabulary)))
 
 
-def test_words_in_braces_go_where_the_model_has_them(tokenizer):
+def test_words_in_braces_move_to_their_most_probable_positions(tokenizer):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "bob once {borrow} alice to {asked} a book"
     text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 2)
@@ -64,14 +64,14 @@ def test_words_in_braces_go_where_the_model_has_them(tokenizer):
     assert sum(share for _, share in gaps[0]) == pytest.approx(1.0)
 
 
-def test_without_braces_all_words_are_ordered(tokenizer):
+def test_all_words_are_ordered_without_braces(tokenizer):
     told = {word: place for place, word in enumerate(WORDS.split(), 1)}
     given = "alice once asked bob"
     text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 1)
     assert text == "bob once asked alice" and len(gaps) == 4
 
 
-def test_words_of_bytes_keep_the_space_before_them(byte_level):
+def test_byte_level_words_keep_the_space_before_them(byte_level):
     ids, hidden = encode_hidden_words(byte_level, "b {c} {ab} b")
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
@@ -85,18 +85,18 @@ def test_words_of_bytes_keep_the_space_before_them(byte_level):
         ("a " * 9, "at most 8 tokens for this model, but has 11: .* Shorten it"),
     ],
 )
-def test_what_cannot_be_ordered_is_told(tokenizer, sentence, complaint):
+def test_order_words_rejects_sentences_that_cannot_be_ordered(tokenizer, sentence, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         check_orderable(sentence, encode_hidden_words(tokenizer, sentence)[1], 8)
 
 
 @pytest.mark.parametrize("word", ["{once", "asked}", "{}", "{{once}}", "{once}{"])
-def test_a_brace_that_belongs_to_no_word_is_told(tokenizer, word):
+def test_order_words_rejects_braces_that_enclose_no_single_word(tokenizer, word):
     with pytest.raises(ToolkitError, match=f"must enclose single words, but are '{word}'"):
         encode_hidden_words(tokenizer, f"bob {{once}} {word} asked {{alice}}")
 
 
-def test_a_learner_orders_in_evaluation_and_goes_back_to_training(tokenizer):
+def test_order_words_evaluates_and_restores_the_training_mode(tokenizer):
     torch.manual_seed(0)
     net, task = encoder(tokenizer), TASKS["mpm"]
     learner = Learner(net, task.factory(task.config, net, *sizes_of(tokenizer)))
@@ -106,7 +106,7 @@ def test_a_learner_orders_in_evaluation_and_goes_back_to_training(tokenizer):
     assert sorted(first[0].split()) == ["asked", "bob", "once"]
 
 
-def test_a_task_that_learned_no_order_is_refused(tokenizer):
+def test_order_words_rejects_tasks_without_position_modeling(tokenizer):
     net = encoder(tokenizer)
     for name, config in (("mlm", {}), ("mpm", {"objectives": "mlm"})):
         task = TASKS[name]

@@ -30,7 +30,7 @@ def halves(batch):
     return tokens[:rows], tokens[rows:], ids[:rows], ids[rows:]
 
 
-def test_hidden_tokens_stand_at_true_positions_and_true_tokens_at_hidden_ones(folder):
+def test_masked_tokens_have_true_positions_and_true_tokens_masked_ones(folder):
     batch = examples(folder).collate(np.arange(12), 1)
     shown, true, in_order, corrupted = halves(batch)
     words = batch.weights["mlm"]
@@ -47,7 +47,7 @@ def test_hidden_tokens_stand_at_true_positions_and_true_tokens_at_hidden_ones(fo
 
 
 @pytest.mark.parametrize("objective", ["mlm", "mpm"])
-def test_one_objective_is_one_half_and_the_same_as_in_both(folder, objective):
+def test_single_objective_equals_its_half_of_both(folder, objective):
     both = examples(folder).collate(np.arange(6), 2)
     alone = examples(folder, objectives=objective).collate(np.arange(6), 2)
     shown, true, _, corrupted = halves(both)
@@ -78,26 +78,26 @@ def test_both_halves_have_the_same_padding_and_token_types(folder):
         {"position_range": "full_table"},
     ],
 )
-def test_each_option_of_positions_changes_them_and_no_token(folder, option):
+def test_position_options_change_positions_and_no_token(folder, option):
     usual, other = (examples(folder, **o).collate(np.arange(30), 1) for o in ({}, option))
     assert torch.equal(halves(usual)[0], halves(other)[0])
     assert not torch.equal(halves(usual)[3], halves(other)[3])
 
 
-def test_shuffled_positions_reach_to_the_highest_of_the_table(folder):
+def test_full_table_draws_positions_up_to_max_position(folder):
     options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
     found = examples(folder, position_range="full_table", max_position=1, **options)
     far = halves(found.collate(np.arange(30), 1))[3][:, 8:]
     assert (far == 0).any() and (far == 1).any()
 
 
-def test_an_idle_rank_has_a_batch_of_weight_zero(folder):
+def test_idle_rank_has_a_batch_of_weight_zero(folder):
     batch = examples(folder).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"mlm": 0.0, "mpm": 0.0} and (batch.sentences, batch.tokens) == (0, 0)
     assert (batch.token_targets == IGNORED).all() and (batch.position_targets == IGNORED).all()
 
 
-def test_evaluation_hides_the_same_every_time_and_training_anew(folder):
+def test_evaluation_masks_stay_the_same_and_training_masks_change(folder):
     still, moving = examples(folder, training=False), examples(folder)
     ids = np.arange(8)
     assert torch.equal(
@@ -108,7 +108,7 @@ def test_evaluation_hides_the_same_every_time_and_training_anew(folder):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_workers_hide_the_same_positions(folder, workers):
+def test_workers_mask_the_same_positions(folder, workers):
     loader = BatchLoader(
         examples(folder), max_tokens=None, batch_size=8, seed=1, workers=workers, shuffle=True
     )
@@ -139,6 +139,6 @@ def test_workers_hide_the_same_positions(folder, workers):
         ({"position_range": "page"}, "must be one of sentence, full_table, but is 'page'"),
     ],
 )
-def test_a_value_out_of_range_is_refused(options, complaint):
+def test_mpm_config_rejects_options_out_of_range(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         MaskedPositionConfig(**options)

@@ -62,7 +62,7 @@ def drawn_by_hand(logits, draws):
     return found
 
 
-def test_the_discriminator_reads_the_sentences_with_what_the_generator_put_there():
+def test_discriminator_reads_the_sentences_with_sampled_tokens():
     model, b = learner(), batch()
     found = model(b)
     logits = found["mlm"].logits
@@ -76,7 +76,7 @@ def test_the_discriminator_reads_the_sentences_with_what_the_generator_put_there
     assert found["rtd"].targets.tolist() == [*labels[:-1], IGNORED] and sum(labels) > 0
 
 
-def test_both_losses_are_those_by_hand():
+def test_losses_equal_hand_computed_ones():
     model, b = learner(), batch()
     found = model(b)
     totals = cross_entropy()(found)
@@ -88,13 +88,13 @@ def test_both_losses_are_those_by_hand():
     assert totals["rtd"].item() == pytest.approx(rtd.item(), rel=1e-6)
 
 
-def test_finding_weighs_fifty_times_filling_in_and_each_has_its_mean():
+def test_discriminator_weighs_fifty_times_the_generator_each_averaged():
     assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
     assert made(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
 
 
 @every_architecture
-def test_tables_and_norms_are_one_set_and_registered_once(name):
+def test_embeddings_are_shared_and_registered_once(name):
     model = learner(name)
     lender, borrower = model.encoder, model.task.generator.encoder
     assert borrower.token_embedding is lender.token_embedding
@@ -108,7 +108,7 @@ def test_tables_and_norms_are_one_set_and_registered_once(name):
 
 
 @every_architecture
-def test_both_nets_move_the_tables_and_finding_moves_nothing_of_the_generators(name):
+def test_both_networks_train_the_embeddings_and_the_discriminator_nothing_of_the_generator(name):
     model = learner(name)
     totals = cross_entropy()(model(batch()))
     generator = list(model.task.generator.parameters())
@@ -128,7 +128,7 @@ def test_every_parameter_has_a_gradient(name):
     assert not [n for n, p in model.named_parameters() if p.grad is None]
 
 
-def test_a_generator_of_the_full_size_needs_no_map_where_the_model_has_none():
+def test_full_size_generator_has_no_embedding_projection_if_the_model_has_none():
     model = made(options={"generator_size": 1.0}, **SMALL | {"embedding_width": None})
     assert isinstance(model.task.generator.encoder.embeddings.widen, nn.Identity)
 
@@ -142,12 +142,12 @@ def test_a_generator_of_the_full_size_needs_no_map_where_the_model_has_none():
         ("composite_bert_small", 0.1, (26, 1)),
     ],
 )
-def test_the_generator_is_a_share_of_the_model_with_one_head_at_least(name, share, expected):
+def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, share, expected):
     scaled = ARCHITECTURES[name].config.scaled_options(share)
     assert (scaled["width"], scaled["heads"]) == expected
 
 
-def test_an_inner_width_of_ones_own_is_scaled_too():
+def test_generator_scales_a_given_feed_forward_width():
     config = dataclasses.replace(ARCHITECTURES["bert_small"].config, feed_forward_width=600)
     assert config.scaled_options(0.25)["feed_forward_width"] == 150
 
@@ -169,7 +169,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("row", COUNTS)
-def test_nets_have_the_papers_numbers_of_parameters(row):
+def test_parameter_counts_equal_the_papers(row):
     """Millions of the encoder, with the head that finds, with the generator."""
     name, changes, share, expected = COUNTS[row]
     with torch.device("meta"):
@@ -179,7 +179,7 @@ def test_nets_have_the_papers_numbers_of_parameters(row):
     assert " ".join(f"{sum(counts[:n]) / 1e6:.2f}" for n in (1, 2, 3)) == expected
 
 
-def test_figures_are_those_by_hand():
+def test_metrics_equal_hand_computed_ones():
     model = learner()
     filled = Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 9, IGNORED]))
     found = Binary(torch.tensor([2.0, -1.0, 0.5, -3.0, 9.0]), torch.tensor([1, 1, 0, 0, IGNORED]))
@@ -193,7 +193,7 @@ def test_figures_are_those_by_hand():
     assert roc_auc(auc.positives.numpy(), auc.negatives.numpy()) == 0.75
 
 
-def test_figures_equal_scikit_learns():
+def test_metrics_equal_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     torch.manual_seed(0)
     logits, answers = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
@@ -214,7 +214,7 @@ def test_figures_equal_scikit_learns():
     assert got == pytest.approx(metrics.roc_auc_score(answers, logits), abs=1e-3)
 
 
-def test_the_generator_alone_predicts_the_hidden_tokens():
+def test_generator_alone_fills_masks():
     model, b = learner(), batch()
     states = model.task.generator.encoder(b.inputs).states.flatten(0, 1)[b.selected]
     head, table = model.task.generator.head, model.encoder.token_embedding.weight

@@ -31,29 +31,29 @@ def batch(targets, *, asked=1.0, padding=None):
     )  # fmt: skip
 
 
-def test_true_tokens_are_put_back_and_rows_that_fill_up_change_nothing():
+def test_original_restores_the_tokens_and_ignores_padding_rows():
     assert batch([7, 8, 8, IGNORED]).original.tolist() == [1, 7, 3, 2, 1, 8, 4, 2]
 
 
-def test_a_token_is_replaced_if_it_differs_and_only_then():
+def test_labels_mark_tokens_that_differ_from_the_original():
     b = batch([7, 8, 8, IGNORED])
     shown = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
     assert shown.tolist() == [1, 7, 3, 2, 1, 6, 4, 2]
     assert b.labels(shown).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
 
 
-def test_padding_is_not_asked_about():
+def test_labels_ignore_padding():
     padding = torch.tensor([[False, False, False, True], [False] * 4])
     b = batch([7, 8, 8, IGNORED], padding=padding)
     assert b.labels(b.original).tolist() == [0, 0, 0, IGNORED, 0, 0, 0, 0]
 
 
-def test_an_idle_rank_is_asked_nothing():
+def test_labels_of_an_idle_rank_are_all_ignored():
     b = batch([IGNORED] * 4, asked=0.0)
     assert set(b.labels(b.original).tolist()) == {IGNORED}
 
 
-def test_tokens_come_as_often_as_the_generator_thinks_them_likely():
+def test_sampled_tokens_follow_the_probabilities_of_the_generator():
     torch.manual_seed(0)
     logits, n = torch.tensor([1.0, -30.0, 0.2, 2.0, -1.0]), 40_000
     found = Counter(sample_tokens(logits.expand(n, -1), torch.rand(n)).tolist())
@@ -62,24 +62,24 @@ def test_tokens_come_as_often_as_the_generator_thinks_them_likely():
     assert found[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
 
 
-def test_the_number_drawn_falls_into_the_tokens_share():
+def test_sample_tokens_inverts_the_cumulative_distribution():
     logits = torch.tensor([0.2, 0.5, 0.3]).log().expand(6, -1)
     draws = torch.tensor([0.0, 0.19, 0.21, 0.69, 0.71, 1.0])
     assert sample_tokens(logits, draws).tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_a_token_without_any_share_is_never_drawn():
+def test_sample_tokens_never_returns_a_token_of_probability_zero():
     logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, -1)
     assert sample_tokens(logits, torch.tensor([0.0, 1.0])).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
-def test_numbers_that_are_not_finite_give_a_token_that_there_is(wrong):
+def test_sample_tokens_returns_a_valid_token_for_non_finite_logits(wrong):
     logits = torch.tensor([[0.0, wrong, 0.0]]).expand(2, -1)
     assert sample_tokens(logits, torch.tensor([0.0, 1.0])).max() < 3
 
 
-def test_no_gradient_passes_what_is_drawn():
+def test_sample_tokens_passes_no_gradient():
     logits = torch.randn(2, 5, requires_grad=True)
     assert not sample_tokens(logits, torch.rand(2)).requires_grad
 
@@ -94,7 +94,7 @@ def examples(data):
     return make
 
 
-def test_all_real_tokens_count_for_finding_and_selected_places_for_filling(examples):
+def test_weights_count_all_tokens_for_rtd_and_selected_ones_for_mlm(examples):
     found = examples()
     b = found.collate(np.arange(6), 1)
     assert b.weights == {"mlm": len(b.targets), "rtd": found.lengths[:6].sum()}
@@ -103,7 +103,7 @@ def test_all_real_tokens_count_for_finding_and_selected_places_for_filling(examp
     assert hidden.any() and 0.5 < b.targets.numel() / hidden.sum() < 2
 
 
-def test_what_chance_has_for_a_sentence_depends_on_nothing_around_it(examples):
+def test_draws_of_a_sentence_do_not_depend_on_its_batch(examples):
     found = examples()
     whole, half = found.collate(np.arange(8), 2), found.collate(np.arange(4, 8), 2)
     rows = whole.selected // whole.inputs.tokens.shape[1]
@@ -111,12 +111,12 @@ def test_what_chance_has_for_a_sentence_depends_on_nothing_around_it(examples):
     assert not torch.equal(half.draws, found.collate(np.arange(4, 8), 3).draws)
 
 
-def test_evaluation_draws_the_same_in_every_epoch(examples):
+def test_evaluation_has_the_same_draws_in_every_epoch(examples):
     found = examples(training=False)
     assert torch.equal(found.collate(np.arange(3), 1).draws, found.collate(np.arange(3), 2).draws)
 
 
-def test_a_place_that_is_drawn_twice_gets_one_token(examples):
+def test_positions_selected_twice_get_one_token(examples):
     b = examples(mask_rate=0.9).collate(np.arange(20), 1)
     draws = {}
     for place, draw in zip(b.selected.tolist(), b.draws.tolist(), strict=True):
@@ -124,13 +124,13 @@ def test_a_place_that_is_drawn_twice_gets_one_token(examples):
     assert len(draws) < len(b.selected) and all(len(found) == 1 for found in draws.values())
 
 
-def test_a_rank_without_sentences_has_a_batch_of_weight_zero(examples):
+def test_idle_rank_has_a_batch_of_weight_zero(examples):
     b = examples().collate(np.zeros(0, np.int64), 1)
     assert b.weights == {"mlm": 0.0, "rtd": 0.0} and b.sentences == b.tokens == 0
     assert set(b.targets.tolist()) == {IGNORED}
 
 
-def test_a_vocabulary_without_a_mask_is_refused():
+def test_rtd_rejects_a_vocabulary_without_a_mask_token():
     words = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
     with pytest.raises(ToolkitError, match=r"requires a vocabulary with a separate \[MASK\] token"):
         check_mask_token(words, "novels")
@@ -153,6 +153,6 @@ def test_a_vocabulary_without_a_mask_is_refused():
         ),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(options, complaint):
+def test_rtd_config_rejects_options_out_of_range(options, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         ReplacedTokenConfig(**options)

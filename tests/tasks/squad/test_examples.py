@@ -30,7 +30,7 @@ def read_back(found, batch, row):
     return read.text[slice(*character_span(read.begins, read.ends, first, last))]
 
 
-def test_a_window_is_read_behind_its_question(questions):
+def test_windows_follow_their_question(questions):
     folder = questions()
     found = examples(folder)
     batch = found.collate(np.arange(len(found.lengths)), None)
@@ -45,7 +45,7 @@ def test_a_window_is_read_behind_its_question(questions):
     assert found.lengths.max() == 16 and batch.tokens == found.lengths.sum()
 
 
-def test_an_answer_is_where_a_window_has_all_of_it(questions):
+def test_targets_are_in_the_windows_that_contain_the_whole_answer(questions):
     found = examples(questions())
     batch = found.collate(np.arange(len(found.lengths)), None)
     answers = {0: "Anna Bell.", 1: "1905", 2: "Jose,"}
@@ -58,7 +58,7 @@ def test_an_answer_is_where_a_window_has_all_of_it(questions):
     assert batch.weights == {"begin": len(told), "end": len(told)}
 
 
-def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
+def test_unanswerable_questions_have_targets_at_cls_and_unknown_ones_none(questions):
     bare = [{"id": "x", "question": "Who?", "answers": []}]
     folder = questions(asked=[*ASKED, *NOTHING], bare=bare)
     found = examples(folder, tokens_per_sample=60)
@@ -71,19 +71,19 @@ def test_no_answer_is_at_the_first_token_and_an_unknown_one_nowhere(questions):
         examples(folder, "test", training=True)
 
 
-def test_a_long_question_is_shortened_and_that_is_told(questions):
+def test_long_questions_are_truncated_and_reported(questions):
     found = examples(questions(), question_tokens=2)
     assert "windows of 3 questions, 2 of them shortened" in found.remark or found.remark
     assert found.collate(np.array([0]), None).passage_starts.tolist() == [4]
 
 
-def test_an_idle_rank_weighs_nothing(questions):
+def test_idle_rank_has_a_batch_of_weight_zero(questions):
     idle = examples(questions()).collate(np.zeros(0, np.int64), None)
     assert idle.weights == {"begin": 0.0, "end": 0.0} and not idle.tokens
     assert idle.starts.tolist() == [IGNORED] and idle.window_ids.tolist() == [-1]
 
 
-def test_a_blank_context_has_one_window_without_a_token(questions):
+def test_blank_passages_have_one_window_without_tokens(questions):
     blank = [{"id": "x", "question": "Who?", "answers": [{"text": "Bo", "answer_start": 0}]}]
     folder = questions(trainpref="", asked=blank, context=" ", tokenizer=None, srcdict=None,
                        tokenizer_from=str(questions().path))  # fmt: skip
@@ -92,7 +92,7 @@ def test_a_blank_context_has_one_window_without_a_token(questions):
     assert batch.allowed.sum() == 1 and batch.starts.tolist() == [IGNORED]
 
 
-def test_copies_of_an_example_are_that_example_and_options_change_it(questions):
+def test_copies_of_an_example_equal_it_and_options_change_the_fingerprint(questions):
     folder = questions()
     found = examples(folder)
     ids = np.array([1]), np.array([1 + len(found.lengths)])
@@ -106,9 +106,7 @@ def test_copies_of_an_example_are_that_example_and_options_change_it(questions):
 
 @pytest.mark.slow
 @pytest.mark.realdata
-def test_every_answer_of_squad_is_in_a_window_and_read_back_unless_it_cuts_a_token(
-    real_data, tmp_path
-):
+def test_squad_answers_are_in_a_window_and_read_back_unless_they_cut_a_token(real_data, tmp_path):
     pytest.importorskip("tokenizers")
     where = {"destdir": str(tmp_path / "data"), "workers": 1}
     pieces = {"tokenizer": "wordpiece", "vocab_size": 8000, "lowercase": True}

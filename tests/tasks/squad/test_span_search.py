@@ -22,7 +22,7 @@ def tried(begin, end, may_begin, may_end, longest):
 
 
 @pytest.mark.parametrize("longest", [1, 3, 50])
-def test_the_best_of_all_pairs_are_found(longest):
+def test_best_spans_equal_those_of_all_pairs(longest):
     draw = torch.Generator().manual_seed(longest)
     begin, end = (torch.randn(4, PLACES, generator=draw) for _ in range(2))
     may_begin, may_end = (torch.rand(4, PLACES, generator=draw) < 0.6 for _ in range(2))
@@ -34,12 +34,12 @@ def test_the_best_of_all_pairs_are_found(longest):
         assert list(got) == [pytest.approx(it) for it in wanted]
 
 
-def test_where_nothing_may_begin_there_is_nothing():
+def test_best_spans_are_empty_if_no_position_may_start():
     zeros, no = torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bool)
     scores, _, _ = best_spans(zeros, zeros, no, ~no, max_tokens=2, count=3)
     assert scores.tolist() == [[-math.inf] * 3]
 
 
-def test_fewer_pairs_than_are_wanted_are_all_there_are():
+def test_best_spans_returns_all_pairs_if_there_are_fewer_than_requested():
     zeros, yes = torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool)
     assert best_spans(zeros, zeros, yes, yes, max_tokens=1, count=9)[0].shape == (1, 2)

@@ -53,7 +53,7 @@ def at(which):
     return lambda question, token: 5.0 * (token == RIGHT[question][which]) - 0.1 * token
 
 
-def test_the_right_places_are_the_right_answers(answered):
+def test_correct_positions_yield_the_correct_answers(answered):
     for order in (1, -1):
         answers = answered(at(0), at(1), order=order)
         texts = [it.text(None) for it in answers.predicted]
@@ -61,20 +61,20 @@ def test_the_right_places_are_the_right_answers(answered):
         assert answers.compute() == {"exact_match": 1.0, "f1": 1.0}
 
 
-def test_answers_in_part_have_a_part_of_f1(answered):
+def test_partial_answers_have_partial_f1(answered):
     first = answered(at(0), at(0)).compute()
     assert first["exact_match"] == 1.0  # Anna is among the answers
     late = answered(at(1), at(1)).compute()
     assert late["exact_match"] == pytest.approx(2 / 3) and late["f1"] == pytest.approx(8 / 9)
 
 
-def test_several_answers_are_kept_the_best_first(answered):
+def test_several_answers_are_kept_best_first(answered):
     given = answered(at(0), at(1)).predicted[0]
     assert len(given.texts) == len(set(given.texts)) == 4 and given.texts[0] == "Anna Bell."
     assert given.scores == sorted(given.scores, reverse=True)
 
 
-def test_an_answer_found_in_two_places_is_as_good_as_in_the_better_one(answered):
+def test_answers_found_twice_have_the_better_score(answered):
     context = f"{TOWN} The old mill was sold"
 
     def mills(question, token):
@@ -88,7 +88,7 @@ def test_an_answer_found_in_two_places_is_as_good_as_in_the_better_one(answered)
     assert (given.texts[0], given.scores[0]) == ("mill", 10.0) and given.scores[1] < 8.0
 
 
-def test_the_window_that_doubts_least_tells_how_doubtful_an_answer_is(answered):
+def test_null_odds_come_from_the_window_with_the_lowest_null_score(answered):
     answers = answered(at(0), at(1))
     first, end = answers.examples.windows.first_windows[:2]
     answers.null_scores[first:end] = np.arange(end - first) + 3.0
@@ -100,7 +100,7 @@ def doubtful(question):
     return 40.0 if question == 3 else 9.5
 
 
-def test_the_threshold_that_is_best_is_found_and_kept(answered):
+def test_best_threshold_is_found_and_stored(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     answers = answered(at(0), at(1), doubtful, **options)
     found = answers.compute()
@@ -111,26 +111,26 @@ def test_the_threshold_that_is_best_is_found_and_kept(answered):
     assert [it.text(answers.threshold) for it in answers.predicted][3] == ""
 
 
-def test_exact_match_and_f1_have_a_best_of_their_own(answered):
+def test_exact_match_and_f1_have_separate_best_thresholds(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     found = answered(at(1), at(1), doubtful, **options).compute()
     assert found["best_exact_match"] == 3 / 4 and found["best_f1"] == pytest.approx(11 / 12)
 
 
-def test_a_short_passage_has_no_more_answers_than_spans(answered):
+def test_short_passages_have_no_more_answers_than_spans(answered):
     options = {"asked": [{**it, "answers": []} for it in NOTHING], "version": "v2.0"}
     given = answered(lambda q, t: 1.0, lambda q, t: t, context="Jose cooks", **options).predicted[0]
     assert set(given.texts) == {"Jose cooks", "cooks", "Jose"} and given.scores == [2.0, 2.0, 1.0]
 
 
-def test_another_split_is_judged_with_the_threshold_as_it_is(answered):
+def test_other_splits_leave_the_threshold_unchanged(answered):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     found = answered(at(0), at(1), doubtful, split="train", **options).compute()
     assert found["null_threshold"] == 0.0 and found["best_f1"] == 1.0
     assert found["exact_match"] == found["unanswerable_f1"] * 0.25
 
 
-def test_files_are_those_of_the_benchmark(answered, tmp_path):
+def test_prediction_files_have_the_format_of_the_benchmark(answered, tmp_path):
     options = {"asked": [*ASKED, *NOTHING], "version": "v2.0"}
     answers = answered(at(0), at(1), doubtful, **options)
     answers.compute()
@@ -145,7 +145,7 @@ def test_files_are_those_of_the_benchmark(answered, tmp_path):
     assert read["null_odds.json"]["q4"] == pytest.approx(answers.predicted[3].null_odds)
 
 
-def test_questions_without_known_answers_have_no_figures(answered):
+def test_questions_without_known_answers_have_no_metrics(answered):
     bare = [{"id": "x", "question": "Who?", "answers": []}]
     answers = answered(
         lambda q, t: float(t == 3), lambda q, t: float(t == 3), split="test", bare=bare
@@ -163,7 +163,7 @@ class Together(World):
         return self.said
 
 
-def test_ranks_have_the_answers_of_all(answered):
+def test_sync_gathers_the_predictions_of_all_ranks(answered):
     whole = answered(at(0), at(1))
     halves = [SquadCollector(whole.examples, torch.zeros(())) for _ in range(2)]
     count = len(whole.seen)

@@ -15,20 +15,20 @@ SURE, DOUBTFUL = (
 NOTHING = QuestionPrediction([], [], math.inf)
 
 
-def test_no_answer_is_given_above_the_threshold_or_without_a_token():
+def test_text_is_empty_above_the_threshold_or_without_a_token():
     assert [it.text(2.4) for it in (SURE, DOUBTFUL, NOTHING)] == ["Bell", "", ""]
     assert [it.text(None) for it in (SURE, DOUBTFUL, NOTHING)] == ["Bell", "1905", ""]
     assert DOUBTFUL.text(2.5) == "1905"
 
 
-def test_shares_of_probability_are_a_softmax_over_the_scores():
+def test_nbest_probabilities_are_a_softmax_over_the_scores():
     first, second = format_nbest(SURE)
     assert first["probability"] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-12)
     assert second == {"text": "Anna", "probability": 1 - first["probability"], "score": 1.0}
     assert format_nbest(NOTHING) == []
 
 
-def test_without_a_threshold_there_are_no_doubts(tmp_path):
+def test_null_odds_are_not_written_without_a_threshold(tmp_path):
     write_answers(tmp_path, ["a", "b"], [SURE, NOTHING], None)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "nbest_predictions.json",
@@ -36,12 +36,12 @@ def test_without_a_threshold_there_are_no_doubts(tmp_path):
     ]
 
 
-def test_doubts_without_bounds_are_large_numbers(tmp_path):
+def test_infinite_null_odds_are_written_as_large_numbers(tmp_path):
     write_answers(tmp_path, ["a", "b"], [SURE, NOTHING], 0.0)
     assert json.loads((tmp_path / "null_odds.json").read_text()) == {"a": -3.0, "b": 1e9}
 
 
-def test_an_id_that_is_there_twice_is_refused(tmp_path):
+def test_write_answers_rejects_duplicate_ids(tmp_path):
     with pytest.raises(
         ToolkitError, match=r"a unique id per example, but 'b' occurs more than once"
     ):
@@ -49,6 +49,6 @@ def test_an_id_that_is_there_twice_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path):
+def test_write_answers_reports_a_file_that_cannot_be_written(tmp_path):
     with pytest.raises(ToolkitError, match=r"Cannot write predictions to"):
         write_answers(tmp_path / "nowhere" / "x.json", ["a"], [SURE], None)

@@ -21,7 +21,7 @@ ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
+def test_squad_scores_do_not_depend_on_the_other_windows(questions, arch):
     torch.manual_seed(0)
     folder = questions()
     learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
@@ -38,7 +38,7 @@ def test_an_answer_does_not_depend_on_the_windows_beside_it(questions, arch):
             assert (all_[size:] == -1e4).all()
 
 
-def test_scores_are_fp32_where_states_are_not(questions):
+def test_scores_are_fp32_for_lower_precision_states(questions):
     folder = questions()
     learner = build_model("bert_tiny", task="squad", vocabulary_size=len(folder.vocabulary))
     found = SquadExamples(SquadConfig(tokens_per_sample=30), SplitSource(folder, "train"))
@@ -54,7 +54,7 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, "training.precision": "fp32", **changes})
 
 
-def test_a_run_learns_answers_and_writes_them(questions, tmp_path):
+def test_run_learns_answers_and_writes_predictions(questions, tmp_path):
     folder = questions(asked=[*ASKED, *NOTHING], version="v2.0", bare=ASKED[:1])
     changes = {"task.tokens_per_sample": 20, "task.stride": 8}
     result = run(options(folder, tmp_path / "run", **changes))
@@ -81,6 +81,6 @@ def test_a_run_learns_answers_and_writes_them(questions, tmp_path):
         ),
     ],
 )
-def test_options_that_mean_nothing_are_refused(wrong, message):
+def test_squad_config_rejects_options_out_of_range(wrong, message):
     with pytest.raises(ToolkitError, match=message):
         SquadConfig(**wrong)

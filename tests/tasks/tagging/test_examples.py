@@ -31,7 +31,7 @@ def pieces(tagged, tmp_path):
     return tagged(tokenizer_from=str(tmp_path))
 
 
-def test_words_are_filled_up_and_long_sentences_cut(tagged):
+def test_chunks_are_padded_and_long_sentences_split(tagged):
     batch = collated(examples(tagged()))  # I bark . | the cat barks loudly + . | dog
     assert batch.inputs.tokens.shape == (4, 4)
     assert batch.inputs.padding.sum(1).tolist() == [1, 0, 3, 3]
@@ -40,7 +40,7 @@ def test_words_are_filled_up_and_long_sentences_cut(tagged):
     assert batch.oov.tolist() == [False] * 4 + [True, False, True, False, False]  # cat, loudly
 
 
-def test_each_distinct_word_is_spelled_once_and_padding_first(tagged):
+def test_distinct_words_have_their_characters_once_with_padding_first(tagged):
     found = examples(tagged())
     batch, tokenizer = collated(found), found.split.tokenizer
     spelled = batch.inputs.char_ids[batch.inputs.word_index]
@@ -50,17 +50,17 @@ def test_each_distinct_word_is_spelled_once_and_padding_first(tagged):
     assert len(batch.inputs.char_ids) == 1 + 8  # . comes twice
 
 
-def test_a_tag_that_training_does_not_have_is_no_target_but_a_word(tagged):
+def test_tags_unseen_in_training_are_no_targets_but_count_as_words(tagged):
     batch = collated(examples(tagged()))
     assert batch.targets.tolist()[6] == -100  # loudly/ADV
     assert batch.weights == {"tag": 8.0} and batch.word_ids[6] == 6
 
 
-def test_all_examples_of_a_fixed_length_are_equally_long(tagged):
+def test_lengths_are_equal_with_a_fixed_length(tagged):
     assert set(examples(tagged()).lengths) == {4}
 
 
-def test_pieces_stand_between_marks_and_each_word_is_found_at_its_first(pieces):
+def test_pieces_are_between_special_tokens_and_words_selected_at_their_first(pieces):
     found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64))
     batch, tokenizer = collated(found), found.split.tokenizer
     tokens = batch.inputs.tokens
@@ -73,7 +73,7 @@ def test_pieces_stand_between_marks_and_each_word_is_found_at_its_first(pieces):
     assert batch.inputs.char_ids is None and batch.word_index is None
 
 
-def test_with_the_mean_every_piece_belongs_to_its_word(pieces):
+def test_mean_pooling_maps_every_piece_to_its_word(pieces):
     found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64, pooling="mean"))
     batch, tokenizer = collated(found), found.split.tokenizer
     counts = [len(tokenizer.encode(found.split.words[t])) for t in found.split.types]
@@ -81,14 +81,14 @@ def test_with_the_mean_every_piece_belongs_to_its_word(pieces):
     assert max(counts) > 1
 
 
-def test_long_sentences_of_pieces_are_cut_between_words_and_long_words_lose_their_tail(pieces):
+def test_long_sentences_are_split_between_words_and_long_words_truncated(pieces):
     found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=5))
     batch = collated(found)
     assert found.lengths.max() <= 5
     assert sorted(batch.word_ids.tolist()) == list(range(9))
 
 
-def test_stable_shapes_fill_up_with_rows_that_count_for_nothing(pieces):
+def test_fixed_shapes_add_padding_rows_that_do_not_count(pieces):
     for pooling in ("first", "mean"):
         config = ResolvedTaggingConfig(tokens_per_sample=64, pooling=pooling)
         batch = collated(examples(pieces, config, fixed_shapes=True))
@@ -100,12 +100,12 @@ def test_stable_shapes_fill_up_with_rows_that_count_for_nothing(pieces):
             assert batch.word_index.bincount()[:9].equal(bare.bincount())
 
 
-def test_an_idle_rank_gets_a_batch_of_weight_zero(tagged):
+def test_idle_rank_has_a_batch_of_weight_zero(tagged):
     batch = examples(tagged()).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"tag": 0.0} and batch.sentences == batch.tokens == 0
     assert (batch.targets == -100).all() and (batch.word_ids == -1).all()
 
 
-def test_whole_words_cannot_be_read_from_pieces(pieces):
+def test_word_level_architecture_rejects_subwords(pieces):
     with pytest.raises(ToolkitError, match=r"word-level architecture requires word-level data"):
         examples(pieces)

@@ -31,11 +31,11 @@ def answers(tagged):
     return heard
 
 
-def test_every_word_has_the_tag_it_was_given(answers):
+def test_collector_has_the_predicted_tag_of_every_word(answers):
     assert [answers.tags[t] for t in answers.predicted] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
 
 
-def test_figures_and_tables_are_of_each_tag(answers):
+def test_metrics_and_tables_cover_each_tag(answers):
     rows = {row[0]: row[1:] for row in answers.tables()[0].rows}
     assert rows["NOUN"] == (2 / 6, 1.0, 0.5, 2)
     assert rows["DET"] == (0.0, 0.0, 0.0, 1)
@@ -43,7 +43,7 @@ def test_figures_and_tables_are_of_each_tag(answers):
     assert answers.compute()["macro_f1"] == pytest.approx(np.mean(f1))
 
 
-def test_programs_get_an_event_for_each_tag_and_the_confusions(answers):
+def test_events_report_each_tag_and_the_confusion_matrix(answers):
     *tags, (name, confusions) = answers.events()
     assert {event for event, _ in tags} == {"tag"} and len(tags) == 5
     assert name == "confusion" and confusions["true"][-1] == "(unseen)"
@@ -51,7 +51,7 @@ def test_programs_get_an_event_for_each_tag_and_the_confusions(answers):
     assert confusions["counts"][-1][confusions["predicted"].index("NOUN")] == 1  # loudly/ADV
 
 
-def test_the_file_is_written_with_the_answers(answers, tmp_path):
+def test_predictions_are_written_into_the_treebank(answers, tmp_path):
     answers.write(tmp_path / "out.txt")
     words = (tmp_path / "out.txt").read_text().split()
     assert words[1::2] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]

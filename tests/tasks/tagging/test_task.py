@@ -40,7 +40,7 @@ def batch(tagged):
     )
 
 
-def test_every_word_is_predicted_from_its_own_state(batch):
+def test_tags_are_predicted_from_the_state_of_their_word(batch):
     encoder = Embedded()
     task = PosTagging(PosTaggingConfig(), encoder, SIZES, EncoderFactory(None, SIZES))
     logits, targets = task.predict(encoder, batch)["tag"]
@@ -49,14 +49,14 @@ def test_every_word_is_predicted_from_its_own_state(batch):
     assert torch.equal(targets, batch.targets)
 
 
-def test_the_mean_of_a_words_pieces_is_taken_over_them_alone():
+def test_mean_per_word_covers_the_pieces_of_the_word_alone():
     states = torch.randn(5, 3)
     got = mean_per_word(states, torch.tensor([0, 1, 1, 1, 3]), 4)
     want = torch.stack([states[0], states[1:4].mean(0), torch.zeros(3), states[4]])
     torch.testing.assert_close(got, want)
 
 
-def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
+def test_accuracies_equal_direct_counts(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     logits = torch.randn(len(batch.word_ids), 5)
     found = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
@@ -71,7 +71,7 @@ def test_all_oov_and_ambiguous_accuracy_are_direct_counts(batch):
         assert (found[name].total, found[name].weight) == (total, sum(map(int, group))), name
 
 
-def test_rows_that_fill_up_are_not_counted(batch):
+def test_padding_rows_do_not_count(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
     found = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
@@ -87,7 +87,7 @@ def options(folder, tmp_path, **changes):
     }  # fmt: skip
 
 
-def test_a_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
+def test_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
     """With two heads of width 8, one seed in eight leaves one of the ambiguous words wrong."""
     train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
     folder = tagged(train="|".join([train] * 10), valid=train)
@@ -112,14 +112,14 @@ def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
     np.testing.assert_array_equal(table.detach().numpy(), folder.word_vectors)
 
 
-def test_vectors_that_the_folder_does_not_have_are_told(tagged, tmp_path):
+def test_run_rejects_word_vectors_that_the_folder_does_not_have(tagged, tmp_path):
     with pytest.raises(ToolkitError, match=r"Run toolkit-preprocess with --word-vectors FILE.vec"):
         run(compose(options(tagged(), tmp_path, **{"arch.word_vectors": "tuned"})))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["first", "mean"])
-def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
+def test_pretrained_encoder_is_finetuned_as_a_tagger(tagged, tmp_path, pooling):
     text = tmp_path / "text.txt"
     text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
     destdir = str(tmp_path / "text")
@@ -137,7 +137,7 @@ def test_a_pre_trained_encoder_becomes_a_tagger(tagged, tmp_path, pooling):
     assert [len(tags) for tags in after.tag([["dog", "barks"], ["I"]])] == [2, 1]
 
 
-def test_only_a_tagger_tags():
+def test_tag_requires_a_tagger():
     learner = build_model("bert_tiny", vocabulary_size=9, task="mlm")
     with pytest.raises(ToolkitError, match="The learner has no tokenizer"):
         learner.tag([["a"]])
@@ -148,14 +148,14 @@ def test_only_a_tagger_tags():
         learner.tag([["a"]])
 
 
-def test_patience_ends_training_by_the_accuracy(tagged, tmp_path):
+def test_patience_stops_training_by_the_accuracy(tagged, tmp_path):
     changes = {"patience": 3, "max_epoch": 100, "max_update": 0, "lr": 1e-12}
     result = run(compose(options(tagged(), tmp_path, **changes)))
     assert result.epochs <= 5
 
 
 @pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny", "composite_bert_tiny", "conv_san_ud"])
-def test_padding_and_neighbors_do_not_change_what_a_sentence_is_tagged(tagged, arch):
+def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
     from toolkit.common.registry import ARCHITECTURES, TASKS
     from toolkit.config.run import ComponentConfig
     from toolkit.tasks.tagging.config import resolve_tagging

@@ -25,7 +25,7 @@ def sides(examples):
     return examples.split.source.lengths, examples.split.target.lengths
 
 
-def test_a_target_begins_behind_the_end_symbol_and_ends_with_it(examples):
+def test_targets_start_after_the_end_symbol_and_end_with_it(examples):
     found = examples()
     batch, end = found.collate(np.array([3]), 1), found.split.tokenizer.vocabulary.sep
     text = found.split.target.take(np.array([3]), found.split.target.lengths[3:4]).ids
@@ -33,7 +33,7 @@ def test_a_target_begins_behind_the_end_symbol_and_ends_with_it(examples):
     assert batch.inputs.tokens.tolist() == [[*text[::-1], end]] and batch.inputs.padding is None
 
 
-def test_pairs_of_unequal_length_are_padded_and_padding_is_not_asked_for(examples):
+def test_pairs_of_unequal_length_are_padded_and_padding_is_not_predicted(examples):
     found = examples()
     ids = np.arange(len(found.lengths))
     batch = found.collate(ids, 1)
@@ -45,12 +45,12 @@ def test_pairs_of_unequal_length_are_padded_and_padding_is_not_asked_for(example
     assert (grid != found.split.tokenizer.vocabulary.pad).all() and len(grid) == len(batch.targets)
 
 
-def test_a_pair_counts_with_its_longer_side_so_that_both_keep_within_the_budget(examples):
+def test_pair_length_is_that_of_the_longer_side_so_that_both_fit_the_budget(examples):
     source, target = sides(found := examples())
     assert found.lengths.tolist() == (np.maximum(source, target) + 1).tolist()
 
 
-def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
+def test_overlong_pairs_are_reported_skipped_or_truncated(examples):
     with pytest.raises(ToolkitError, match=r"at most 6 tokens, .*pair \d+ of train in .* has 8\."):
         examples(tokens_per_sample=6)
     source, _ = sides(whole := examples())
@@ -66,24 +66,24 @@ def test_pairs_that_are_too_long_are_named_left_out_or_cut(examples):
     assert len(cut.lengths) == len(whole.lengths)
 
 
-def test_that_all_pairs_are_left_out_is_told_with_what_would_help(examples):
+def test_examples_report_that_all_pairs_are_skipped_and_what_would_help(examples):
     complaint = r"Every pair of train in .* has more than 2 tokens, end symbol included\. Raise"
     with pytest.raises(ToolkitError, match=complaint):
         examples(tokens_per_sample=2, overlength="skip")
 
 
-def test_no_pair_is_left_out_of_validation(examples):
+def test_validation_skips_no_pair(examples):
     found = examples(tokens_per_sample=4, overlength="skip", training=False)
     assert len(found.lengths) == len(found.split) and found.lengths.max() == 4
 
 
-def test_an_idle_rank_has_a_batch_of_weight_zero(examples):
+def test_idle_rank_has_a_batch_of_weight_zero(examples):
     batch = examples().collate(np.zeros(0, np.int64), None)
     assert batch.weights == {"translation": 0.0} and batch.sentences == batch.tokens == 0
     assert (batch.targets == IGNORED).all() and batch.pair_ids.tolist() == [-1]
 
 
-def test_places_may_be_filled_up_for_stable_shapes(examples):
+def test_fixed_shapes_pad_the_selected_positions(examples):
     batch = examples(fixed_shapes=True).collate(np.arange(3), None)
     assert len(batch.selected) % 64 == 0 == len(batch.targets) % 64
     real = batch.targets != IGNORED

@@ -59,14 +59,14 @@ def asked(split, monkeypatch):
     return ask
 
 
-def test_a_perfect_translation_has_every_point(asked, split):
+def test_perfect_translations_have_the_highest_scores(asked, split):
     answers, bounds = asked([4, 2, 0], [], [8, 1, 3], [5, 6, 7])
     assert answers.compute() == pytest.approx({"bleu": 100.0, "chrf": 100.0})
     longest = split.source.lengths[[4, 2, 0]] + 1
     assert bounds[:3] == (2 * longest + 20).tolist()
 
 
-def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypatch):
+def test_blank_sources_have_empty_translations_as_in_generation(split, monkeypatch):
     end, pad = split.tokenizer.vocabulary.sep, split.tokenizer.vocabulary.pad
     word = split.tokenizer.encode("dogs")
     monkeypatch.setattr(predictions, "generate_best", lambda *_, **options: [word, word])
@@ -80,20 +80,20 @@ def test_a_blank_source_becomes_nothing_as_it_does_in_generation(split, monkeypa
     assert answers.translations == {0: "dogs", 1: ""}
 
 
-def test_sentences_are_written_to_a_file_in_order(asked, split, tmp_path):
+def test_translations_are_written_in_order(asked, split, tmp_path):
     answers, _ = asked([4, 2, 0], [8, 1, 3], [5, 6, 7])
     answers.write(tmp_path / "said")
     assert (tmp_path / "said").read_text().splitlines() == split.references(np.arange(9))
 
 
-def test_a_translation_is_one_line_of_the_file_whatever_a_model_spells(split, tmp_path):
+def test_translations_are_single_lines_whatever_they_contain(split, tmp_path):
     answers = TranslationCollector(split, beam=1)
     answers.translations = {0: "a\nb", 1: "c"}
     answers.write(tmp_path / "said")
     assert (tmp_path / "said").read_text() == "a b\nc\n"
 
 
-def test_the_signature_is_told_to_people_and_programs(asked):
+def test_signatures_are_in_tables_and_events(asked):
     answers, _ = asked([0, 1], [2, 3])
     [table] = answers.tables()
     assert "tok:13a" in table.text()
@@ -103,13 +103,13 @@ def test_the_signature_is_told_to_people_and_programs(asked):
     ]
 
 
-def test_a_model_that_could_not_be_asked_has_no_scores(split):
+def test_scores_are_empty_if_the_model_could_not_translate(split):
     answers = TranslationCollector(split, beam=1)
     answers.sync(World())
     assert answers.compute() == {} and answers.tables() == [] == answers.events()
 
 
-def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeypatch):
+def test_scores_ignore_case_if_the_vocabulary_is_lowercased(asked, split, monkeypatch):
     plain = split.references
     monkeypatch.setattr(split, "references", lambda rows: [it.upper() for it in plain(rows)])
     monkeypatch.setattr(split.tokenizer.target, "lowercase", True)
@@ -118,7 +118,7 @@ def test_a_vocabulary_in_lower_case_is_scored_without_case(asked, split, monkeyp
     assert "case:lc" in answers.tables()[0].text()
 
 
-def test_ranks_have_the_translations_of_all(asked, split, monkeypatch):
+def test_sync_gathers_the_translations_of_all_ranks(asked, split, monkeypatch):
     halves = [asked(rows)[0] for rows in ([4, 2, 0, 8], [1, 3, 5, 6, 7])]
     said = [json.dumps(list(half.translations.items())) for half in halves]
     monkeypatch.setattr(World, "all_gather", lambda world, text: said)

@@ -37,7 +37,7 @@ def learner(arch="transformer_tiny"):
 
 
 @pytest.mark.parametrize("arch", SMALL)
-def test_each_symbol_is_told_from_the_source_and_those_before_it(examples, arch):
+def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens(examples, arch):
     made, batch = learner(arch), examples.collate(np.arange(4), None)
     logits, targets = made(batch)["translation"]
     assert logits.shape == (len(targets), 17)
@@ -50,14 +50,14 @@ def test_each_symbol_is_told_from_the_source_and_those_before_it(examples, arch)
 
 
 @pytest.mark.parametrize("arch", SMALL)
-def test_pairs_score_the_same_in_whatever_batch_they_come(examples, arch):
+def test_translation_scores_a_pair_the_same_in_every_batch(examples, arch):
     made = learner(arch)
     together = made(examples.collate(np.arange(5), None))["translation"].logits
     alone = [made(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
     torch.testing.assert_close(torch.cat(alone), together, atol=1e-5, rtol=1e-5)
 
 
-def test_figures_are_without_label_smoothing(examples):
+def test_metrics_are_without_label_smoothing(examples):
     made, batch = learner(), examples.collate(np.arange(5), None)
     predictions = made(batch)
     logits, targets = predictions["translation"]
@@ -68,13 +68,13 @@ def test_figures_are_without_label_smoothing(examples):
     assert math.isclose(found["accuracy"].total, (logits.argmax(-1) == targets).sum())
 
 
-def test_only_what_writes_from_a_source_translates():
+def test_translation_requires_an_encoder_decoder():
     for arch in ("transformer_lm_tiny", "bert_tiny"):
         with pytest.raises(ToolkitError, match=r"translation requires an encoder-decoder model"):
             build_model(arch, vocabulary_size=17, task="translation")
 
 
-def test_sentences_may_be_as_long_as_the_architecture_reads():
+def test_tokens_per_sample_defaults_to_the_maximum_of_the_architecture():
     learned = TransformerConfig(positions="learned", max_positions=50)
     assert Translation.resolve_for(TranslationConfig(), learned).tokens_per_sample == 50
     assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
@@ -90,6 +90,6 @@ def test_sentences_may_be_as_long_as_the_architecture_reads():
         ({"validation_beam": -1}, r"task.validation_beam must be at least 0, but is -1"),
     ],
 )
-def test_options_out_of_range_are_refused(options, message):
+def test_translation_config_rejects_options_out_of_range(options, message):
     with pytest.raises(ToolkitError, match=message):
         TranslationConfig(**options)
