@@ -15,7 +15,7 @@ from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.terms import Content, ScoreTerm
 from toolkit.nn.decoding_cache import AttentionCache
 from toolkit.nn.init import glorot_uniform_
-from toolkit.nn.ops.convolution import relu_convolution
+from toolkit.nn.ops.convolution import relu_convolution, to_compute_dtype
 
 WIDTH = 3
 """Width of the filters."""
@@ -69,8 +69,12 @@ class QueryConvolution(Smoothing):
 def convolve_by_head(
     weights: Float[Tensor, "B H S T"], filters: Float[Tensor, "H R T T"], bias: Float[Tensor, "H T"]
 ) -> Float[Tensor, "B H S T"]:
-    """Convolution of each head's weights along the queries."""
-    return relu_convolution(weights.transpose(0, 1), filters, bias).transpose(0, 1)
+    """Convolution of each head's weights along the queries.
+
+    A GPU's softmax is in fp32 under autocast, which the backward pass does not see.
+    """
+    by_head = to_compute_dtype(weights).transpose(0, 1)
+    return relu_convolution(by_head, filters, bias).transpose(0, 1)
 
 
 class PairConvolution(Smoothing):

@@ -120,6 +120,17 @@ def mean_per_word(
     states: Float[Tensor, "P D"], word_index: Tensor, words: int
 ) -> Float[Tensor, "N D"]:
     """The mean of each word's pieces."""
-    sums = states.new_zeros(words, states.shape[1]).index_add(0, word_index, states)
-    counts = torch.bincount(word_index, minlength=words).clamp(min=1)
-    return sums / counts[:, None].to(sums.dtype)
+    sums = sum_per_word(states, word_index, words)
+    ones = torch.ones_like(word_index, dtype=torch.float32)
+    counts = sum_per_word(ones[:, None], word_index, words).clamp(min=1)
+    return sums / counts.to(sums.dtype)
+
+
+def sum_per_word(
+    states: Float[Tensor, "P D"], word_index: Tensor, words: int
+) -> Float[Tensor, "N D"]:
+    """The sum of each word's pieces; in a fixed order on GPUs too, where index_add has none."""
+    zeros = states.new_zeros(words, states.shape[1])
+    if states.device.type == "cpu":
+        return zeros.index_add(0, word_index, states)
+    return zeros.index_put((word_index,), states, accumulate=True)

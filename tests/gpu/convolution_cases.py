@@ -1,0 +1,37 @@
+"""The Triton kernels of the dynamic convolution against products in double precision."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from toolkit.nn.ops.banded_convolution import _BandedConvolution
+from toolkit.nn.ops.banded_convolution_triton import triton_dynamic_convolution
+
+Results = tuple[Tensor, ...]
+
+
+def convolve(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Results, Results]:
+    """(sentences, heads, length, taps, width) -> output and gradients: the kernels', the exact."""
+    *rows, taps_each, width = shape
+    torch.manual_seed(0)
+    taps = torch.randn(*rows, taps_each).to(dtype)
+    v, gradient = (torch.randn(*rows, width).to(dtype) for _ in range(2))
+    exact = differentiate(_BandedConvolution.apply, *(t.double() for t in (taps, v, gradient)))
+    return differentiate(triton_dynamic_convolution, taps, v, gradient), exact
+
+
+def differentiate(function: object, taps: Tensor, v: Tensor, gradient: Tensor) -> Results:
+    taps, v = (t.detach().requires_grad_() for t in (taps, v))
+    out = function(taps, v)  # type: ignore[operator]
+    return out.detach(), *torch.autograd.grad(out, (taps, v), gradient)
+
+
+def convolve_strided() -> tuple[Results, Results]:
+    """Taps and values as the layers have them: permuted, and a slice of one product."""
+    torch.manual_seed(0)
+    taps = torch.randn(9, 1, 2, 35).permute(1, 2, 3, 0)
+    v, gradient = torch.randn(4, 1, 2, 35, 8)[3], torch.randn(1, 2, 35, 8)
+    inputs = taps, v, gradient
+    exact = differentiate(_BandedConvolution.apply, *(t.double() for t in inputs))
+    return differentiate(triton_dynamic_convolution, *inputs), exact

@@ -1,0 +1,25 @@
+"""Every Triton kernel of the toolkit, in the variants that models launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tests.gpu.machine_code import Variant
+from toolkit.nn.ops.banded_convolution_triton import ROWS, _convolve, _correlate
+
+FORMATS = ("fp32", "bf16", "fp16")
+TAPS = 9
+WIDTHS = (16, 64)
+
+
+def kernel_variants() -> Iterator[tuple[str, Variant]]:
+    """A name and a compilation each; a new kernel joins here."""
+    for dtype, width in product(FORMATS, WIDTHS):
+        sizes = {"places": "i32", "width": "i32"}
+        constants = {"TAPS": TAPS, "ROWS": ROWS, "WIDTH": width}
+        pointers = {name: f"*{dtype}" for name in ("taps", "v", "out", "g")}
+        for turned in (False, True):
+            name = f"convolve{' turned' * turned} {dtype} {width}"
+            yield name, Variant(_convolve, {**pointers, **sizes}, {**constants, "TURNED": turned})
+        yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)

@@ -1,0 +1,63 @@
+"""Triton kernels as machine code for a GPU that need not be there; Triton's wheel brings ptxas."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+HOPPER = GPUTarget("cuda", 90, 32)
+ALIGNED = [["tt.divisibility", 16]]
+"""Of pointers and strides; without it loads are not vectorized."""
+
+
+class Usage(NamedTuple):
+    """Of one thread."""
+
+    registers: int
+    stack_bytes: int
+    """Of memory for what registers do not hold."""
+
+
+class Variant(NamedTuple):
+    """One compilation of a kernel."""
+
+    kernel: Any
+    types: dict[str, str]
+    """Argument -> its type, such as *bf16 or i32."""
+    constants: dict[str, Any]
+    warps: int = 4
+
+
+def measure_usage(variant: Variant) -> Usage:
+    """Registers and stack by the machine code."""
+    names = variant.kernel.arg_names
+    signature = {n: "constexpr" if n in variant.constants else variant.types[n] for n in names}
+    constants = {(names.index(name),): value for name, value in variant.constants.items()}
+    pointers = [place for place, n in enumerate(names) if signature[n].startswith("*")]
+    source = ASTSource(
+        fn=variant.kernel,
+        signature=signature,
+        constexprs=constants,
+        attrs={(place,): ALIGNED for place in pointers},
+    )
+    built = triton.compile(source, target=HOPPER, options={"num_warps": variant.warps})
+    return read_usage(built.asm["cubin"])
+
+
+def read_usage(cubin: bytes) -> Usage:
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [str(tool), "-res-usage", file.name]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    assert found, text
+    return Usage(int(found[1]), int(found[2]))
