@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What pre-training gains on GLUE, on a laptop: examples/glue/short.sh GLUE_DATA [TEXT...]
+# The gain of pre-training on GLUE, on a laptop: examples/glue/short.sh GLUE_DATA [TEXT...]
 # GLUE_DATA: the benchmark's folder; missing tasks are skipped. TEXT: files or folders of plain text to pre-train on,
 # 10 MB or more; not needed if TEXT_DATA (short/text) is already binarized.
 # 1. Pre-trains two encoders of 2.9 million parameters, with composite attention and with absolute positions: UPDATES
