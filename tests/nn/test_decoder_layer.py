@@ -5,20 +5,16 @@ from toolkit.nn.decoder_layer import Residual
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_the_norm_stands_before_or_behind_the_sublayer(pre_norm):
+def test_residual_normalizes_before_or_after_the_sublayer(pre_norm):
     torch.manual_seed(0)
-    around, sublayer, x = (
-        Residual(6, 0.0, pre_norm=pre_norm),
-        torch.nn.Linear(6, 6),
-        torch.randn(2, 3, 6),
-    )
-    torch.nn.init.normal_(around.norm.weight)
-    want = x + sublayer(around.norm(x)) if pre_norm else around.norm(x + sublayer(x))
-    torch.testing.assert_close(around(x, sublayer(around.pre_norm_input(x))), want)
+    residual, sublayer = Residual(6, 0.0, pre_norm=pre_norm), torch.nn.Linear(6, 6)
+    x = torch.randn(2, 3, 6)
+    torch.nn.init.normal_(residual.norm.weight)
+    expected = x + sublayer(residual.norm(x)) if pre_norm else residual.norm(x + sublayer(x))
+    torch.testing.assert_close(residual(x, sublayer(residual.pre_norm_input(x))), expected)
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_what_the_sublayer_adds_is_dropped_in_training_alone(pre_norm):
-    around, x = Residual(6, 0.5, pre_norm=pre_norm), torch.randn(2, 3, 6)
-    trained = around(x, x)
-    assert not torch.equal(trained, around.eval()(x, x))
+def test_residual_drops_units_of_the_sublayer_in_training_only(pre_norm):
+    residual, x = Residual(6, 0.5, pre_norm=pre_norm), torch.randn(2, 3, 6)
+    assert not torch.equal(residual(x, x), residual.eval()(x, x))

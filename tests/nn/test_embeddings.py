@@ -18,43 +18,43 @@ def embeddings(**options):
     return Embeddings(**{**shape, **options})
 
 
-def test_words_types_and_positions_are_added_and_normed():
+def test_embeddings_are_the_normalized_sum_of_words_types_and_positions():
     table, tokens = embeddings(), torch.tensor([[3, 1, 2]])
     segments = torch.tensor([[0, 0, 1]])
     parts = table.words(tokens) + table.types(segments) + table.positions.weight[:3]
     torch.testing.assert_close(table(tokens, None, segments), table.norm(parts))
 
 
-def test_with_a_single_token_type_all_tokens_of_a_pair_have_it():
+def test_single_token_type_serves_both_texts_of_a_pair():
     table, tokens = embeddings(token_types=1), torch.tensor([[3, 1, 2]])
     segments = torch.tensor([[0, 0, 1]])
     torch.testing.assert_close(table(tokens, None, segments), table(tokens))
 
 
-def test_ids_in_order_are_the_same_as_none():
+def test_position_ids_in_order_equal_none():
     table, tokens = embeddings(hidden_position_embedding=True), torch.tensor([[3, 1, 2]])
     torch.testing.assert_close(table(tokens), table(tokens, torch.tensor([[0, 1, 2]])))
 
 
-def test_a_hidden_position_has_the_last_row():
+def test_hidden_position_has_the_last_row():
     rows = position_rows(torch.tensor([[0, -1, 5]]), 7, hidden=True)
     assert rows.tolist() == [[0, 6, 5]]
 
 
 @pytest.mark.parametrize(
-    ("ids", "hidden", "complaint"),
+    ("ids", "hidden", "message"),
     [
         ([0, -1], False, r"position ids must lie in 0 \.\. 6, but range from -1 to 0\."),
         ([0, 6], True, r"lie in 0 \.\. 5, or be -1 where hidden, but range from 0 to 6\."),
         ([-2, 3], True, r"lie in 0 \.\. 5, or be -1 where hidden, but range from -2 to 3\."),
     ],
 )
-def test_ids_outside_the_table_are_refused(ids, hidden, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_position_ids_outside_the_table_are_rejected(ids, hidden, message):
+    with pytest.raises(ToolkitError, match=message):
         position_rows(torch.tensor([ids]), 7, hidden=hidden)
 
 
-def test_a_sentence_longer_than_the_table_is_refused():
+def test_sentence_longer_than_the_position_table_is_rejected():
     message = r"at most arch.max_positions = 6 tokens with a table of positions"
     with pytest.raises(ToolkitError, match=message):
         embeddings(hidden_position_embedding=True)(torch.zeros(1, 7, dtype=torch.long))

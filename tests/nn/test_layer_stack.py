@@ -6,11 +6,11 @@ from toolkit.models.interface import Inputs
 from toolkit.nn.layer_stack import LayerStack
 
 
-def gradients(arch, recomputed, precision=torch.float32):
-    """Of an encoder with dropout on, padding and explicit chosen places, after two passes."""
+def gradients(arch, checkpointed, precision):
+    """Gradients of an encoder in training, with padding and selected tokens, after two passes."""
     torch.manual_seed(1)
     encoder = build_model(arch, vocabulary_size=50, width=32, heads=2)
-    encoder.layers.checkpoint_activations = recomputed
+    encoder.layers.checkpoint_activations = checkpointed
     tokens = torch.randint(50, (3, 9))
     padding = torch.zeros(3, 9, dtype=torch.bool)
     padding[1, 6:] = True
@@ -24,20 +24,20 @@ def gradients(arch, recomputed, precision=torch.float32):
 
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "bert_tiny"])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_recomputed_layers_have_exactly_the_same_gradients_with_dropout_on(arch, precision):
-    plain, again = gradients(arch, False, precision), gradients(arch, True, precision)
-    assert all(torch.equal(plain[name], again[name]) for name in plain)
+def test_checkpointed_layers_have_equal_gradients_with_dropout(arch, precision):
+    plain, recomputed = gradients(arch, False, precision), gradients(arch, True, precision)
+    assert all(torch.equal(plain[name], recomputed[name]) for name in plain)
 
 
-def test_recomputed_layers_run_twice_in_training_and_once_without_gradients():
-    class Counted(torch.nn.Linear):
+def test_checkpointed_layer_runs_twice_in_training_and_once_in_inference():
+    class CountingLinear(torch.nn.Linear):
         calls = 0
 
         def forward(self, x):
             self.calls += 1
             return super().forward(x).tanh()
 
-    layers = LayerStack([Counted(2, 2)])
+    layers = LayerStack([CountingLinear(2, 2)])
     layers.checkpoint_activations = True
     layers.call_layer(layers[0], torch.ones(1, 2, requires_grad=True)).sum().backward()
     assert layers[0].calls == 2
@@ -46,6 +46,6 @@ def test_recomputed_layers_run_twice_in_training_and_once_without_gradients():
     assert layers[0].calls == 3
 
 
-def test_the_names_of_a_stacks_parameters_are_those_of_a_list():
+def test_layer_stack_has_the_parameter_names_of_a_list():
     layers = LayerStack([torch.nn.Linear(2, 2)])
     assert list(layers.state_dict()) == ["0.weight", "0.bias"]

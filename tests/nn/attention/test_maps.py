@@ -15,7 +15,7 @@ from toolkit.nn.attention import (
 )
 
 
-def projected(queries=6, keys=6, causal=True):
+def inputs(queries=6, keys=6, causal=True):
     q, k, v = (torch.randn(2, 3, n, 4) for n in (queries, keys, keys))
     offsets = Offsets(None, keys, q.device, query_start=keys - queries)
     return AttentionInputs(
@@ -31,24 +31,24 @@ def relative(left_only=False):
 
 @pytest.mark.parametrize("terms", [0, 1])
 @pytest.mark.parametrize("queries", [1, 3, 6])
-@pytest.mark.parametrize("learning", [False, True])
-def test_the_average_looks_left_alone_as_the_map_that_is_shown(terms, queries, learning):
-    map_, p = SoftmaxMap(Content(4), [relative()] * terms), projected(queries)
+@pytest.mark.parametrize("training", [False, True])
+def test_softmax_map_average_equals_its_causal_weights(terms, queries, training):
+    map_, p = SoftmaxMap(Content(4), [relative()] * terms), inputs(queries)
     weights = map_(p)
     assert not weights.triu(1 + 6 - queries).any()
-    with torch.set_grad_enabled(learning):
+    with torch.set_grad_enabled(training):
         torch.testing.assert_close(map_.average(p), weights @ p.v)
 
 
-def test_a_kernel_to_the_left_reads_what_one_to_both_sides_would_on_the_left():
+def test_left_only_kernel_equals_the_left_half_of_a_symmetric_one():
     left, both = relative(left_only=True), relative()
     both.kernels[0].taps.data[:, :3] = left.kernels[0].taps.data
-    p = projected()
+    p = inputs()
     torch.testing.assert_close(left(p).tril(), both(p).tril())
     assert left.kernels[0].taps.shape == (3, 3)
 
 
-def test_a_map_that_sees_places_on_the_right_is_refused_in_decoders():
+def test_smoothed_map_is_rejected_in_decoders():
     map_ = SmoothedMap(Content(4), [], PairConvolution(3))
     with pytest.raises(ToolkitError, match=r"attends to the left only .* SmoothedMap does not"):
         map_.init_cache()

@@ -15,43 +15,43 @@ KINDS = {"1d": lambda: QueryConvolution(H, T), "2d": lambda: PairConvolution(H)}
 
 def smoothing(kind):
     torch.manual_seed(0)
-    made = KINDS[kind]().double()
-    torch.nn.init.normal_(made.bias)
-    return made
+    layer = KINDS[kind]().double()
+    torch.nn.init.normal_(layer.bias)
+    return layer
 
 
 def weights():
     return torch.randn(B, H, T, T, dtype=torch.float64).softmax(-1).requires_grad_()
 
 
-def test_the_1d_form_is_torchs_convolution_with_keys_as_channels():
-    made, given = smoothing("1d"), weights()
+def test_query_convolution_equals_torchs_with_keys_as_channels():
+    layer, w = smoothing("1d"), weights()
     for head in range(H):
-        filters = made.filters[head].permute(2, 1, 0)  # (3, keys in, keys out) -> torch's order
-        want = F.conv1d(given[:, head].mT, filters, made.bias[head], padding=1).relu().mT
-        torch.testing.assert_close(made(given)[:, head], want)
+        filters = layer.filters[head].permute(2, 1, 0)  # (3, keys in, keys out) -> torch's order
+        expected = F.conv1d(w[:, head].mT, filters, layer.bias[head], padding=1).relu().mT
+        torch.testing.assert_close(layer(w)[:, head], expected)
 
 
-def test_the_2d_form_is_torchs_convolution_head_by_head():
-    made, given = smoothing("2d"), weights()
-    want = F.conv2d(given, made.filters, made.bias, padding=1, groups=H).relu()
-    torch.testing.assert_close(made(given), want)
+def test_pair_convolution_equals_torchs_per_head():
+    layer, w = smoothing("2d"), weights()
+    expected = F.conv2d(w, layer.filters, layer.bias, padding=1, groups=H).relu()
+    torch.testing.assert_close(layer(w), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_smoothing_has_the_derivative_of_what_it_computes(kind):
-    made, given = smoothing(kind), weights()
-    parameters = (given, made.filters, made.bias)
+def test_smoothing_passes_gradcheck(kind):
+    layer, w = smoothing(kind), weights()
+    parameters = (w, layer.filters, layer.bias)
     torch.autograd.gradcheck(
-        lambda w, filters, bias: torch.func.functional_call(
-            made, {"filters": filters, "bias": bias}, (w,)
+        lambda x, filters, bias: torch.func.functional_call(
+            layer, {"filters": filters, "bias": bias}, (x,)
         ),
         parameters,
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_smoothed_map_applies_what_it_shows(kind):
+def test_smoothed_map_average_equals_its_weights(kind):
     q, k, v = torch.randn(3, B, H, T, 4, dtype=torch.float64)
     p = AttentionInputs(q, k, v, q[:, 0], SequenceContext(Offsets(None, T, q.device)))
     map_ = SmoothedMap(Content(4), [], smoothing(kind))
@@ -60,7 +60,7 @@ def test_a_smoothed_map_applies_what_it_shows(kind):
     torch.testing.assert_close(map_(p), map_.smoothing(plain))
 
 
-def test_filters_begin_uniform_within_the_bound_of_glorot():
+def test_smoothing_filters_start_uniform_within_glorots_bound():
     along, pairs = QueryConvolution(4, 60), PairConvolution(400)
     assert 0.128 < along.filters.abs().max().item() < 0.1291
     assert 0.57 < pairs.filters.abs().max().item() < 0.5774

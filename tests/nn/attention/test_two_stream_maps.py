@@ -13,10 +13,10 @@ from toolkit.nn.attention import (
 BATCH, LENGTH, WIDTH, WORDS, POSITIONS = 2, 5, 4, 3, 2
 
 
-def projected(heads, padding=None):
+def inputs(heads, padding=None):
     q, k, v = (torch.randn(BATCH, heads, LENGTH, WIDTH) for _ in range(3))
-    places = SequenceContext(Offsets(None, LENGTH, q.device), padding)
-    return AttentionInputs(q, k, v, q.transpose(1, 2).flatten(2), places)
+    sequence = SequenceContext(Offsets(None, LENGTH, q.device), padding)
+    return AttentionInputs(q, k, v, q.transpose(1, 2).flatten(2), sequence)
 
 
 def mixed(**options):
@@ -26,24 +26,24 @@ def mixed(**options):
     return MixedMaps(*terms, 0.0, **heads, uses_previous_scores=True, **options)
 
 
-def test_channels_are_words_then_positions_then_the_maps_below():
-    maps, words, positions = mixed(), projected(WORDS), projected(POSITIONS)
-    below = torch.randn(BATCH, WORDS + POSITIONS, LENGTH, LENGTH)
-    channels = torch.cat([Content(WIDTH)(words), Content(WIDTH)(positions), below], 1)
-    torch.testing.assert_close(maps(words, positions, below), maps.slope(maps.mix(channels)))
+def test_mixed_maps_have_channels_of_words_then_positions_then_previous_scores():
+    maps, words, positions = mixed(), inputs(WORDS), inputs(POSITIONS)
+    previous = torch.randn(BATCH, WORDS + POSITIONS, LENGTH, LENGTH)
+    channels = torch.cat([Content(WIDTH)(words), Content(WIDTH)(positions), previous], 1)
+    torch.testing.assert_close(maps(words, positions, previous), maps.slope(maps.mix(channels)))
 
 
-def test_without_the_convolution_maps_are_added():
+def test_summed_maps_add_terms_and_previous_scores():
     maps = SummedMaps([Content(WIDTH), Content(WIDTH)], [Content(WIDTH)], 0.0)
-    words, positions = projected(WORDS), projected(POSITIONS)
-    found = maps(words, positions, None)
-    torch.testing.assert_close(found[:, :WORDS], 2 * Content(WIDTH)(words))
-    torch.testing.assert_close(found[:, WORDS:], Content(WIDTH)(positions))
-    torch.testing.assert_close(maps(words, positions, found), 2 * found)
+    words, positions = inputs(WORDS), inputs(POSITIONS)
+    scores = maps(words, positions, None)
+    torch.testing.assert_close(scores[:, :WORDS], 2 * Content(WIDTH)(words))
+    torch.testing.assert_close(scores[:, WORDS:], Content(WIDTH)(positions))
+    torch.testing.assert_close(maps(words, positions, scores), 2 * scores)
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_padding_is_hidden_by_the_weights_and_not_before(padded):
+def test_two_stream_maps_mask_padding_in_the_weights_only(padded):
     padding = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
     padding[1, 3:] = padded
     scores = torch.randn(BATCH, 5, LENGTH, LENGTH)

@@ -1,4 +1,4 @@
-"""Heads of self-attention beside heads of a convolution: their order, and what each may see."""
+"""Mixed values: order of attention and convolution heads, their values and padding."""
 
 import pytest
 import torch
@@ -16,34 +16,37 @@ from toolkit.nn.attention.kernel_convolution import Convolution
 B, H, S, K = 2, 3, 5, 4
 
 
-class Seen(Convolution):
-    """Gives the values back, and keeps what it was given."""
+class RecordingConvolution(Convolution):
+    """Returns the values and records its inputs."""
 
     def forward(self, p):
-        self.given = p
+        self.inputs = p
         return p.v
 
 
-def projected(*, nearby=False, padding=None):
+def inputs(*, separate=False, padding=None):
     torch.manual_seed(0)
-    q, k, v, own = torch.randn(4, B, H, S, K)
-    places = SequenceContext(Offsets(None, S, q.device), padding)
-    return AttentionInputs(q, k, v, torch.randn(B, S, H * K), places, own if nearby else None)
+    q, k, v, extra = torch.randn(4, B, H, S, K)
+    sequence = SequenceContext(Offsets(None, S, q.device), padding)
+    return AttentionInputs(q, k, v, torch.randn(B, S, H * K), sequence, extra if separate else None)
 
 
-@pytest.mark.parametrize("nearby", [False, True])
-def test_heads_of_self_attention_come_first_and_the_others_have_their_own_values_if_any(nearby):
-    map_, p = SoftmaxMap(Content(K)), projected(nearby=nearby)
-    both = MixedValues(Seen())(map_, p)
-    torch.testing.assert_close(both[:, :H], map_.average(p))
-    torch.testing.assert_close(both[:, H:], p.convolution_values if nearby else p.v)
+@pytest.mark.parametrize("separate", [False, True])
+def test_mixed_values_put_attention_heads_first_and_use_separate_values_if_any(separate):
+    map_, p = SoftmaxMap(Content(K)), inputs(separate=separate)
+    heads = MixedValues(RecordingConvolution())(map_, p)
+    torch.testing.assert_close(heads[:, :H], map_.average(p))
+    torch.testing.assert_close(heads[:, H:], p.convolution_values if separate else p.v)
 
 
-@pytest.mark.parametrize("sees", [False, True])
-def test_the_convolution_sees_padding_only_where_it_is_told_to(sees):
+@pytest.mark.parametrize("sees_padding", [False, True])
+def test_convolution_sees_padding_only_with_sees_padding(sees_padding):
     padding = torch.arange(S).expand(B, S) >= 3
-    p, values = projected(padding=padding), MixedValues(Seen(), sees_padding=sees)
+    p, values = (
+        inputs(padding=padding),
+        MixedValues(RecordingConvolution(), sees_padding=sees_padding),
+    )
     values(SoftmaxMap(Content(K)), p)
-    seen = values.convolution.given
-    assert bool(seen.x[:, 3:].any()) is bool(seen.v[:, :, 3:].any()) is sees
-    assert (seen.sequence.padding is None) is sees and seen.x[:, :3].equal(p.x[:, :3])
+    seen = values.convolution.inputs
+    assert bool(seen.x[:, 3:].any()) is bool(seen.v[:, :, 3:].any()) is sees_padding
+    assert (seen.sequence.padding is None) is sees_padding and seen.x[:, :3].equal(p.x[:, :3])
