@@ -3,7 +3,7 @@ import json
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.reporting.runs import group_runs, read_runs
+from toolkit.reporting.runs import group_runs, read_runs, short_names
 
 
 def make_run(folder, *, fixed=True, seed=1, result="result.json", arch="bert", **more):
@@ -102,3 +102,20 @@ def test_read_runs_rejects_a_folder_without_runs(tmp_path):
         read_runs([tmp_path])
     with pytest.raises(ToolkitError, match=r"No such folder: .*. Name the --save-dir"):
         read_runs([tmp_path / "missing"])
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/runs/a"], ["a"]),
+        (["/runs/a", "/runs/b"], ["a", "b"]),
+        (
+            ["x/a/checkpoint_best", "x/b/checkpoint_best"],
+            ["a/checkpoint_best", "b/checkpoint_best"],
+        ),
+        (["/runs/a", "/runs/a"], ["a", "a"]),
+        (["a", "b/a"], ["a", "b/a"]),
+    ],
+)
+def test_short_names_are_the_shortest_distinct_path_suffixes(paths, names):
+    assert short_names(paths) == names

@@ -1,4 +1,3 @@
-import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +7,18 @@ import time
 
 import pytest
 
-from toolkit.sweep.jobs import BUSY_MESSAGE, SweepJob, run_all
+from toolkit.sweep.jobs import SweepJob, run_all
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from toolkit.checkpoints.folder_lock import FolderLock
+lock = FolderLock(Path(sys.argv[1]))
+lock.acquire()
+print("locked", flush=True)
+sys.stdin.readline()
+"""
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
 def job(folder, name, command):
@@ -16,15 +26,15 @@ def job(folder, name, command):
 
 
 def ended(jobs, slots=({},)):
-    """How each job ended, and the most that ran at the same time."""
-    last, most = {}, [0]
+    """The result of each job, and the maximum number that ran at the same time."""
+    results, parallel = {}, [0]
 
-    def watch(running, done):
-        last.update(done)
-        most[0] = max(most[0], len(running))
+    def observe(running, done):
+        results.update(done)
+        parallel[0] = max(parallel[0], len(running))
 
-    assert run_all(jobs, list(slots), watch) == 0
-    return last, most[0]
+    assert run_all(jobs, list(slots), observe) == 0
+    return results, parallel[0]
 
 
 def test_a_failed_job_reports_its_last_log_line(tmp_path):
@@ -32,11 +42,11 @@ def test_a_failed_job_reports_its_last_log_line(tmp_path):
         job(tmp_path, "bad", "echo fine; echo it broke >&2; echo; exit 3"),
         job(tmp_path, "good", "echo done"),
     ]
-    found, most = ended(jobs)
+    found, parallel = ended(jobs)
     assert (found["bad"].exit_code, found["bad"].reason) == (3, "it broke")
     assert (found["good"].exit_code, found["good"].reason) == (0, "")
     assert (tmp_path / "good" / "log.txt").read_text() == "done\n"
-    assert most <= 1  # 0 where both were over before anybody looked
+    assert parallel <= 1  # 0 if both ended before the observer was called
 
 
 @pytest.mark.parametrize(
@@ -53,9 +63,9 @@ def test_a_job_killed_by_the_system_has_failed(tmp_path, number, reason):
 
 
 def test_each_slot_sets_the_environment_of_its_jobs(tmp_path):
-    meet = "echo $GPU; touch ../met{0}; until [ -e ../met{1} ]; do sleep 0.01; done"
+    wait = "echo $GPU; touch ../up{0}; until [ -e ../up{1} ]; do sleep 0.01; done"
     jobs = [
-        job(tmp_path, str(n), f"cd {tmp_path / str(n)}; {meet.format(n, 1 - n)}") for n in (0, 1)
+        job(tmp_path, str(n), f"cd {tmp_path / str(n)}; {wait.format(n, 1 - n)}") for n in (0, 1)
     ]
     ended(jobs, [{"GPU": "4"}, {"GPU": "7"}])
     assert [(tmp_path / str(n) / "log.txt").read_text() for n in range(2)] == ["4\n", "7\n"]
@@ -68,11 +78,12 @@ def test_a_job_runs_in_its_own_session(tmp_path):
 
 def test_a_job_whose_folder_is_locked_is_not_started(tmp_path):
     (tmp_path / "a").mkdir()
-    with open(tmp_path / "a" / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "a"], **PIPES) as holder:
+        holder.stdout.readline()
         found, _ = ended([job(tmp_path, "a", "echo started")])
-    assert found["a"].reason == BUSY_MESSAGE
-    assert not (tmp_path / "a" / "log.txt").read_text()
+        holder.communicate("end\n")
+    assert found["a"].reason.startswith(f"Another run is using {tmp_path}/a: process {holder.pid}")
+    assert not (tmp_path / "a" / "log.txt").exists()
 
 
 def test_a_signal_stops_running_jobs_and_starts_no_others(tmp_path):
@@ -101,10 +112,10 @@ def test_a_second_signal_kills_running_jobs(tmp_path):
     log = tmp_path / "deaf" / "log.txt"
 
     def interrupt():
-        for said in ("up", "asked"):
-            while not (log.exists() and said in log.read_text()):
+        for word in ("up", "asked"):
+            while not (log.exists() and word in log.read_text()):
                 time.sleep(0.02)
-            time.sleep(0.4)  # several looks at what runs
+            time.sleep(0.4)  # longer than POLL_SECONDS
             os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
@@ -114,13 +125,17 @@ def test_a_second_signal_kills_running_jobs(tmp_path):
 
 def test_a_job_survives_a_killed_sweep_and_keeps_its_lock(tmp_path):
     program = (
-        "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys\n"
-        "j = SweepJob(name='a', command=['sleep', '60'], folder=Path(sys.argv[1]))\n"
-        "print(start_job(j, {}).process.pid, flush=True); os.kill(os.getpid(), 9)"
+        "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys, time\n"
+        f"command = [sys.executable, '-c', {HOLD + 'time.sleep(60)'!r}, sys.argv[1]]\n"
+        "job = SweepJob(name='a', command=command, folder=Path(sys.argv[1]))\n"
+        "process = start_job(job, {}).process\n"
+        "while not os.path.getsize(os.path.join(sys.argv[1], 'log.txt')): time.sleep(0.02)\n"
+        "print(process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     out = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, check=False
     )
     again, _ = ended([SweepJob(name="a", command=["true"], folder=tmp_path)])
-    os.kill(int(out.stdout), signal.SIGKILL)
-    assert again["a"].reason == BUSY_MESSAGE
+    pid = int(out.stdout)
+    os.kill(pid, signal.SIGKILL)
+    assert again["a"].reason.startswith(f"Another run is using {tmp_path}: process {pid}")

@@ -99,7 +99,7 @@ def confusion_matrix(labels: IntArray, predictions: IntArray, classes: int) -> I
 
 def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:
     """Metrics of each class that occurs among labels or predictions."""
-    found = []
+    metrics = []
     for c, name in enumerate(names):
         correct, support, predicted = (
             int(n) for n in (counts[c, c], counts[c].sum(), counts[:, c].sum())
@@ -107,8 +107,8 @@ def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:
         if support or predicted:
             precision, recall = ratio(correct, predicted), ratio(correct, support)
             f1 = 2 * correct / (support + predicted)  # = 2 P R / (P + R)
-            found.append(ClassMetrics(name, precision, recall, f1, support))
-    return found
+            metrics.append(ClassMetrics(name, precision, recall, f1, support))
+    return metrics
 
 
 def macro_f1(counts: IntArray, names: Sequence[str]) -> float:

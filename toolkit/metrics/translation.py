@@ -29,13 +29,13 @@ def corpus_scores(
 ) -> list[CorpusScore]:
     """The named scores, from 0 to 100 (TER: 0 or more), with one reference per hypothesis."""
     assert len(hypotheses) == len(references), "every hypothesis has one reference"
-    found = []
+    scores = []
     for name in names:
         metric = build_metric(name, lowercase)
         score = metric.corpus_score(list(hypotheses), [list(references)])
         signature, detail = str(metric.get_signature()), getattr(score, "_verbose", "") or ""
-        found.append(CorpusScore(name, float(score.score), signature, str(detail)))
-    return found
+        scores.append(CorpusScore(name, float(score.score), signature, str(detail)))
+    return scores
 
 
 def build_metric(name: str, lowercase: bool) -> Any:

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from rich.console import Console
 
-from toolkit.reporting.event_log import EventValue, EventValues
+from toolkit.reporting.event_log import EventValues
 from toolkit.reporting.progress import Progress, create_bar, format_duration
 
-FORMATS = {  # name -> format; other metrics go to the files only
-    "loss": "loss {:.3f}",
-    "ppl": "ppl {:.1f}",
-    "accuracy": "accuracy {:.3f}",
-    "exact_match": "exact match {:.3f}",
-    "f1": "f1 {:.3f}",
-    "bleu": "bleu {:.2f}",
-    "chrf": "chrf {:.2f}",
-    "gradient_norm": "norm {:.2f}",
-    "lr": "lr {:.2e}",
-    "tokens_per_second": "{:,.0f} tokens/s",
-    "updates_per_second": "{:.2f} updates/s",
-}
-WIDTHS = {  # of the columns, so that lines align
-    "loss": 11,
-    "ppl": 11,
-    "accuracy": 14,
-    "exact_match": 17,
-    "f1": 8,
-    "bleu": 10,
-    "chrf": 10,
-    "gradient_norm": 10,
-    "lr": 11,
-    "tokens_per_second": 18,
-    "updates_per_second": 14,
+FORMATS = {  # name -> format and column width; other metrics go to the files only
+    "loss": ("loss {:.3f}", 11),
+    "ppl": ("ppl {:.1f}", 11),
+    "accuracy": ("accuracy {:.3f}", 14),
+    "exact_match": ("exact match {:.3f}", 17),
+    "f1": ("f1 {:.3f}", 8),
+    "bleu": ("bleu {:.2f}", 10),
+    "chrf": ("chrf {:.2f}", 10),
+    "gradient_norm": ("norm {:.2f}", 10),
+    "lr": ("lr {:.2e}", 11),
+    "tokens_per_second": ("{:,.0f} tokens/s", 18),
+    "updates_per_second": ("{:.2f} updates/s", 14),
 }
 BAR_METRICS = ("loss", "tokens_per_second", "updates_per_second")
-LINE_SECONDS = 60.0  # between progress lines of a validation in a log
+LINE_SECONDS = 60.0  # between progress lines of a validation without a bar
 
 
 class TrainingConsole:
@@ -82,10 +69,8 @@ class TrainingConsole:
 
     def write(self, event: str, values: EventValues) -> None:
         if event == "train" and self.bar:
-            shown = [
-                FORMATS[name].format(v) for name, v in shown_metrics(values) if name in BAR_METRICS
-            ]
-            self.text = "  ".join([*shown, self.time_left(values)])
+            metrics = [text.rstrip() for text in format_metrics(values, BAR_METRICS)]
+            self.text = "  ".join([*metrics, self.time_left(values)])
             self.bar.update(self.task, description=f"epoch {values.get('epoch', '?')}")
             self.advance(int(values.get("update") or 0))
         elif event != "end":
@@ -106,7 +91,7 @@ class TrainingConsole:
             parts.append(f"epoch {values['epoch']:>3}")
         parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
         parts += format_objectives(values)
-        parts += [FORMATS[name].format(v).ljust(WIDTHS[name]) for name, v in shown_metrics(values)]
+        parts += format_metrics(values)
         if event == "train":
             parts.append(self.time_left(values))
         return "  ".join(parts).rstrip()
@@ -119,16 +104,18 @@ class TrainingConsole:
         return f"{format_duration(max(self.total - update, 0) / rate)} left" if rate > 0 else ""
 
 
-def shown_metrics(values: EventValues) -> Iterator[tuple[str, EventValue]]:
-    """Name and value of the metrics to show, in the order of FORMATS."""
-    for name in FORMATS:
-        if isinstance(values.get(name), int | float):
-            yield name, values[name]
+def format_metrics(values: EventValues, names: Iterable[str] = FORMATS) -> list[str]:
+    """The named metrics that the event has, padded to their columns."""
+    return [
+        FORMATS[name][0].format(values[name]).ljust(FORMATS[name][1])
+        for name in names
+        if isinstance(values.get(name), int | float)
+    ]
 
 
 def format_objectives(values: EventValues) -> list[str]:
     """`mlm 5.474  mpm accuracy 0.165`: the metrics of several objectives."""
     losses = [name for name in values if name.endswith("_loss")]
     accuracies = [name for name in values if name.endswith("_accuracy")]
-    known = [*(losses if len(losses) > 1 else []), *accuracies]
-    return [f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}" for name in known]
+    names = [*(losses if len(losses) > 1 else []), *accuracies]
+    return [f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}" for name in names]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from toolkit.common import json_files
+from toolkit.common.atomic import atomic_file
 from toolkit.common.errors import ToolkitError
 
 EventValue = float | int | str | None
@@ -34,15 +34,15 @@ def read_records(path: Path) -> list[Record]:
             f"{path} must be a readable log of toolkit-train, but is not: {error.strerror}. "
             f"Check the path."
         ) from error
-    torn = lines.pop()  # after the last newline: nothing, or an incomplete record
-    found = [parse_record(line) for line in lines]
-    if None in found:
-        broken = found.index(None)
+    last = lines.pop()  # after the last newline: nothing, or an incomplete record
+    records = [parse_record(line) for line in lines]
+    if None in records:
+        index = records.index(None)
         raise ToolkitError(
-            f"{path} must hold one JSON object per line, but line {broken + 1} is "
-            f"{lines[broken][:40]!r}. Remove that line."
+            f"{path} must hold one JSON object per line, but line {index + 1} is "
+            f"{lines[index][:40]!r}. Remove that line."
         )
-    return [record for record in (*found, parse_record(torn)) if record is not None]
+    return [record for record in (*records, parse_record(last)) if record is not None]
 
 
 def parse_record(line: str) -> Record | None:
@@ -56,6 +56,6 @@ def parse_record(line: str) -> Record | None:
 
 def write_records(path: Path, records: Iterable[EventValues]) -> None:
     """Replace the log atomically."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text("".join(json_files.dumps(r) + "\n" for r in records), encoding="utf-8")
-    os.replace(fresh, path)
+    with atomic_file(path) as temporary:
+        lines = "".join(json_files.dumps(record) + "\n" for record in records)
+        temporary.write_text(lines, encoding="utf-8")

@@ -29,27 +29,22 @@ class LoggedRun:
 
 def read_runs(folders: Iterable[str | Path]) -> list[LoggedRun]:
     """The runs in these folders, or in their subfolders; each once."""
-    found: dict[Path, LoggedRun] = {}
+    runs: dict[Path, LoggedRun] = {}
     for folder in map(Path, folders):
-        inside = (
-            [folder]
-            if (folder / METRICS_FILE).exists()
-            else [p.parent for p in folder.glob(f"*/{METRICS_FILE}")]
-        )
-        if not inside:
+        if not folder.exists():
+            raise ToolkitError(f"No such folder: {folder}. Name the --save-dir of a run.")
+        is_run = (folder / METRICS_FILE).exists()
+        logs = sorted(folder.glob(METRICS_FILE if is_run else f"*/{METRICS_FILE}"))
+        if not logs:
             raise ToolkitError(
                 f"No run in {folder}: it has no {METRICS_FILE}, nor have its subfolders. "
                 f"Name the --save-dir of a run."
-                if folder.exists()
-                else f"No such folder: {folder}. Name the --save-dir of a run."
             )
-        found |= {path.resolve(): read_run(path) for path in sorted(inside)}
-    return list(found.values())
-
-
-def read_run(folder: Path) -> LoggedRun:
-    records = read_records(folder / METRICS_FILE)
-    return LoggedRun(folder, records, read_options(folder))
+        for log in logs:
+            runs[log.parent.resolve()] = LoggedRun(
+                log.parent, read_records(log), read_options(log.parent)
+            )
+    return list(runs.values())
 
 
 def read_options(folder: Path) -> dict[str, Any]:
@@ -112,21 +107,21 @@ def is_implied(options: Sequence[Mapping[str, Any]], key: str, name: str) -> boo
 
 def numeric_key(run: LoggedRun, keys: Sequence[str]) -> list[float]:
     """Sort key: the numeric values of these options."""
-    found = [run.options.get(key) for key in keys]
+    values = [run.options.get(key) for key in keys]
     return [
-        float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in found
+        float(v) if isinstance(v, int | float) and not isinstance(v, bool) else 0.0 for v in values
     ]
 
 
 def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:
     """`fixed=true, dynamic=false`; the folder's name for a single configuration."""
-    shown = [k for k in differing if k in run.options and k != "run"]
-    parts = [(k.rpartition(".")[2], run.options[k]) for k in shown]
-    text = ", ".join(v if k == "name" else f"{k}={format_value(v)}" for k, v in parts)
+    keys = [key for key in differing if key in run.options and key != "run"]
+    options = [(key.rpartition(".")[2], run.options[key]) for key in keys]
+    text = ", ".join(v if k == "name" else f"{k}={format_value(v)}" for k, v in options)
     return text or name_without_seed(run.folder) or run.folder.parent.name
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -15,7 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
-from toolkit.reporting.event_log import EventValues, Record, read_records, to_scalars, write_records
+from toolkit.reporting.event_log import (
+    EventValue,
+    EventValues,
+    read_records,
+    to_scalars,
+    write_records,
+)
 from toolkit.reporting.runs import METRICS_FILE
 
 log = logging.getLogger(__name__)
@@ -169,8 +175,8 @@ def start_wandb_run(
 def read_run_id(folder: Path, project: str) -> str | None:
     """The id of the W&B run of this save folder, if it is in the same project."""
     try:
-        found = json.loads((folder / RUN_ID_FILE).read_text(encoding="utf-8"))
-        return str(found["run"]) if found["project"] == project else None
+        saved = json.loads((folder / RUN_ID_FILE).read_text(encoding="utf-8"))
+        return str(saved["run"]) if saved["project"] == project else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -186,11 +192,15 @@ def save_run_id(folder: Path, project: str, run: str) -> None:
         ) from error
 
 
-def read_reported(log: Path, *, after: int) -> set[tuple[str, Any, Any]]:
+EventKey = tuple[str, EventValue, EventValue]
+"""Event, subset and update."""
+
+
+def read_reported(log: Path, *, after: int) -> set[EventKey]:
     """Keys of the events that the earlier run reported after an update."""
-    records: list[Record] = read_records(log) if log.exists() else []
-    return {event_key(r.get("event"), r) for r in records if r.get("update", 0) > after}
+    records = read_records(log) if log.exists() else []
+    return {event_key(str(r.get("event")), r) for r in records if r.get("update", 0) > after}
 
 
-def event_key(event: Any, values: EventValues) -> tuple[str, Any, Any]:
-    return str(event), values.get("subset"), values.get("update")
+def event_key(event: str, values: EventValues) -> EventKey:
+    return event, values.get("subset"), values.get("update")

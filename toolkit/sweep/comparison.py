@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.config.serialize import diff_configs
 from toolkit.metrics.seed_summary import SeedSummary, summarize
 from toolkit.reporting.runs import RESULT_FILE, relevant_options
 from toolkit.reporting.tables import Cell, Table
@@ -35,38 +36,41 @@ def load_result(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any] | 
         return None
     if not isinstance(result, dict) or result.get("signal") or "config" not in result:
         return None
-    before, now = relevant_options(result["config"]), relevant_options(config)
-    return result if json_files.dumps(before) == json_files.dumps(now) else None
+    differ = diff_configs(relevant_options(result["config"]), relevant_options(config))
+    return None if differ else result
 
 
 def read_metric(outcome: Outcome, subset: str, metric: str, validation: str = "last") -> float:
     """A metric of the last or best validation."""
-    best = outcome.result.get("best", {})
-    never = validation == "best" and best is None  # the deciding metric never was a number
-    if validation == "best" and not never and "valid" not in best:
+    source = outcome.result.get("best", {}) if validation == "best" else outcome.result
+    undefined = source is None  # the metric that decides which validation is best was always NaN
+    if undefined:
+        source = outcome.result
+    if "valid" not in source:
         raise ToolkitError(
             f"--sweep.validation best requires runs that store their best validation, but "
             f"{outcome.point.name} does not. Train it with this version."
         )
-    valid = best["valid"] if validation == "best" and not never else outcome.result["valid"]
-    figures = valid.get(subset, {})
-    if metric not in figures:
+    metrics = source["valid"].get(subset, {})
+    if metric not in metrics:
         raise ToolkitError(
             f"sweep.metric must be a metric of the validation on {subset}, but is {metric!r}. "
-            f"Known: {', '.join(figures) or 'none'}."
+            f"Known: {', '.join(metrics) or 'none'}."
         )
-    return math.nan if never else float(figures[metric])
+    return math.nan if undefined else float(metrics[metric])
 
 
 def summarize_configurations(
     outcomes: Sequence[Outcome], subset: str, metric: str, validation: str = "last"
-) -> list[tuple[Mapping[str, str], SeedSummary]]:
-    """Values and summary of each configuration, in order of appearance."""
-    found: dict[str, tuple[Mapping[str, str], list[float]]] = {}
+) -> list[tuple[GridPoint, SeedSummary]]:
+    """A point and the summary of each configuration, in order of appearance."""
+    groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        row = found.setdefault(outcome.point.configuration, (outcome.point.values, []))
-        row[1].append(read_metric(outcome, subset, metric, validation))
-    return [(values, summarize(figures)) for values, figures in found.values()]
+        groups.setdefault(outcome.point.configuration, []).append(outcome)
+    return [
+        (group[0].point, summarize([read_metric(o, subset, metric, validation) for o in group]))
+        for group in groups.values()
+    ]
 
 
 def ranking_value(s: SeedSummary, metric: str, rank_by: str) -> float:
@@ -91,21 +95,19 @@ def comparison_table(
     result of each configuration, in separate columns.
     """
     rows: list[list[Cell]] = []
-    found = summarize_configurations(outcomes, subset, metric, validation)
-    best: int | None = None
-    for index, (values, s) in enumerate(found):
-        key = ",".join(f"{k}={v}" for k, v in values.items())
-        lost: list[Cell] = [failed.get(key, 0)] if failed else []
-        names: list[Cell] = list(values.values()) or ["all seeds"]
-        rows.append([*names, *(getattr(s, name) for name in COLUMNS), *lost])
-        before = None if best is None else ranking_value(found[best][1], metric, rank_by)
-        if is_improvement(metric, ranking_value(s, metric, rank_by), before):
-            best = index
-    options = list(found[0][0]) or ["runs"]
+    best, best_value = None, None
+    for point, summary in summarize_configurations(outcomes, subset, metric, validation):
+        value = ranking_value(summary, metric, rank_by)
+        if is_improvement(metric, value, best_value):
+            best, best_value = len(rows), value
+        names = list(point.values.values()) or ["all seeds"]
+        failures = [failed.get(point.configuration, 0)] if failed else []
+        rows.append([*names, *(getattr(summary, name) for name in COLUMNS), *failures])
+    options = list(outcomes[0].point.values) or ["runs"]
     return Table(
         columns=[*options, *COLUMNS, *(["failed"] if failed else [])],
         rows=rows,
-        best=best if len(found) > 1 else None,
+        best=best if len(rows) > 1 else None,
         shared_precision=[name for name in COLUMNS if name != "n"],
         caption=f"{metric} on {subset}" + (", best validation" if validation == "best" else ""),
     )

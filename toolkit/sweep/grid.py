@@ -33,33 +33,33 @@ class GridPoint:
         return folder_name(",".join([*filter(None, [self.configuration]), *seed]))
 
     def flags(self) -> list[str]:
-        given = [f"--{key.replace('_', '-')}={value}" for key, value in self.values.items()]
-        return given if self.seed is None else [*given, f"--training.seed={self.seed}"]
+        flags = [f"--{key.replace('_', '-')}={value}" for key, value in self.values.items()]
+        return flags if self.seed is None else [*flags, f"--training.seed={self.seed}"]
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:
     """All combinations; the first option varies slowest, the seed fastest."""
-    tried, seeds = c.parse_grid(), list[int | None](c.seeds) or [None]
-    found = [
-        GridPoint(dict(zip(tried, values, strict=True)), seed)
-        for values in product(*tried.values())
+    grid, seeds = c.parse_grid(), list[int | None](c.seeds) or [None]
+    points = [
+        GridPoint(dict(zip(grid, values, strict=True)), seed)
+        for values in product(*grid.values())
         for seed in seeds
     ]
-    names = [point.name for point in found]
+    names = [point.name for point in points]
     if len(set(names)) < len(names):
         raise ToolkitError(
             f"values of sweep.grid must give different folder names (letters, digits, .+-=), but "
             f"{sorted(names)} are not all different."
         )
-    return found
+    return points
 
 
 def folder_name(text: str) -> str:
     """The text with unsafe characters replaced; long names end in a digest."""
-    plain = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
-    if len(plain) <= MAX_NAME_LENGTH:
-        return plain
-    return f"{plain[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}"
+    safe = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
+    if len(safe) <= MAX_NAME_LENGTH:
+        return safe
+    return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}"
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:

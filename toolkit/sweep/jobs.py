@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -14,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from toolkit.checkpoints.folder_lock import FolderLock
+from toolkit.common.errors import ToolkitError
 from toolkit.common.system import signal_name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 POLL_SECONDS = 0.1
-LOCK_FILE, LOG_FILE = "lock", "log.txt"
-BUSY_MESSAGE = "another process is still training this run; wait for it or stop it"
+LOG_FILE = "log.txt"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class SweepJob:
     name: str
     command: Sequence[str]
     folder: Path
-    """Contains the log and the lock."""
+    """Save folder of the run; also contains the log."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def run_all(
     """Run every job in a slot, which is a set of environment variables.
 
     Returns 0, or the number of the signal that ended the sweep. A failed job does not affect the
-    others. The first signal asks running jobs to end, the second one kills them.
+    others. The first signal terminates running jobs, the second one kills them.
     """
     waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
     with catch_signals() as received:
@@ -77,52 +77,51 @@ def run_all(
             free = [slot for slot in range(len(slots)) if slot not in running]
             for slot in [] if received else free[: len(waiting)]:
                 job = waiting.popleft()
-                started = start_job(job, slots[slot])
-                if isinstance(started, RunningJob):
-                    running[slot] = started
-                else:
-                    ended[job.name] = started
-            for slot, one in list(running.items()):
+                try:
+                    running[slot] = start_job(job, slots[slot])
+                except ToolkitError as error:
+                    ended[job.name] = JobResult(1, 0.0, str(error))
+            for slot, running_job in list(running.items()):
                 if received:
-                    one.stop(kill=len(received) > 1)
-                if one.process.poll() is not None:
-                    ended[one.job.name] = collect_result(running.pop(slot))
-            observer([one.job for one in running.values()], ended)
+                    running_job.stop(kill=len(received) > 1)
+                if running_job.process.poll() is not None:
+                    ended[running_job.job.name] = collect_result(running.pop(slot))
+            observer([running_job.job for running_job in running.values()], ended)
             time.sleep(POLL_SECONDS)
     return received[0] if received else 0
 
 
-def start_job(job: SweepJob, own: Mapping[str, str]) -> RunningJob | JobResult:
+def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
     """Start the job in its own session, so that Ctrl-C reaches it only through the sweep.
 
-    The job inherits a lock on its folder: if the sweep is killed, the job continues, and the next
-    sweep detects it.
+    Raises a ToolkitError if another process is training in the folder, such as a job of a sweep
+    that was killed.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
-    with open(job.folder / LOCK_FILE, "w") as lock, open(job.folder / LOG_FILE, "ab") as log:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return JobResult(1, 0.0, BUSY_MESSAGE)
+    lock = FolderLock(job.folder)
+    lock.acquire()
+    lock.release()  # the job acquires it again
+    with open(job.folder / LOG_FILE, "ab") as log:
         process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **own},
+            env={**os.environ, **environment},
             start_new_session=True,
-            pass_fds=[lock.fileno()],
         )
     return RunningJob(job, process, time.monotonic())
 
 
-def collect_result(one: RunningJob) -> JobResult:
-    code, seconds = one.process.returncode, time.monotonic() - one.started_at
+def collect_result(ended: RunningJob) -> JobResult:
+    code, seconds = ended.process.returncode, time.monotonic() - ended.started_at
     if code >= 0:
-        return JobResult(code, seconds, last_log_line(one.job.folder / LOG_FILE) if code else "")
-    killer = signal_name(-code)
-    memory = ", as the system does when it runs out of memory" if killer == "SIGKILL" else ""
-    return JobResult(code, seconds, "" if one.stop_requested else f"killed by {killer}{memory}")
+        return JobResult(code, seconds, last_log_line(ended.job.folder / LOG_FILE) if code else "")
+    if ended.stop_requested:
+        return JobResult(code, seconds, "")
+    name = signal_name(-code)
+    memory = ", as the system does when it runs out of memory" if name == "SIGKILL" else ""
+    return JobResult(code, seconds, f"killed by {name}{memory}")
 
 
 def last_log_line(path: Path) -> str:

@@ -26,10 +26,9 @@ def allocate_slots(jobs: int, device: str) -> list[dict[str, str]]:
 
 
 def visible_gpus() -> list[str]:
-    """Entries of CUDA_VISIBLE_DEVICES: numbers, or UUIDs if it contains them."""
-    named = os.environ.get(VISIBLE_DEVICES, "").split(",")
-    count = torch.cuda.device_count()
-    return named[:count] if named != [""] else [str(index) for index in range(count)]
+    """Entries of CUDA_VISIBLE_DEVICES (numbers or UUIDs), else the numbers of all GPUs."""
+    visible, count = os.environ.get(VISIBLE_DEVICES), torch.cuda.device_count()
+    return visible.split(",")[:count] if visible else [str(index) for index in range(count)]
 
 
 SLURM_SCRIPT = """\

@@ -75,15 +75,15 @@ class SweepRun:
     def check_not_shorter(self) -> None:
         """Raise if the folder contains checkpoints of a longer run."""
         newest = next(iter(SaveFolder(self.folder).checkpoints()), None)
-        place = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
+        match = CHECKPOINT_NAME.fullmatch(newest.name) if newest else None
         c = self.config.training
-        for name, most, taken in (
-            ("max_epoch", c.max_epoch, int(place[1]) if place else 0),
-            ("max_update", c.max_update, int(place[2]) if place else 0),
+        for name, limit, done in (
+            ("max_epoch", c.max_epoch, int(match[1]) if match else 0),
+            ("max_update", c.max_update, int(match[2]) if match else 0),
         ):
-            if most is not None and taken > most:
+            if limit is not None and done > limit:
                 raise ToolkitError(
-                    f"training.{name} is {most}, but {newest} is from a longer run. Raise it, or "
+                    f"training.{name} is {limit}, but {newest} is from a longer run. Raise it, or "
                     f"choose another --save-dir."
                 )
 
@@ -104,13 +104,13 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
             "parallel."
         )
     runs = [build_run(argv, point) for point in grid_points(c)]
-    todo = [run for run in runs if run.outcome is None]
-    for run in todo:
+    unfinished = [run for run in runs if run.outcome is None]
+    for run in unfinished:
         run.check_same_options()
         run.check_not_shorter()
     base = Path(load(argv, TRAIN).config.checkpoint.save_dir)
     prepare_folder(base)
-    jobs = [run.job() for run in todo]
+    jobs = [run.job() for run in unfinished]
     if c.slurm:
         print(slurm_script([(job.name, shlex.join(job.command)) for job in jobs], base), end="")
         return 0
@@ -120,13 +120,12 @@ def run_sweep(argv: Sequence[str], c: SweepConfig) -> int:
 def build_run(argv: Sequence[str], point: GridPoint) -> SweepRun:
     """The run of a grid point, from its validated command line."""
     config = load(insert_flags(argv, point.flags()), TRAIN).config
-    own = Path(config.checkpoint.save_dir) / point.name
-    places = [f"--checkpoint.save-dir={own}", "--logging.progress=lines"]
+    flags = [*point.flags(), "--logging.progress=lines"]
+    flags += [f"--checkpoint.save-dir={Path(config.checkpoint.save_dir) / point.name}"]
     if config.logging.tensorboard_logdir:
-        places += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
-    flags = [*point.flags(), *places]
-    given = scan_flags(argv, bootstrap_options(TRAIN))
-    user_dirs = given["user_dir"].value if "user_dir" in given else []
+        flags += [f"--logging.tensorboard-logdir={config.logging.tensorboard_logdir}/{point.name}"]
+    bootstrap = scan_flags(argv, bootstrap_options(TRAIN))
+    user_dirs = bootstrap["user_dir"].value if "user_dir" in bootstrap else []
     return SweepRun(point, load(insert_flags(argv, flags), TRAIN).config, user_dirs)
 
 
@@ -144,12 +143,12 @@ def prepare_folder(folder: Path, options: str = "") -> None:
 
 def train_runs(jobs: Sequence[SweepJob], runs: Sequence[SweepRun], c: SweepConfig) -> int:
     """Return 0, or 128 + the number of the signal that interrupted the sweep."""
-    watch = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
-    with watch:
-        signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), watch)
+    progress = SweepProgress(jobs, total=len(runs), updates=runs[0].config.training.max_update)
+    with progress:
+        signal = run_all(jobs, allocate_slots(c.jobs, runs[0].config.training.device), progress)
     if signal:
         left = sum(run.outcome is None for run in runs)
-        watch.log(f"{left} of {len(runs)} runs are unfinished; the same command resumes them")
+        progress.log(f"{left} of {len(runs)} runs are unfinished; the same command resumes them")
     return 128 + signal if signal else 0
 
 
@@ -164,7 +163,7 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
     subset = next(iter(split_names(config.data.valid_subset)), "")
     metric = c.metric or config.training.best_metric
     failed = Counter(run.point.configuration for run in runs if run.outcome is None)
-    found = comparison_table(
+    table = comparison_table(
         outcomes,
         subset=subset,
         metric=metric,
@@ -172,13 +171,13 @@ def compare_runs(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> int:
         validation=c.validation,
         rank_by=c.rank_by,
     )
-    found.print(Console())
-    write_tables(found, outcomes, base)
+    table.print(Console())
+    write_tables(table, outcomes, base)
     plot_runs(runs, base, metric)
     return 1 if failed else 0
 
 
-def write_tables(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
+def write_tables(table: Table, outcomes: Sequence[Outcome], base: Path) -> None:
     runs: list[Mapping[str, Any]] = [
         {
             "name": o.point.name,
@@ -188,22 +187,22 @@ def write_tables(found: Table, outcomes: Sequence[Outcome], base: Path) -> None:
         }
         for o in outcomes
     ]
-    for ending, text in (
-        ("md", found.markdown()),
-        ("tex", found.latex()),
-        ("json", found.json(runs=runs)),
+    for suffix, text in (
+        ("md", table.markdown()),
+        ("tex", table.latex()),
+        ("json", table.json(runs=runs)),
     ):
-        write_results(base / f"sweep.{ending}", text)
+        write_results(base / f"sweep.{suffix}", text)
 
 
 def plot_runs(runs: Sequence[SweepRun], base: Path, metric: str) -> None:
     """Draw the learning curves if possible."""
     folders = [str(run.folder) for run in runs if (run.folder / METRICS_FILE).exists()]
-    picture = base / "sweep.png"
+    image = base / "sweep.png"
     try:
-        c = CurveConfig(runs=folders, output=str(picture), metric=[metric])
+        c = CurveConfig(runs=folders, output=str(image), metric=[metric])
         draw_curves(read_runs(folders), c)
     except ToolkitError as error:
         print(f"no learning curves: {error}", file=sys.stderr)
         return
-    print(f"learning curves in {picture}, the table in {base / 'sweep'}.md, .tex and .json")
+    print(f"learning curves in {image}, the table in {base / 'sweep'}.md, .tex and .json")

@@ -1,7 +1,10 @@
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from toolkit.sweep import resources
-from toolkit.sweep.resources import allocate_slots
+from toolkit.sweep.resources import allocate_slots, slurm_script
 
 
 @pytest.fixture
@@ -38,3 +41,24 @@ def test_slots_share_cpu_threads_without_gpus(gpus, monkeypatch):
 def test_slots_on_the_cpu_use_no_gpus(gpus):
     gpus(2)
     assert allocate_slots(0, "cpu") == [{}]
+
+
+def run_script(script, task):
+    return subprocess.run(
+        ["bash"],
+        input=script,
+        env={"SLURM_ARRAY_TASK_ID": str(task)},
+        text=True,
+        capture_output=True,
+    )
+
+
+def test_slurm_script_has_one_array_task_per_run():
+    script = slurm_script([("seed=0", "/bin/echo 'a b'"), ("seed=1", "/bin/pwd")], Path("runs"))
+    assert "#SBATCH --array=0-1\n" in script and "#SBATCH --output=runs/slurm-" in script
+    assert run_script(script, 0).stdout == "a b\n"
+    assert run_script(script, 1).stdout == f"{Path.cwd()}\n"
+
+
+def test_slurm_script_without_runs_does_nothing():
+    assert run_script(slurm_script([], Path("runs")), 0).returncode == 0

@@ -8,30 +8,30 @@ from toolkit.common.errors import ToolkitError
 from toolkit.reporting.sinks import RUN_ID_FILE, WandbSink
 
 
-class Refusal(Exception):
-    """Stands in for wandb.Error."""
+class WandbError(Exception):
+    """Fake of wandb.Error."""
 
 
 @pytest.fixture
 def wandb(monkeypatch):
-    """A module that keeps what it is told."""
-    told = SimpleNamespace(starts=[], logs=[], metrics=[], finished=0, Error=Refusal)
+    """A fake of wandb that records its calls."""
+    module = SimpleNamespace(starts=[], logs=[], metrics=[], finished=0, Error=WandbError)
 
     def finish():
-        told.finished += 1
+        module.finished += 1
 
     def init(**options):
-        told.starts.append(options)
+        module.starts.append(options)
         return SimpleNamespace(
-            id=options["id"] or f"id{len(told.starts)}",
-            log=told.logs.append,
+            id=options["id"] or f"id{len(module.starts)}",
+            log=module.logs.append,
             finish=finish,
-            define_metric=lambda name, **more: told.metrics.append((name, more)),
+            define_metric=lambda name, **more: module.metrics.append((name, more)),
         )
 
-    told.init, told.Settings = init, lambda **options: options
-    monkeypatch.setitem(sys.modules, "wandb", told)
-    return told
+    module.init, module.Settings = init, lambda **options: options
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    return module
 
 
 def test_wandb_sink_logs_metrics_over_updates(wandb, tmp_path):
@@ -89,7 +89,7 @@ def test_wandb_sink_without_wandb_says_what_to_install(monkeypatch, tmp_path):
 
 def test_wandb_sink_reports_an_error_of_the_service(wandb, monkeypatch, tmp_path):
     def init(**options):
-        raise Refusal("no API key")
+        raise WandbError("no API key")
 
     monkeypatch.setattr(wandb, "init", init)
     with pytest.raises(
