@@ -123,6 +123,24 @@ def test_commands_of_a_page_are_parsed(page, words, example_files):
     assert training is None or training.max_update or training.max_epoch, "the run has no end"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_files_and_sections_that_a_page_names_exist(page):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target, section in re.findall(r"\]\(([^)#:]*)#?([^)#:]*)\)", text):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not section or section in anchors(linked), section
+    roots = (page.parent, REPOSITORY, REPOSITORY / "toolkit", REPOSITORY / "examples")
+    for path in re.findall(r"`([a-z0-9_]+(?:/[a-z0-9_]+)+\.(?:py|sh|yaml))`", text):
+        assert any((root / path).exists() for root in roots), path
+
+
+def anchors(page: Path) -> set[str]:
+    """The sections of a page, as links name them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 def test_reserved_names_are_in_the_table_of_configuration():
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     for name, path in RESERVED_NAMES.items():
