@@ -75,6 +75,25 @@ def test_modules_import_only_from_packages_to_their_left(file):
         assert not wrong, f"{own} is not to the right of {wrong}"
 
 
+DATA_LEVELS = [
+    {"ragged", "text_files"},
+    {"tokenizers"},
+    {"storage"},
+    {"loading", "samples", "preprocessing"},
+    {"formats"},
+    {"preprocess"},
+]
+DATA_FILES = sorted({*ROOT.glob("data/**/*.py")} - {ROOT / "data" / "__init__.py"})
+
+
+@pytest.mark.parametrize("file", DATA_FILES, ids=ids(DATA_FILES))
+def test_packages_of_data_import_one_way(file):
+    level = {name: number for number, names in enumerate(DATA_LEVELS) for name in names}
+    own = file.relative_to(ROOT / "data").with_suffix("").parts[0]
+    others = {m.split(".")[2] for m in imports(file) if m.startswith("toolkit.data.")} - {own}
+    assert not {other for other in others if level[other] >= level[own]}
+
+
 def test_packages_are_all_ordered():
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(LEVEL)
 

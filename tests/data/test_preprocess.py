@@ -49,7 +49,7 @@ def test_a_vocabulary_that_the_text_cannot_fill_is_smaller(
 ):
     folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=20000)
     assert len(folder.vocabulary) < 2000
-    assert "the text has no more, 20000 were asked for" in capsys.readouterr().err
+    assert "the text has no more, 20000 were requested" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("units", ["lines", "sentences"])

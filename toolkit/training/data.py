@@ -29,7 +29,7 @@ MAX_EVALUATION_TOKENS = 16_384
 class LoadedSplit:
     name: str
     examples: Examples[Batch]
-    loader: BatchLoader
+    loader: BatchLoader[Batch]
 
 
 def open_split(
@@ -58,7 +58,7 @@ def make_loader(
     training: bool,
     name: str,
     corpus_weights: CorpusWeights | None = None,
-) -> BatchLoader:
+) -> BatchLoader[Batch]:
     longest = int(examples.lengths.max(initial=0))
     max_tokens, batch_size = batch_limits(c, longest, world.device, training=training)
     return BatchLoader(
@@ -133,7 +133,7 @@ class TrainingData:
             self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
         return self._sizes[shard]
 
-    def loader_for(self, epoch: int) -> BatchLoader:
+    def loader_for(self, epoch: int) -> BatchLoader[Batch]:
         """The loader of an epoch; the loader of other shards is closed."""
         shard = self._shard_of_epoch(epoch)
         if shard != self._shard:

@@ -2,21 +2,11 @@ import shutil
 
 import pytest
 
+from tests.helpers.data_folders import opening_error
 from toolkit.common.errors import ToolkitError
 from toolkit.data.storage.data_folder import DataFolder
 
-TEXT = "the old house.\nthe river\nunder the red house\n"
-
-
-@pytest.fixture
-def folder(make_folder):
-    return make_folder(TEXT).path
-
-
-def refusal(*paths):
-    with pytest.raises(ToolkitError) as caught:
-        DataFolder.open(*paths)
-    return str(caught.value)
+from .conftest import TEXT
 
 
 def test_data_folder_reports_kind_splits_and_items(folder):
@@ -53,4 +43,4 @@ def test_folders_with_different_vocabularies_are_rejected(
     folder, make_folder, tmp_path, random_prose
 ):
     other = make_folder(random_prose(99), "other", sentencepiece_model=None, vocab_size=40)
-    assert "data folders must agree on their vocabulary" in refusal(folder, other.path)
+    assert "data folders must agree on their vocabulary" in opening_error(folder, other.path)

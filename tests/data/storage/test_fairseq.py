@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.checkpoints.load import load_checkpoint
@@ -21,12 +22,6 @@ LINES = ["the cat sat", "on the mat", "", "the dog sat"]
 @pytest.fixture
 def folder(tmp_path):
     return write_folder(tmp_path / "data-bin", WORDS, {"train": LINES, "valid": LINES[:2]})
-
-
-def refusal(folder):
-    with pytest.raises(ToolkitError) as caught:
-        DataFolder.open(folder)
-    return str(caught.value)
 
 
 def test_fairseq_folder_opens_as_it_is(folder):
@@ -57,7 +52,7 @@ def test_fingerprint_depends_on_the_content_not_on_the_path(folder, tmp_path):
 
 def test_folder_without_a_dictionary_is_rejected(folder):
     (folder / "dict.txt").unlink()
-    assert "must hold fairseq's dict.txt next to its .idx files" in refusal(folder)
+    assert "must hold fairseq's dict.txt next to its .idx files" in opening_error(folder)
 
 
 def test_folders_with_different_dictionaries_are_rejected(folder, tmp_path):

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder, write_items, write_pairs
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.cli import generate, inspect, train, validate
-from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.parallel.split import ParallelSplit
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
@@ -33,12 +33,6 @@ def random_pairs(count, seed=0):
 @pytest.fixture
 def folder(tmp_path):
     return write_pairs(tmp_path / "bin", GERMAN, ENGLISH, {"train": PAIRS, "valid": PAIRS[:1]})
-
-
-def error(folder):
-    with pytest.raises(ToolkitError) as caught:
-        DataFolder.open(folder)
-    return str(caught.value)
 
 
 def test_parallel_folder_opens_with_both_vocabularies(folder):
@@ -93,23 +87,25 @@ def test_fingerprint_covers_both_sides(folder, tmp_path):
 
 def test_several_language_pairs_are_rejected(folder):
     write_folder(folder, ENGLISH, {"train.de-fr.fr": ["the"]}, language="fr")
-    assert "must hold text in one language, or both sides of one language pair" in error(folder)
+    assert "must hold text in one language, or both sides of one language pair" in opening_error(
+        folder
+    )
 
 
 def test_one_side_alone_is_rejected(folder):
     for name in ("train.de-en.en.idx", "valid.de-en.en.idx"):
         (folder / name).unlink()
-    assert "or both sides of one language pair" in error(folder)
+    assert "or both sides of one language pair" in opening_error(folder)
 
 
 def test_a_missing_dictionary_is_named(folder):
     (folder / "dict.en.txt").unlink()
-    assert "must hold fairseq's dict.en.txt next to its .idx files" in error(folder)
+    assert "must hold fairseq's dict.en.txt next to its .idx files" in opening_error(folder)
 
 
 def test_sides_of_unequal_length_are_rejected(folder):
     write_items(folder / "train.de-en.en", [[4, 2]])
-    assert "must list equally many sentences, but list 4 and 1" in error(folder)
+    assert "must list equally many sentences, but list 4 and 1" in opening_error(folder)
 
 
 def test_both_formats_of_a_parallel_text_give_the_same_batches(tmp_path):

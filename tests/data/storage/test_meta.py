@@ -3,22 +3,11 @@ import shutil
 
 import pytest
 
-from toolkit.common.errors import ToolkitError
+from tests.helpers.data_folders import opening_error
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.storage.meta import digest_of_meta
 
-TEXT = "the old house.\nthe river\nunder the red house\n"
-
-
-@pytest.fixture
-def folder(make_folder):
-    return make_folder(TEXT).path
-
-
-def refusal(*paths):
-    with pytest.raises(ToolkitError) as caught:
-        DataFolder.open(*paths)
-    return str(caught.value)
+from .conftest import TEXT
 
 
 def rewrite(folder, **changes):
@@ -27,37 +16,37 @@ def rewrite(folder, **changes):
 
 
 def test_missing_folder_and_missing_meta_are_distinguished(tmp_path):
-    assert "No such data folder" in refusal(tmp_path / "nowhere")
-    assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(tmp_path)
-    assert refusal().startswith("a data folder must be given")
+    assert "No such data folder" in opening_error(tmp_path / "nowhere")
+    assert "has no meta.json. Run toolkit-preprocess to the end" in opening_error(tmp_path)
+    assert opening_error().startswith("a data folder must be given")
 
 
 def test_folder_without_its_meta_is_not_mistaken_for_fairseqs(folder):
     (folder / "meta.json").unlink()
-    assert "has no meta.json. Run toolkit-preprocess to the end" in refusal(folder)
+    assert "has no meta.json. Run toolkit-preprocess to the end" in opening_error(folder)
 
 
 @pytest.mark.parametrize("content", ["", "{", "\xff"])
 def test_unreadable_meta_is_rejected(folder, content):
     (folder / "meta.json").write_bytes(content.encode("latin1"))
-    assert "must be readable JSON, but is not" in refusal(folder)
+    assert "must be readable JSON, but is not" in opening_error(folder)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": "of another program"}'])
 def test_foreign_meta_is_rejected(folder, content):
     (folder / "meta.json").write_text(content)
-    assert "must be written by toolkit-preprocess, but is another file" in refusal(folder)
+    assert "must be written by toolkit-preprocess, but is another file" in opening_error(folder)
 
 
 def test_edited_meta_is_rejected(folder):
     meta = (folder / "meta.json").read_text()
     (folder / "meta.json").write_text(meta.replace('"items": 3', '"items": 2'))
-    assert "must match its own digest, but was damaged or edited" in refusal(folder)
+    assert "must match its own digest, but was damaged or edited" in opening_error(folder)
 
 
 def test_later_meta_version_is_reported(folder):
     rewrite(folder, version=2)
-    assert "has format version 2, but this toolkit reads 1" in refusal(folder)
+    assert "has format version 2, but this toolkit reads 1" in opening_error(folder)
 
 
 @pytest.mark.parametrize("name", ["dict.txt", "tokenizer_config.json", "sentencepiece.model"])
@@ -65,31 +54,31 @@ def test_a_damaged_or_missing_tokenizer_file_is_named(folder, name):
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)
-    assert f"{folder / name} must match its digest in meta.json" in refusal(folder)
+    assert f"{folder / name} must match its digest in meta.json" in opening_error(folder)
     (folder / name).unlink()
-    assert f"{folder / name} must be readable, but is not" in refusal(folder)
+    assert f"{folder / name} must be readable, but is not" in opening_error(folder)
 
 
 @pytest.mark.parametrize("ending", ["bin", "idx"])
 def test_a_missing_or_truncated_column_is_named(folder, ending):
     file = folder / f"train.tokens.0.{ending}"
     file.write_bytes(file.read_bytes()[:-1])
-    assert f"{file} must have" in refusal(folder)
+    assert f"{file} must have" in opening_error(folder)
     file.unlink()
-    assert f"{file} must be readable, but is not" in refusal(folder)
+    assert f"{file} must be readable, but is not" in opening_error(folder)
 
 
 def test_columns_of_another_run_are_rejected(folder, make_folder):
     other = make_folder(TEXT.replace("old", "red"), "other").path
     for ending in ("bin", "idx"):
         shutil.copy(other / f"train.tokens.0.{ending}", folder)
-    assert "must be those that meta.json lists, but their" in refusal(folder)
+    assert "must be those that meta.json lists, but their" in opening_error(folder)
 
 
 def test_columns_of_another_vocabulary_are_rejected(folder):
     meta = json.loads((folder / "meta.json").read_text())
     rewrite(folder, vocabulary={**meta["vocabulary"], "fingerprint": "ab" * 32})
-    assert "must be written with the vocabulary of its folder" in refusal(folder)
+    assert "must be written with the vocabulary of its folder" in opening_error(folder)
 
 
 def test_paths_in_meta_cannot_leave_the_folder(folder):

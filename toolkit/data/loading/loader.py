@@ -1,17 +1,17 @@
-"""The micro-batches of every epoch in order, and each rank's share of them."""
+"""The micro-batches of every epoch in order, and those of each rank."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.data.loading.batching import BatchPlan, BatchPlanner, compute_fingerprint
 from toolkit.data.loading.corpus_weights import CorpusWeights
-from toolkit.data.loading.examples import BatchSource
+from toolkit.data.loading.examples import Batch, BatchSource
 from toolkit.data.loading.prefetch import BatchPrefetcher, BatchRequest
 
 
@@ -20,7 +20,7 @@ def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
     return start + (rank - start) % ranks
 
 
-class BatchLoader:
+class BatchLoader(Generic[Batch]):
     """This rank's micro-batches.
 
     The micro-batches of an epoch are the same on every rank and for any number of workers. With
@@ -29,7 +29,7 @@ class BatchLoader:
 
     def __init__(
         self,
-        examples: BatchSource,
+        examples: BatchSource[Batch],
         *,
         max_tokens: int | None,
         batch_size: int | None,
@@ -73,7 +73,7 @@ class BatchLoader:
         """Micro-batches of the epoch over all ranks; every epoch has the same number."""
         return len(self._planner)
 
-    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Any]]:
+    def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Batch]]:
         """This rank's micro-batches, update by update, after the first `start` micro-batches.
 
         An update takes ranks x update_freq consecutive micro-batches, rank r those with
@@ -84,25 +84,25 @@ class BatchLoader:
         per_update = self._ranks * update_freq
         edges = [(s, min(s + per_update, len(plan))) for s in range(start, len(plan), per_update)]
         batches = self._prefetch(
-            lambda: (request for edge in edges for request in self._share(plan, *edge, epoch))
+            lambda: (request for edge in edges for request in self._requests(plan, *edge, epoch))
         )
         for first, end in edges:
             yield [next(batches) for _ in range(-(-(end - first) // self._ranks))]
 
-    def evaluation(self) -> Iterator[Any]:
-        """This rank's share of a pass that sees every example exactly once over all ranks.
+    def evaluation(self) -> Iterator[Batch]:
+        """This rank's batches of a pass that sees every example exactly once over all ranks.
 
         All ranks get equally many batches; those without examples have weight zero.
         """
         plan = self._planner.in_order()
-        yield from self._prefetch(lambda: self._share(plan, 0, len(plan), None))
+        yield from self._prefetch(lambda: self._requests(plan, 0, len(plan), None))
 
     def evaluation_ids(self, number: int) -> IntArray:
         """The examples of the number-th batch, from 0, that `evaluation` gave this rank."""
         plan, index = self._planner.in_order(), self._rank + number * self._ranks
         return plan.batch(index) if index < len(plan) else np.zeros(0, np.int64)
 
-    def collate(self, ids: IntArray) -> Any:
+    def collate(self, ids: IntArray) -> Batch:
         """These examples as a batch for evaluation."""
         return self._prefetcher.collate(ids, None)
 
@@ -111,15 +111,15 @@ class BatchLoader:
         plan = self._plan(epoch)
         return plan.batch(micro_batch) if micro_batch < len(plan) else np.zeros(0, np.int64)
 
-    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Any]:
+    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]:
         """A micro-batch's examples in up to `count` batches, with the same random draws."""
-        shares = np.array_split(self.example_ids(epoch, micro_batch), count)
+        parts = np.array_split(self.example_ids(epoch, micro_batch), count)
         return [
-            self._prefetcher.collate(ids, epoch) for ids in shares if len(ids) or ids is shares[0]
+            self._prefetcher.collate(ids, epoch) for ids in parts if len(ids) or ids is parts[0]
         ]
 
-    def largest_batches(self, epoch: int) -> list[Any]:
-        """The epoch's batch with most padded tokens, and the one with most pairs of them."""
+    def largest_batches(self, epoch: int) -> list[Batch]:
+        """The epoch's batches with the most padded tokens and the most pairs of padded tokens."""
         plan = self._plan(epoch)
         width = np.maximum.reduceat(self._lengths[plan.ids % len(self._lengths)], plan.starts[:-1])
         tokens = np.diff(plan.starts) * width
@@ -138,7 +138,7 @@ class BatchLoader:
             self._latest = epoch, plan
         return self._latest[1]
 
-    def _share(
+    def _requests(
         self, plan: BatchPlan, start: int, end: int, epoch: int | None
     ) -> Iterator[BatchRequest]:
         indices = range(first_index_of_rank(start, self._rank, self._ranks), end, self._ranks)
@@ -146,9 +146,9 @@ class BatchLoader:
         for _ in range(-(-(end - start) // self._ranks) - len(indices)):
             yield BatchRequest(np.zeros(0, np.int64), epoch)
 
-    def _prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Any]:
-        begin = time.perf_counter()
+    def _prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
+        start = time.perf_counter()
         for batch in self._prefetcher.prefetch(make_requests):
-            self.waited_seconds += time.perf_counter() - begin
+            self.waited_seconds += time.perf_counter() - start
             yield batch
-            begin = time.perf_counter()
+            start = time.perf_counter()

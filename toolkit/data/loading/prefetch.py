@@ -1,4 +1,4 @@
-"""Batches on request, prepared ahead of the trainer and, if wanted, by worker processes."""
+"""Batches on request, prepared ahead of the trainer, in worker processes if there are any."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import torch
@@ -19,13 +19,14 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.enumeration import join_first
 from toolkit.common.errors import ToolkitError
 from toolkit.common.system import signal_name
-from toolkit.data.loading.examples import BatchSource
+from toolkit.data.loading.examples import Batch, BatchSource
 
 PREFETCHED_BATCHES = 4  # per worker
 LISTED_EXAMPLES = 8  # examples that an error lists
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 WORKER_DIED = re.compile(r"DataLoader worker .*(is killed|exited unexpectedly)")
 TIMED_OUT = re.compile(r"DataLoader timed out")
+T = TypeVar("T")
 
 
 class BatchRequest(NamedTuple):
@@ -45,13 +46,13 @@ class _UserError(NamedTuple):
     message: str
 
 
-class _BatchDataset(Dataset[Any]):
+class _BatchDataset(Dataset["Batch | _UserError"], Generic[Batch]):
     """Collates numbered requests; `current` holds the request number of each worker."""
 
-    def __init__(self, examples: BatchSource, name: str, current: Tensor) -> None:
+    def __init__(self, examples: BatchSource[Batch], name: str, current: Tensor) -> None:
         self._examples, self._name, self._current = examples, name, current
 
-    def __getitem__(self, numbered: tuple[int, BatchRequest]) -> Any:
+    def __getitem__(self, numbered: tuple[int, BatchRequest]) -> Batch | _UserError:
         number, request = numbered
         worker = get_worker_info()
         if worker is not None:
@@ -90,7 +91,7 @@ class _Requests:
             yield number, request
 
 
-class BatchPrefetcher:
+class BatchPrefetcher(Generic[Batch]):
     """Answers requests in order with batches of `examples`, which errors call `name`.
 
     A worker that dies, or does not answer for `timeout_seconds`, ends the pass with an error that
@@ -99,7 +100,7 @@ class BatchPrefetcher:
 
     def __init__(
         self,
-        examples: BatchSource,
+        examples: BatchSource[Batch],
         *,
         name: str,
         workers: int = 0,
@@ -110,7 +111,7 @@ class BatchPrefetcher:
         self._current = torch.full((workers,), -1).share_memory_()
         self._requests = _Requests()
         self._dataset = _BatchDataset(examples, name, self._current)
-        self._loader: DataLoader[Any] = DataLoader(
+        self._loader: DataLoader[Batch | _UserError] = DataLoader(
             self._dataset,
             batch_size=None,
             collate_fn=_return_unchanged,
@@ -124,14 +125,14 @@ class BatchPrefetcher:
             generator=torch.Generator(),  # a separate one, so that the model's is left alone
         )
 
-    def prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Any]:
+    def prefetch(self, make_requests: Callable[[], Iterable[BatchRequest]]) -> Iterator[Batch]:
         """The batches of these requests, in order."""
         self._requests.make = make_requests
         for number, batch in enumerate(self._iterate()):
             self._requests.pending.pop(number)
             yield _raise_if_error(batch)
 
-    def collate(self, ids: IntArray, epoch: int | None) -> Any:
+    def collate(self, ids: IntArray, epoch: int | None) -> Batch:
         """One batch, collated in this process."""
         return _raise_if_error(self._dataset[(-1, BatchRequest(ids, epoch))])
 
@@ -146,7 +147,7 @@ class BatchPrefetcher:
                     worker.join(SHUTDOWN_SECONDS)
         self._loader._iterator = None
 
-    def _iterate(self) -> Iterator[Any]:
+    def _iterate(self) -> Iterator[Batch | _UserError]:
         """The batches; a dead or stalled worker becomes an error that says what to do."""
         batches = iter(self._loader)
         if self._loader.num_workers:
@@ -205,7 +206,7 @@ def format_ids(ids: IntArray, name: str) -> str:
     return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
 
 
-def _raise_if_error(batch: Any) -> Any:
+def _raise_if_error(batch: Batch | _UserError) -> Batch:
     if isinstance(batch, _UserError):
         raise ToolkitError(batch.message)
     return batch
@@ -217,7 +218,7 @@ def _describe_exit(code: int | None) -> str:
     return f"exited with code {code}"
 
 
-def _return_unchanged(batch: Any) -> Any:
+def _return_unchanged(batch: T) -> T:
     return batch
 
 
@@ -252,11 +253,11 @@ class WorkerDeaths:
             signal.signal(signal.SIGCHLD, self._handle)
 
     @contextmanager
-    def raise_while_waiting(self, is_ours: Callable[[], bool]) -> Iterator[None]:
-        """Raise the error of a death inside, or of an earlier one if `is_ours` says so."""
+    def raise_while_waiting(self, is_relevant: Callable[[], bool]) -> Iterator[None]:
+        """Raise the error of a death inside, or of an earlier one if `is_relevant` says so."""
         self._waiting = True
         try:
-            if self._pending and is_ours():
+            if self._pending and is_relevant():
                 pending, self._pending = self._pending, None
                 raise pending
             yield

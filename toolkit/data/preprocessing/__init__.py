@@ -1,1 +1,1 @@
-"""Machinery that all formats of toolkit-preprocess share."""
+"""Steps of toolkit-preprocess that all formats share."""

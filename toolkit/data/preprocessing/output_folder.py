@@ -1,4 +1,4 @@
-"""A folder that appears complete or not at all."""
+"""Output folder of toolkit-preprocess, which appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def report_write_errors(destdir: str) -> Iterator[None]:
 
 
 def _resolve_link(path: Path) -> Path:
-    """What a symbolic link leads to: the link itself stays, whether or not anything is there."""
+    """The target of a symbolic link, which may not exist; the link itself stays."""
     try:
         return path.resolve() if path.is_symlink() else path
-    except (OSError, RuntimeError):  # links that lead to each other
+    except (OSError, RuntimeError):  # links that form a cycle
         return path
 
 
 def _check_movable(path: Path) -> None:
-    """What no finished folder could be renamed to; told before the work and not after it."""
+    """Raise before the work if no folder could be renamed to this path."""
     if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):
         raise ToolkitError(
             f"destdir must be a folder that can be renamed, but {path} cannot. Name one in it, as "
@@ -111,9 +111,9 @@ def _find_foreign_file(folder: Path) -> str | None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what an interrupted run left, unless that run is still alive.
+    """Remove temporary folders of interrupted runs, unless the run is still alive.
 
-    One with this process's number has ended: a container gives each run the same.
+    A folder with the id of this process is abandoned: in containers ids repeat.
     """
     for left in path.parent.glob(f"{path.name}.partial-*"):
         owner = left.name.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""What toolkit-preprocess prints while it works."""
+"""Progress messages of toolkit-preprocess."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
 
 def log_training(what: str, items: Sequence[str]) -> None:
-    """What learning starts on; it does not tell how far it is."""
+    """Log the amount of text; the training itself does not report progress."""
     characters = sum(map(len, items))
     print(
         f"training {what} on {len(items):,} items, {characters / 1e6:.1f} M characters",
@@ -21,11 +21,11 @@ def log_training(what: str, items: Sequence[str]) -> None:
 
 
 def log_trained(what: str, tokenizer: Tokenizer, vocab_size: int, seconds: float) -> None:
-    """How long it took, and whether the text filled the vocabulary that was asked."""
+    """Log the duration, and whether the vocabulary reached the requested size."""
     words = tokenizer.vocabulary
     added = {*words.special, words.unk} if what == "WordPiece" else set(words.special)
     pieces = len(words) - len(added)
-    short = f"; the text has no more, {vocab_size} were asked for"
+    short = f"; the text has no more, {vocab_size} were requested"
     print(
         f"trained {pieces} {what} pieces in {seconds:.1f} s{short if pieces < vocab_size else ''}",
         file=sys.stderr,
@@ -33,11 +33,10 @@ def log_trained(what: str, tokenizer: Tokenizer, vocab_size: int, seconds: float
 
 
 def log_word_counts(counts: Mapping[str, int], tokenizer: Tokenizer, seconds: float) -> None:
-    """How many words there are, and what share of the text the kept ones make."""
+    """Log the number of words, and the fraction of the text that the known words cover."""
     words = tokenizer.vocabulary
-    kept = [
-        symbol for i, symbol in enumerate(words.symbols) if i not in (*words.special, words.unk)
-    ]
+    reserved = (*words.special, words.unk)
+    kept = [symbol for i, symbol in enumerate(words.symbols) if i not in reserved]
     total, known = sum(counts.values()), sum(counts[word] for word in kept)
     print(
         f"counted {total:,} words, {len(counts):,} different ones, in {seconds:.1f} s; the "

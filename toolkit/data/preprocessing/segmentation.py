@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from toolkit.data.text_files import FileChunk, LineChunk, read_lines
 
-# Full stops of these are no sentence ends; single initials (J. Smith) are not either.
+# Their full stops do not end a sentence, nor do those of initials (J. Smith).
 _TITLES = [
-    "Mr",
-    "Mrs",
-    "Ms",
-    "Dr",
-    "St",
-    "Prof",
-    "Rev",
-    "Hon",
-    "Capt",
-    "Col",
-    "Gen",
-    "Lt",
-    "Sgt",
-    "Messrs",
-    "Mme",
-    "Mlle",
-    "vs",
-    "Vol",
-    "No",
+    *("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "Rev", "Hon", "Capt", "Col", "Gen", "Lt", "Sgt"),
+    *("Messrs", "Mme", "Mlle", "vs", "Vol", "No"),
 ]
-_NOT_BEHIND = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
+_NOT_AFTER = "".join(rf"(?<!\b{title}\.)" for title in [*_TITLES, "[A-Z]"])
 _CLOSING, _OPENING = "[\"'\u201d\u2019\u00bb)\\]]*", "[\"'\u201c\u2018\u00ab(\\[]*"
 _SENTENCE_END = re.compile(  # one set of characters first: the search then skips all others
     "[.!?\u2026\u3002\uff01\uff1f](?:(?<=[\u3002\uff01\uff1f])|"
-    rf"{_NOT_BEHIND}{_CLOSING}\s+(?={_OPENING}([^\W_a-z])))"
+    rf"{_NOT_AFTER}{_CLOSING}\s+(?={_OPENING}([^\W_a-z])))"
 )
 
 
@@ -45,29 +29,28 @@ class ItemBatch(NamedTuple):
     documents: list[int]
     """Document of each item; 0 continues the document before the chunk."""
     lines: list[int]
-    """Line of the piece, counted from 0, where the item or its paragraph begins."""
+    """Line of the chunk, counted from 0, where the item or its paragraph starts."""
     read_bytes: int
 
 
-def read_items(piece: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
-    """ItemBatch of a piece of a file, chunk by chunk."""
-    chunks = read_lines(piece, max_line_bytes)
-    first = 1 if piece.starts_document else 0
-    return (
-        _lines(chunks, first) if segment_by == "lines" else _paragraphs(chunks, first, segment_by)
-    )
+def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
+    """The items of a chunk of a file."""
+    lines, document = read_lines(chunk, max_line_bytes), int(chunk.starts_document)
+    if segment_by == "lines":
+        return _lines(lines, document)
+    return _paragraphs(lines, document, sentences=segment_by == "sentences")
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Split after . ! ? (and closing quotes) where the next word does not begin in lower case."""
-    found = _SENTENCE_END.finditer(paragraph)
-    ends = [match.end() for match in found if not (match[1] and is_lowercase(match[1]))]
-    cuts = zip([0, *ends], [*ends, len(paragraph)], strict=True)
-    return [sentence for begin, end in cuts if (sentence := paragraph[begin:end].strip())]
+    """Split after . ! ? (and closing quotes) unless the next word starts in lower case."""
+    matches = _SENTENCE_END.finditer(paragraph)
+    ends = [match.end() for match in matches if not (match[1] and is_lowercase(match[1]))]
+    edges = pairwise([0, *ends, len(paragraph)])
+    return [sentence for start, end in edges if (sentence := paragraph[start:end].strip())]
 
 
 def is_lowercase(letter: str) -> bool:
-    """Whether a sentence would begin with another: Georgian's are lower case, but do begin one."""
+    """Whether no sentence starts with it; Georgian letters are lower case, but start sentences."""
     return letter.islower() and letter.title() != letter
 
 
@@ -88,9 +71,11 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
         yield ItemBatch(items, documents, lines, chunk.read_bytes)
 
 
-def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Iterator[ItemBatch]:
+def _paragraphs(
+    chunks: Iterable[LineChunk], document: int, *, sentences: bool
+) -> Iterator[ItemBatch]:
     """A blank line ends a paragraph; the file is one document."""
-    cut = split_sentences if units == "sentences" else lambda paragraph: [paragraph]
+    split = split_sentences if sentences else lambda paragraph: [paragraph]
     pending: list[str] = []
     read_bytes = number = 0
     for chunk in chunks:
@@ -100,13 +85,13 @@ def _paragraphs(chunks: Iterable[LineChunk], document: int, units: str) -> Itera
             if line:
                 pending.append(line)
             elif pending:
-                found = cut(" ".join(pending))
-                items += found
-                lines += [number - len(pending)] * len(found)
+                new = split(" ".join(pending))
+                items += new
+                lines += [number - len(pending)] * len(new)
                 pending = []
             number += 1
         read_bytes = chunk.read_bytes
         yield ItemBatch(items, [document] * len(items), lines, read_bytes)
-    items = cut(" ".join(pending)) if pending else []
+    items = split(" ".join(pending)) if pending else []
     lines = [number - len(pending)] * len(items)
     yield ItemBatch(items, [document] * len(items), lines, read_bytes)

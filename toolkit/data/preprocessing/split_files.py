@@ -10,54 +10,54 @@ from toolkit.data.text_files import CHUNK_BYTES, FileChunk, is_compressed
 
 PART_BYTES = 2 << 20
 MAX_PARTS = 1024
-EXPANSION = 3  # compressed text counts as so many times its size
+EXPANSION = 3  # estimated ratio of text to compressed text
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
-_FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # one that is surely not blank
+_FULL_LINE = re.compile(rb"[^\s][^\n]*\n")  # a line that is not blank
 
 
 def plan_parts(files: Sequence[Path], segment_by: str) -> list[list[FileChunk]]:
-    """Files in order, big ones cut at line ends, gathered to parts of about equal size."""
+    """Parts of about equal size, of files in order; large files are cut at line ends."""
     total = sum(estimate_bytes(_whole(path)) for path in files)
-    wanted = max(PART_BYTES, -(-total // MAX_PARTS))
+    part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
     parts: list[list[FileChunk]] = [[]]
     filled = 0
     for path in files:
-        for piece in _cut(path, wanted, segment_by):
-            if filled >= wanted:
+        for chunk in _cut(path, part_bytes, segment_by):
+            if filled >= part_bytes:
                 parts.append([])
                 filled = 0
-            parts[-1].append(piece)
-            filled += estimate_bytes(piece)
+            parts[-1].append(chunk)
+            filled += estimate_bytes(chunk)
     return parts
 
 
-def estimate_bytes(piece: FileChunk) -> int:
-    """About how many bytes of text it holds."""
-    return piece.size * (EXPANSION if is_compressed(piece.path) else 1)
+def estimate_bytes(chunk: FileChunk) -> int:
+    """Estimated number of bytes of text."""
+    return chunk.size * (EXPANSION if is_compressed(chunk.path) else 1)
 
 
 def _whole(path: Path) -> FileChunk:
     return FileChunk(path, 0, path.stat().st_size, True)
 
 
-def _cut(path: Path, wanted: int, units: str) -> list[FileChunk]:
+def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
     size = path.stat().st_size
-    if is_compressed(path) or size < 2 * wanted:
+    if is_compressed(path) or size < 2 * chunk_bytes:
         return [_whole(path)]
-    pieces, begin, fresh = [], 0, True
-    while begin < size:
-        end, next_fresh = _boundary(path, begin + wanted, size, units)
-        pieces.append(FileChunk(path, begin, end, fresh))
-        begin, fresh = end, next_fresh
-    return pieces
+    chunks, start, starts_document = [], 0, True
+    while start < size:
+        end, document_ends = _find_cut(path, start + chunk_bytes, size, segment_by)
+        chunks.append(FileChunk(path, start, end, starts_document))
+        start, starts_document = end, document_ends
+    return chunks
 
 
-def _boundary(path: Path, near: int, size: int, units: str) -> tuple[int, bool]:
-    """The first good cut at or after `near`, and whether a document begins there.
+def _find_cut(path: Path, near: int, size: int, segment_by: str) -> tuple[int, bool]:
+    """The first good cut at or after `near`, and whether a document starts there.
 
-    After a blank line if there is one in the next MiB; otherwise lines may be cut after any
-    line end, paragraphs only at a blank line.
+    It is after a blank line if the next MiB has one. Otherwise lines may be cut after any line end,
+    paragraphs only at a blank line.
     """
     with path.open("rb") as file:
         while near < size:
@@ -65,9 +65,9 @@ def _boundary(path: Path, near: int, size: int, units: str) -> tuple[int, bool]:
             window = file.read(CHUNK_BYTES)
             blank = _BLANK_LINE.search(window)
             if blank:
-                return near + blank.end(), units == "lines"
-            line = _FULL_LINE.search(window) if units == "lines" else None
+                return near + blank.end(), segment_by == "lines"
+            line = _FULL_LINE.search(window) if segment_by == "lines" else None
             if line:
                 return near + line.end(), False
-            near += max(1, len(window) - 64)  # a blank line may lie across two windows
+            near += max(1, len(window) - 64)  # two windows may share a blank line
     return size, True

@@ -19,8 +19,8 @@ from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.normalize import lower_without_accents
 
 MAX_WORD_CHARACTERS = 256
-"""Longer words are cut for training, also text that has no spaces at all."""
-THREADS = 16  # fixed: sums in the training depend on it, and the machine must not matter
+"""Longer words are split for training, including text without spaces."""
+THREADS = 16  # fixed, because sums in the training depend on it
 
 
 class TrainingText(NamedTuple):
@@ -41,12 +41,11 @@ class TrainingText(NamedTuple):
 def sample_text(text: TrainingText, config: PreprocessConfig, pool: WorkerPool) -> list[str]:
     """Items to learn pieces from, spread evenly over the text.
 
-    They come to about `sentencepiece_megabytes`, or more if no part has enough items for its
-    fraction to be one.
+    They have about `sentencepiece_megabytes`, or more if each part is too short for an item.
     """
     size = sum(estimate_bytes(chunk) for part in text.parts for chunk in part)
-    wanted = config.sentencepiece_megabytes * 1e6
-    fraction = min(1.0, wanted / size) if wanted else 1.0
+    limit = config.sentencepiece_megabytes * 1e6
+    fraction = min(1.0, limit / size) if limit else 1.0
     lower = config.lowercase and config.tokenizer_kind == "sentencepiece"  # WordPiece does it later
     while True:
         sample = partial(sample_items, text=text, fraction=fraction, lower=lower)
@@ -61,23 +60,23 @@ def sample_items(
 ) -> list[str]:
     """A fraction of the items of one part, evenly spread, as the model will see them."""
     kept = []
-    for seen, item in enumerate(text.items(part)):
-        if int((seen + 1) * fraction) > int(seen * fraction):
-            kept.append(_cut_long_words(lower_without_accents(item) if lower else item))
+    for number, item in enumerate(text.items(part)):
+        if int((number + 1) * fraction) > int(number * fraction):
+            kept.append(_split_long_words(lower_without_accents(item) if lower else item))
     return kept
 
 
-def _cut_long_words(item: str) -> str:
-    """Words cut at MAX_WORD_CHARACTERS, each cut of a word once.
+def _split_long_words(item: str) -> str:
+    """Split words after MAX_WORD_CHARACTERS, and keep each distinct part of a word once.
 
-    Training takes forever on a million characters x.
+    Training does not end in reasonable time on a word of a million characters.
     """
     if len(item) <= MAX_WORD_CHARACTERS:
         return item
-    return " ".join(cut for word in item.split(" ") for cut in _cuts(word))
+    return " ".join(part for word in item.split(" ") for part in _split_word(word))
 
 
-def _cuts(word: str) -> Iterable[str]:
+def _split_word(word: str) -> Iterable[str]:
     starts = range(0, len(word), MAX_WORD_CHARACTERS)
     return dict.fromkeys(word[start : start + MAX_WORD_CHARACTERS] for start in starts)
 

@@ -12,21 +12,26 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import SynchronizedArray
 
 POLL_SECONDS = 0.05
 BYTES, TOKENS, STOP = range(3)
 PREFETCH = 2
 """Items per process that `imap` reads before the first of them is needed."""
+Counters: TypeAlias = "SynchronizedArray[int]"
+"""Bytes, tokens and the stop flag, shared by all processes."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 ProgressCallback = Callable[[int, int], None]
 """Called with the bytes read and the tokens written since the last call."""
 
-_counters: Any = None  # in a worker: bytes, tokens and the stop flag, shared with the parent
+_counters: Counters | None = None  # in a worker
 _callback: ProgressCallback | None = None  # without workers: the caller's
 _tokenizers: dict[Path, Tokenizer] = {}
 
@@ -37,7 +42,7 @@ class WorkerPool:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        self._counters: Any = None
+        self._counters: Counters | None = None
 
     def __enter__(self) -> WorkerPool:
         if self.workers > 1:
@@ -55,7 +60,7 @@ class WorkerPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._pool is not None:
+        if self._pool is not None and self._counters is not None:
             self._counters[STOP] = error is not None
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -69,7 +74,7 @@ class WorkerPool:
     ) -> list[Result]:
         """The function's results, in the order of the items; items of large `size` start first.
 
-        What the function says by `report_progress` goes to `on_progress`.
+        `report_progress`, which the function calls, calls `on_progress`.
         """
         if self._pool is None:
             with _progress_to(on_progress):
@@ -99,8 +104,9 @@ class WorkerPool:
             for _, future in waiting:
                 future.cancel()
 
-    def _watch(self, futures: Sequence[Future[Any]], on_progress: ProgressCallback) -> None:
+    def _watch(self, futures: Sequence[Future[Result]], on_progress: ProgressCallback) -> None:
         """Report progress until all are done or one has failed; then the others stop early."""
+        assert self._counters is not None, "there are workers"
         seen = [0, 0]
         waiting = set(futures)
         while waiting:
@@ -113,12 +119,12 @@ class WorkerPool:
             on_progress(now[BYTES] - seen[BYTES], now[TOKENS] - seen[TOKENS])
             seen = now
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         assert self._pool is not None, "there are workers"
         with _report_worker_death():
-            return self._pool.submit(function, *arguments)
+            return self._pool.submit(function, item)
 
-    def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
+    def _results(self, futures: Sequence[Future[Result]]) -> list[Result]:
         try:
             with _report_worker_death():
                 return [future.result() for future in futures]
@@ -161,7 +167,7 @@ def _progress_to(callback: ProgressCallback | None) -> Iterator[None]:
         _callback = None
 
 
-def _set_counters(counters: Any) -> None:
+def _set_counters(counters: Counters) -> None:
     global _counters
     _counters = counters
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
-from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import raise_at_line
+from toolkit.data.text_files import open_text, raise_at_line
 
 VECTORS_FILE = "vectors.npy"
 SPREAD = 0.05  # words without a vector: uniform in +-0.05 (Dufter et al. 2020, code)
@@ -31,17 +28,11 @@ def read_word_vectors(
     """
     rows = {symbol.encode(): row for row, symbol in enumerate(symbols)}
     vectors: dict[int, VectorTable] = {}
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            count, width = _parse_header(path, file.readline())
-            for number, word, line in _read_lines(path, file, count, width, limit):
-                if (row := rows.get(word)) is not None and row not in vectors:
-                    vectors[row] = _parse_numbers(path, number, line[len(word) :], width)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ToolkitError(
-            f"word_vectors must name a readable file, but {path} is not: {error}. Correct the "
-            f"path, or copy it again."
-        ) from error
+    with open_text(path, "--word-vectors") as file:
+        count, width = _parse_header(path, file.readline())
+        for number, word, line in _read_lines(path, file, count, width, limit):
+            if (row := rows.get(word)) is not None and row not in vectors:
+                vectors[row] = _parse_numbers(path, number, line[len(word) :], width)
     table = np.random.default_rng(seed).uniform(-SPREAD, SPREAD, (len(symbols), width))
     if vectors:
         table[list(vectors)] = np.stack(list(vectors.values()))
@@ -49,11 +40,11 @@ def read_word_vectors(
 
 
 def _read_lines(
-    path: Path, file: BufferedIOBase, count: int, width: int, limit: int
+    path: Path, lines: Iterator[bytes], count: int, width: int, limit: int
 ) -> Iterator[tuple[int, bytes, bytes]]:
     """Line number, word and line of each vector; a word may contain spaces."""
     number, last = 1, 1 + (min(limit, count) if limit else count)
-    for number, line in enumerate(islice(file, last - 1), 2):
+    for number, line in enumerate(islice(lines, last - 1), 2):
         line = line.rstrip()
         spaces = line.count(b" ")
         if spaces < width:

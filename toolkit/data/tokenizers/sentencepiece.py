@@ -16,7 +16,6 @@ from toolkit.common.json_files import JsonObject
 from toolkit.data.tokenizers.token_offsets import (
     TokenOffsets,
     TokenSpan,
-    WordOffsets,
     pack_token_offsets,
     span_mapper,
     trim_span,
@@ -65,12 +64,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         if self._word_by_word:
-            return self._offsets.encode_with_offsets(lines)
+            return super().encode_with_offsets(lines)
         return pack_token_offsets([self._locate(line) for line in lines])
-
-    @cached_property
-    def _offsets(self) -> WordOffsets:
-        return WordOffsets(self._locate)
 
     def _locate(self, text: str) -> list[TokenSpan]:
         normalized, to_original = self.normalize(text), span_mapper(text, self.lowercase)

@@ -7,15 +7,16 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.data.tokenizers.normalize import lower_without_accents
-from toolkit.data.tokenizers.token_offsets import TokenOffsets
+from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary, read_symbols, write_symbols
 
 TOKENIZER_CONFIG_FILE, SYMBOLS_FILE = "tokenizer_config.json", "dict.txt"
@@ -59,10 +60,6 @@ class Tokenizer(ABC):
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
 
     @abstractmethod
-    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        """The ids of `encode_lines`, each with the characters of its line that it covers."""
-
-    @abstractmethod
     def encode_continuation(self, text: str) -> list[int]:
         """Ids of text that continues the word before it, for example inside [MASK]s."""
 
@@ -73,6 +70,18 @@ class Tokenizer(ABC):
     @classmethod
     @abstractmethod
     def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer: ...
+
+    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
+        """The ids of `encode_lines`, each with the characters of its line that it covers."""
+        return self._word_offsets.encode_with_offsets(lines)
+
+    @cached_property
+    def _word_offsets(self) -> WordOffsets:
+        return WordOffsets(self._locate)
+
+    def _locate(self, text: str) -> list[TokenSpan]:
+        """The tokens of a word with their spans, if lines are tokenized word by word."""
+        raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, without special tokens."""
@@ -163,7 +172,7 @@ class Tokenizer(ABC):
             ) from error
 
 
-def find_tokenizer_class(kind: Any, folder: Path) -> type[Tokenizer]:
+def find_tokenizer_class(kind: object, folder: Path) -> type[Tokenizer]:
     """The class of this kind, imported when first needed; `folder` is named in errors."""
     if isinstance(kind, str) and kind in PLUGIN_KINDS:
         return PLUGIN_KINDS[kind]

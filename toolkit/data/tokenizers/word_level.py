@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +13,7 @@ import numpy as np
 from toolkit.common.arrays import IntArray
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
-from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, span_mapper
+from toolkit.data.tokenizers.token_offsets import TokenSpan, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
     WORD_START,
@@ -95,13 +94,6 @@ class WordLevelTokenizer(Tokenizer):
         lengths = np.array([len(words) for words in split], np.int64)
         ids = map(self._ids.__getitem__, chain.from_iterable(split))
         return np.fromiter(ids, np.int64, int(lengths.sum())), lengths
-
-    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        return self._offsets.encode_with_offsets(lines)
-
-    @cached_property
-    def _offsets(self) -> WordOffsets:
-        return WordOffsets(self._locate)
 
     def _locate(self, word: str) -> list[TokenSpan]:
         to_original = span_mapper(word, self.lowercase)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
-from toolkit.data.tokenizers.token_offsets import TokenOffsets, TokenSpan, WordOffsets, trim_span
+from toolkit.data.tokenizers.token_offsets import TokenSpan, trim_span
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import WORD_REST, Vocabulary, starts_wordpiece_word
 from toolkit.data.tokenizers.word_cache import WordCache
@@ -87,13 +86,6 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         return self._words.encode_lines(lines)
-
-    def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
-        return self._offsets.encode_with_offsets(lines)
-
-    @cached_property
-    def _offsets(self) -> WordOffsets:
-        return WordOffsets(self._locate)
 
     def _locate(self, word: str) -> list[TokenSpan]:
         encoded = self._tokenizer.encode(word, add_special_tokens=False)

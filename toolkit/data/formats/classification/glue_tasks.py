@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from toolkit.data.formats.classification.config import GLUE_TASKS
 
+FILES = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
@@ -29,27 +31,37 @@ class TableSchema:
     """The official metrics; the task's score is their mean."""
     headerless: tuple[int, ...] = ()
     """For a file without names: the number of columns, and the columns of label and text."""
-    files: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: {
-            "train": ("train.tsv",),
-            "valid": ("dev.tsv",),
-            "test": ("test.tsv",),
-        }
-    )
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: FILES)
     """Split -> possible names of its file in the benchmark's folder."""
-    submissions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Split -> the file in a submission, and the number of rows that the benchmark requires."""
+    test_rows: int = 0
+    """Number of test rows, which a submission must have; 0 if the task has none."""
+    mismatched_rows: int = 0
+    """Number of test rows of mismatched genres."""
 
     @property
     def pairs(self) -> bool:
         return len(self.text_columns) == 2
 
+    @property
+    def submissions(self) -> dict[str, tuple[str, int]]:
+        """Split -> the file in a submission, and the number of rows that the benchmark requires."""
+        if self.mismatched_rows:
+            mismatched = (f"{self.name}-mm.tsv", self.mismatched_rows)
+            return {"test": (f"{self.name}-m.tsv", self.test_rows), "test_mismatched": mismatched}
+        return {"test": (f"{self.name}.tsv", self.test_rows)} if self.test_rows else {}
+
 
 SENTENCE, SENTENCES = (("sentence",),), (("sentence1",), ("sentence2",))
 ENTAILMENT = ("entailment", "not_entailment")
 YES_OR_NO = ("0", "1")
-MATCHED = {"valid": "dev_matched.tsv", "valid_mismatched": "dev_mismatched.tsv"}
-TESTS = {"test": "test_matched.tsv", "test_mismatched": "test_mismatched.tsv"}
+MNLI_FILES = {
+    "train": ("train.tsv",),
+    "valid": ("dev_matched.tsv",),
+    "valid_mismatched": ("dev_mismatched.tsv",),
+    "test": ("test_matched.tsv",),
+    "test_mismatched": ("test_mismatched.tsv",),
+}
+AX_FILES = {"test": ("diagnostic.tsv", "AX.tsv", "ax.tsv", "diagnostic-full.tsv")}
 MRPC_FILES = {
     "train": ("train.tsv", "msr_paraphrase_train.txt"),
     "valid": ("dev.tsv",),
@@ -65,14 +77,9 @@ GLUE_SCHEMAS = {
             classes=YES_OR_NO,
             metrics=("matthews",),
             headerless=(4, 1, 3),
-            submissions={"test": ("CoLA.tsv", 1063)},
+            test_rows=1063,
         ),
-        TableSchema(
-            name="SST-2",
-            text_columns=SENTENCE,
-            classes=YES_OR_NO,
-            submissions={"test": ("SST-2.tsv", 1821)},
-        ),
+        TableSchema(name="SST-2", text_columns=SENTENCE, classes=YES_OR_NO, test_rows=1821),
         TableSchema(
             name="MRPC",
             text_columns=(("#1 String",), ("#2 String",)),
@@ -80,7 +87,7 @@ GLUE_SCHEMAS = {
             classes=YES_OR_NO,
             metrics=("accuracy", "f1"),
             files=MRPC_FILES,
-            submissions={"test": ("MRPC.tsv", 1725)},
+            test_rows=1725,
         ),
         TableSchema(
             name="STS-B",
@@ -90,7 +97,7 @@ GLUE_SCHEMAS = {
             min_value=0.0,
             max_value=5.0,
             metrics=("pearson", "spearman"),
-            submissions={"test": ("STS-B.tsv", 1379)},
+            test_rows=1379,
         ),
         TableSchema(
             name="QQP",
@@ -98,45 +105,33 @@ GLUE_SCHEMAS = {
             label_columns=("is_duplicate",),
             classes=YES_OR_NO,
             metrics=("accuracy", "f1"),
-            submissions={"test": ("QQP.tsv", 390965)},
+            test_rows=390965,
         ),
         TableSchema(
             name="MNLI",
             text_columns=SENTENCES,
             label_columns=("gold_label",),
             classes=("entailment", "neutral", "contradiction"),
-            files={
-                "train": ("train.tsv",),
-                **{split: (name,) for split, name in {**MATCHED, **TESTS}.items()},
-            },
-            submissions={"test": ("MNLI-m.tsv", 9796), "test_mismatched": ("MNLI-mm.tsv", 9847)},
+            files=MNLI_FILES,
+            test_rows=9796,
+            mismatched_rows=9847,
         ),
         TableSchema(
             name="QNLI",
             text_columns=(("question",), ("sentence",)),
             classes=ENTAILMENT,
-            submissions={"test": ("QNLI.tsv", 5463)},
+            test_rows=5463,
         ),
-        TableSchema(
-            name="RTE",
-            text_columns=SENTENCES,
-            classes=ENTAILMENT,
-            submissions={"test": ("RTE.tsv", 3000)},
-        ),
-        TableSchema(
-            name="WNLI",
-            text_columns=SENTENCES,
-            classes=YES_OR_NO,
-            submissions={"test": ("WNLI.tsv", 146)},
-        ),
+        TableSchema(name="RTE", text_columns=SENTENCES, classes=ENTAILMENT, test_rows=3000),
+        TableSchema(name="WNLI", text_columns=SENTENCES, classes=YES_OR_NO, test_rows=146),
         TableSchema(
             name="AX",
             text_columns=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
             label_columns=("label", "Label"),
             classes=("entailment", "neutral", "contradiction"),
             metrics=("matthews",),
-            files={"test": ("diagnostic.tsv", "AX.tsv", "ax.tsv", "diagnostic-full.tsv")},
-            submissions={"test": ("AX.tsv", 1104)},
+            files=AX_FILES,
+            test_rows=1104,
         ),
     )
 }
