@@ -1,4 +1,4 @@
-"""`bert` against the implementation everybody has."""
+"""`bert` compared with Hugging Face's."""
 
 from __future__ import annotations
 
@@ -15,33 +15,29 @@ from toolkit.models.interface import Inputs, Sizes
 transformers = pytest.importorskip("transformers")
 
 
-def same(ours: nn.Module, theirs: nn.Module) -> None:
-    ours.load_state_dict(theirs.state_dict())
+def copy_weights(module: nn.Module, source: nn.Module) -> None:
+    module.load_state_dict(source.state_dict())
 
 
-def copied(model: Encoder, hf: nn.Module) -> None:
-    """HF's weights into ours."""
+def copy_model(model: Encoder, hf: nn.Module) -> None:
     e = model.embeddings
-    same(e.words, hf.embeddings.word_embeddings)
-    same(e.types, hf.embeddings.token_type_embeddings)
-    same(e.positions, hf.embeddings.position_embeddings)
-    same(e.norm, hf.embeddings.LayerNorm)
-    for ours, theirs in zip(model.layers, hf.encoder.layer, strict=True):
-        parts = theirs.attention.self
-        three = (parts.query, parts.key, parts.value)
-        together = {
-            name: torch.cat([part.state_dict()[name] for part in three])
-            for name in ("weight", "bias")
-        }
-        ours.attention.project.qkv.load_state_dict(together)
-        same(ours.attention.output, theirs.attention.output.dense)
-        same(ours.after_attention.norm, theirs.attention.output.LayerNorm)
-        same(ours.feed_forward.wide, theirs.intermediate.dense)
-        same(ours.feed_forward.back, theirs.output.dense)
-        same(ours.after_feed_forward.norm, theirs.output.LayerNorm)
+    copy_weights(e.words, hf.embeddings.word_embeddings)
+    copy_weights(e.types, hf.embeddings.token_type_embeddings)
+    copy_weights(e.positions, hf.embeddings.position_embeddings)
+    copy_weights(e.norm, hf.embeddings.LayerNorm)
+    for layer, hf_layer in zip(model.layers, hf.encoder.layer, strict=True):
+        parts = hf_layer.attention.self
+        for name in ("weight", "bias"):
+            tensors = [getattr(part, name).data for part in (parts.query, parts.key, parts.value)]
+            getattr(layer.attention.project.qkv, name).data = torch.cat(tensors)
+        copy_weights(layer.attention.output, hf_layer.attention.output.dense)
+        copy_weights(layer.after_attention.norm, hf_layer.attention.output.LayerNorm)
+        copy_weights(layer.feed_forward.wide, hf_layer.intermediate.dense)
+        copy_weights(layer.feed_forward.back, hf_layer.output.dense)
+        copy_weights(layer.after_feed_forward.norm, hf_layer.output.LayerNorm)
 
 
-def test_bert_equals_hugging_faces_bert_with_the_same_weights():
+def test_bert_states_equal_hugging_faces():
     torch.manual_seed(0)
     hf = transformers.BertModel(
         transformers.BertConfig(
@@ -59,11 +55,11 @@ def test_bert_equals_hugging_faces_bert_with_the_same_weights():
     shape = {"layers": 3, "width": 32, "heads": 4, "embedding_width": None}
     config = dataclasses.replace(entry.config, **shape, feed_forward_width=64, max_positions=16)
     model = entry.factory(config, Sizes(tokens=50)).eval()
-    copied(model, hf)
+    copy_model(model, hf)
     tokens, segments = torch.randint(50, (3, 11)), torch.randint(2, (3, 11))
     padding = torch.arange(11) >= torch.tensor([11, 6, 9])[:, None]
-    want = hf(input_ids=tokens, token_type_ids=segments, attention_mask=~padding)
-    got = model(Inputs(tokens=tokens, segments=segments, padding=padding)).states
+    expected = hf(input_ids=tokens, token_type_ids=segments, attention_mask=~padding)
+    states = model(Inputs(tokens=tokens, segments=segments, padding=padding)).states
     torch.testing.assert_close(
-        got[~padding], want.last_hidden_state[~padding], atol=1e-5, rtol=1e-5
+        states[~padding], expected.last_hidden_state[~padding], atol=1e-5, rtol=1e-5
     )

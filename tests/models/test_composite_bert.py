@@ -1,4 +1,4 @@
-"""The recipe: which parts a config asks for, and what it refuses."""
+"""The parts that a config composes, and the configs that are rejected."""
 
 import pytest
 
@@ -28,15 +28,15 @@ def test_composite_attention_adds_a_fixed_and_a_query_kernel_in_one_term():
     assert [type(kernel) for kernel in term.kernels] == [FixedKernel, QueryKernel]
 
 
-def test_without_kernels_nothing_is_added_to_the_scores():
+def test_composite_bert_without_kernels_has_no_terms():
     assert len(scores(config(fixed=False, dynamic=False)).terms) == 0
 
 
-def test_the_kernel_of_the_key_is_a_term_of_its_own():
+def test_key_dynamic_adds_a_separate_term():
     assert type(scores(config(key_dynamic=True)).terms[1]) is RelativeToKey
 
 
-def test_convolutions_are_of_the_projections_or_of_the_values():
+def test_convolve_and_depthwise_choose_projections_and_values():
     assert type(projections(config())) is LinearProjections
     assert type(projections(config(convolve=["value"]))) is ConvolvedProjections
     assert type(values(config())) is PlainValues
@@ -53,19 +53,19 @@ def test_convolutions_are_of_the_projections_or_of_the_values():
         ({"convolve": ["key"]}, False),
     ],
 )
-def test_positions_can_be_given_where_only_kernels_and_tables_read_them(changes, takes):
+def test_composite_bert_takes_positions_if_only_kernels_and_tables_read_them(changes, takes):
     model = ARCHITECTURES["composite_bert"].factory(config(**changes), Sizes(tokens=9))
     assert model.takes_positions is takes
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
         ({"radius": 0}, "arch.radius must be at least 1, but is 0"),
         ({"convolve": ["query", "keys"]}, "must be one of query, key, value, but is 'keys'"),
         ({"convolve": ["key"], "heads": 1}, "arch.heads must be even with arch.convolve"),
     ],
 )
-def test_what_cannot_be_built_is_refused(changes, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_composite_bert_rejects_impossible_configs(changes, message):
+    with pytest.raises(ToolkitError, match=message):
         CompositeBertConfig(**{**SHAPE, **changes})

@@ -1,4 +1,4 @@
-"""The tagger of Dufter et al. 2020: its sizes, its counts, its choices."""
+"""The tagger of Dufter et al. 2020: sizes, variants and rejected configs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FOLDER = Path(__file__).parents[2] / "examples" / "conv_san" / "rows"
 ROWS = {file.stem: file for file in FOLDER.iterdir()}
 
 
-def built(name: str = "conv_san", **changes):
+def build(name: str = "conv_san", **changes):
     return conv_san(dataclasses.replace(ARCHITECTURES[name].config, **changes), SIZES)
 
 
-def built_row(row: str, name: str = "conv_san", **changes):
+def build_row(row: str, name: str = "conv_san", **changes):
     """A row of the paper's Table 2, from its recipe."""
     command_line = ["data", "--task", "pos_tagging", "--arch", name, "--config", str(ROWS[row])]
     config = load(command_line, TRAIN).config.arch.config
@@ -38,16 +38,16 @@ def built_row(row: str, name: str = "conv_san", **changes):
 
 def small(**changes):
     torch.manual_seed(0)
-    return built(**SMALL, **changes).eval()
+    return build(**SMALL, **changes).eval()
 
 
-def inputs(places: int = 5) -> Inputs:
-    tokens = torch.randint(50, (3, places))
+def inputs(length: int = 5) -> Inputs:
+    tokens = torch.randint(50, (3, length))
     return Inputs(tokens, char_ids=torch.randint(20, (4, 7)), word_index=tokens % 4)
 
 
 def count(row: str) -> int:
-    return sum(p.numel() for p in built_row(row).parameters())
+    return sum(p.numel() for p in build_row(row).parameters())
 
 
 def test_extensions_add_the_parameters_of_the_papers_table_1c():
@@ -62,83 +62,81 @@ def test_extensions_add_the_parameters_of_the_papers_table_1c():
 
 
 @pytest.mark.parametrize(("row", "width"), [("conv2d", 364), ("concat", 428), ("none", 364)])
-def test_states_are_the_embeddings_and_the_last_layers_vectors(row, width):
-    assert built_row(row).width == 2 * width
-    assert built_row(row, "conv_san_ud").width == 2 * (width - 172)
+def test_conv_san_states_concatenate_embeddings_and_the_last_layer(row, width):
+    assert build_row(row).width == 2 * width
+    assert build_row(row, "conv_san_ud").width == 2 * (width - 172)
 
 
 @pytest.mark.parametrize(("name", "width"), [("conv_san", 300), ("conv_san_ud", 128)])
 @pytest.mark.parametrize("row", ROWS)
-def test_every_row_of_the_papers_tables_runs_at_both_sizes(row, name, width):
-    model = built_row(row, name, fixed_length=5, layers=1)
+def test_every_row_of_the_papers_tables_builds_and_runs(row, name, width):
+    model = build_row(row, name, fixed_length=5, layers=1)
     assert model.token_embedding.embedding_dim == width
     assert model(inputs()).states.shape == (3, 5, model.width)
 
 
-def test_the_row_with_2d_convolution_is_the_default():
+def test_conv_san_default_is_the_row_with_2d_convolution():
     assert len(ROWS) == 9
-    assert count("conv2d") == sum(p.numel() for p in built().parameters())
+    assert count("conv2d") == sum(p.numel() for p in build().parameters())
 
 
 @pytest.mark.parametrize("convolution", ["none", "1d", "2d"])
-def test_chosen_places_have_the_states_that_they_have_among_all(convolution):
-    model, given = small(convolution=convolution), inputs()
-    chosen = torch.tensor([0, 6, 14])
-    want = model(given).states.flatten(0, 1)[chosen]
-    torch.testing.assert_close(model(given, chosen).states[0], want)
+def test_selected_states_equal_those_of_all_tokens(convolution):
+    model, x = small(convolution=convolution), inputs()
+    selected = torch.tensor([0, 6, 14])
+    expected = model(x).states.flatten(0, 1)[selected]
+    torch.testing.assert_close(model(x, selected).states[0], expected)
 
 
-def test_a_sentence_does_not_see_its_batch():
-    model, given = small(), inputs()
-    alone = given._replace(tokens=given.tokens[1:2], word_index=given.word_index[1:2])
-    torch.testing.assert_close(model(alone).states, model(given).states[1:2])
+def test_conv_san_states_do_not_depend_on_the_batch():
+    model, x = small(), inputs()
+    alone = x._replace(tokens=x.tokens[1:2], word_index=x.word_index[1:2])
+    torch.testing.assert_close(model(alone).states, model(x).states[1:2])
 
 
-def test_the_order_of_the_spellings_does_not_matter():
-    model, given = small(), inputs()
+def test_conv_san_states_do_not_depend_on_the_order_of_char_ids():
+    model, x = small(), inputs()
     order = torch.tensor([2, 0, 3, 1])
-    turned = given._replace(
-        char_ids=given.char_ids[order], word_index=order.argsort()[given.word_index]
-    )
-    torch.testing.assert_close(model(turned).states, model(given).states)
+    permuted = x._replace(char_ids=x.char_ids[order], word_index=order.argsort()[x.word_index])
+    torch.testing.assert_close(model(permuted).states, model(x).states)
 
 
 def test_padding_is_attended_to():
-    model, given = small(), inputs()
+    model, x = small(), inputs()
     padding = torch.tensor([[False] * 4 + [True]] * 3)
-    other = given._replace(tokens=given.tokens.clone(), padding=padding)
+    other = x._replace(tokens=x.tokens.clone(), padding=padding)
     other.tokens[:, 4] = (other.tokens[:, 4] + 1) % 50
-    assert not torch.equal(model(other).states[:, 0], model(given).states[:, 0])
+    assert not torch.equal(model(other).states[:, 0], model(x).states[:, 0])
 
 
-def test_sentences_of_another_length_are_refused():
+def test_sentences_of_another_length_are_rejected():
     with pytest.raises(ToolkitError, match=r"arch.fixed_length = 5 tokens, but have 4"):
         small()(inputs(4))
 
 
-def test_data_that_spells_no_words_is_refused_unless_no_characters_are_wanted():
+def test_data_without_characters_requires_character_width_0():
     c = ARCHITECTURES["conv_san"].config
     with pytest.raises(ToolkitError, match=r"arch.character_width must be 0 .* but is 64"):
         conv_san(c, Sizes(tokens=9))
-    without = conv_san(dataclasses.replace(c, character_width=0, word_width=8), Sizes(tokens=9))
-    assert without(Inputs(torch.zeros(1, 60, dtype=torch.long))).states.shape[-1] == 16
+    model = conv_san(dataclasses.replace(c, character_width=0, word_width=8), Sizes(tokens=9))
+    assert model(Inputs(torch.zeros(1, 60, dtype=torch.long))).states.shape[-1] == 16
 
 
-@pytest.mark.parametrize("given", ["frozen", "tuned"])
-def test_word_vectors_are_taken_and_learn_only_where_tuned(given):
-    model, vectors = small(word_vectors=given), np.ones((50, 6), np.float32)
+@pytest.mark.parametrize("word_vectors", ["frozen", "tuned"])
+def test_word_vectors_are_loaded_and_updated_only_if_tuned(word_vectors):
+    model, vectors = small(word_vectors=word_vectors), np.ones((50, 6), np.float32)
     model.load_word_vectors(vectors)
-    assert model.token_embedding.weight.requires_grad == (given == "tuned")
+    assert model.token_embedding.weight.requires_grad == (word_vectors == "tuned")
     assert torch.equal(model.token_embedding.weight, torch.ones(50, 6))
 
 
-def test_learned_words_leave_the_folders_vectors_alone():
+def test_learned_word_vectors_ignore_those_of_the_folder():
     model = small()
     model.load_word_vectors(np.ones((50, 6), np.float32))
     assert not torch.equal(model.token_embedding.weight, torch.ones(50, 6))
 
 
-def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
+def test_word_vectors_that_are_missing_or_of_another_width_are_rejected():
     model = small(word_vectors="tuned")
     with pytest.raises(ToolkitError, match=r"arch.word_vectors must be learned .* but is tuned"):
         model.load_word_vectors(None)
@@ -159,12 +157,12 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_refused():
         ({"fixed_length": 0}, r"arch.fixed_length must be at least 1, but is 0"),
     ],
 )
-def test_a_wrong_choice_is_refused(changes, message):
+def test_conv_san_rejects_impossible_configs(changes, message):
     with pytest.raises(ToolkitError, match=message):
         ConvSanConfig(**changes)
 
 
-def test_what_is_added_to_a_layer_s_result_is_what_dropout_left_of_its_input():
+def test_conv_san_layer_adds_its_input_after_dropout():
     torch.manual_seed(0)
     layer = ConvSanLayer(
         build_attention(
@@ -173,5 +171,5 @@ def test_what_is_added_to_a_layer_s_result_is_what_dropout_left_of_its_input():
         0.5,
     ).train()
     torch.nn.init.zeros_(layer.attention.project.qkv.weight)  # no values, nothing to add
-    found = layer(torch.ones(1, 4, 8), SequenceContext(Offsets(None, 4, torch.device("cpu"))))
-    assert found.unique().tolist() == [0.0, 2.0]
+    y = layer(torch.ones(1, 4, 8), SequenceContext(Offsets(None, 4, torch.device("cpu"))))
+    assert y.unique().tolist() == [0.0, 2.0]

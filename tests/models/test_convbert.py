@@ -1,4 +1,4 @@
-"""ConvBERT: published sizes, Hugging Face's outputs from the same weights, and what is refused."""
+"""ConvBERT: published sizes, comparison with Hugging Face's, and rejected configs."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def size(name, words=WORDS, **changes):
         ("convbert", 105_680_520),
     ],
 )
-def test_the_trunk_has_as_many_parameters_as_hugging_faces(name, published):
+def test_convbert_has_the_parameters_of_hugging_faces(name, published):
     assert size(name) == published
 
 
-def test_changs_convbert_has_its_published_number_of_parameters():
+def test_convbert_small_chang_has_the_published_number_of_parameters():
     assert size("convbert_small_chang", 30_004, task="mlm") == 13_094_540
 
 
@@ -65,7 +65,7 @@ def millions(count):
 
 
 @pytest.mark.parametrize(("name", "changes", "trunk", "with_head", "with_generator"), ROWS)
-def test_the_rows_of_table_1_have_their_sizes_by_three_conventions(
+def test_rows_of_table_1_have_their_sizes_by_three_conventions(
     name, changes, trunk, with_head, with_generator
 ):
     width = changes.get("width", {"convbert_small": 256, "convbert": 768}.get(name, 384))
@@ -73,16 +73,16 @@ def test_the_rows_of_table_1_have_their_sizes_by_three_conventions(
     head = width * width + width + width + 1
     smaller = GENERATORS[name] | ({"width": 108, "feed_forward_width": 432} if width == 432 else {})
     table = 128 if name != "convbert" else 768
-    shared = (WORDS + 512 + 2) * table + 2 * table  # all tables and their norm are the same
+    shared = (WORDS + 512 + 2) * table + 2 * table  # the tables and their norm
     inner = smaller["width"]
     generator = size(name, **{**changes, **smaller}) - shared
-    of_generator = inner * table + table + 2 * table + WORDS
+    generator_head = inner * table + table + 2 * table + WORDS
     assert millions(encoder) == trunk
     assert millions(encoder + head) == with_head
-    assert millions(encoder + head + generator + of_generator) == with_generator
+    assert millions(encoder + head + generator + generator_head) == with_generator
 
 
-def hugging_face(groups):
+def build_hugging_face(groups):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.ConvBertConfig(
@@ -101,10 +101,10 @@ def hugging_face(groups):
     return model
 
 
-def of_one_layer(theirs, layer):
-    """The names of ours, of a layer of theirs."""
-    own, read = "attention.self.", lambda name: theirs[f"encoder.layer.{layer}.{name}"]
-    found = {
+def convert_layer(tensors, layer):
+    """The tensors of a Hugging Face layer by the names of the toolkit."""
+    own, read = "attention.self.", lambda name: tensors[f"encoder.layer.{layer}.{name}"]
+    pairs = {
         "attention.project.qkv": [
             torch.cat([read(f"{own}{part}.{what}") for part in PARTS]) for what in WHAT
         ],
@@ -114,14 +114,14 @@ def of_one_layer(theirs, layer):
         ],
     }
     for name, other in NAMES.items():
-        found[name] = [read(f"{other}.{what}") for what in WHAT]
-    both = {
+        pairs[name] = [read(f"{other}.{what}") for what in WHAT]
+    converted = {
         f"layers.{layer}.{name}.{what}": tensor
-        for name, tensors in found.items()
-        for what, tensor in zip(WHAT, tensors, strict=True)
+        for name, pair in pairs.items()
+        for what, tensor in zip(WHAT, pair, strict=True)
     }
     depthwise = read(f"{own}key_conv_attn_layer.depthwise.weight")
-    return both | {f"layers.{layer}.{KERNEL}.span.depthwise.convolution.weight": depthwise}
+    return converted | {f"layers.{layer}.{KERNEL}.span.depthwise.convolution.weight": depthwise}
 
 
 KERNEL, WHAT = "attention.values.convolution.kernel", ("weight", "bias")
@@ -136,19 +136,19 @@ NAMES = {
 }
 
 
-def of_embeddings(theirs):
+def convert_embeddings(tensors):
     names = {"words": "word", "positions": "position", "types": "token_type"}
-    found = {
-        f"embeddings.{ours}.weight": theirs[f"embeddings.{name}_embeddings.weight"]
-        for ours, name in names.items()
+    converted = {
+        f"embeddings.{name}.weight": tensors[f"embeddings.{hf_name}_embeddings.weight"]
+        for name, hf_name in names.items()
     }
     for what in WHAT:
-        found[f"embeddings.norm.{what}"] = theirs[f"embeddings.LayerNorm.{what}"]
-        found[f"embeddings.widen.{what}"] = theirs[f"embeddings_project.{what}"]
-    return found
+        converted[f"embeddings.norm.{what}"] = tensors[f"embeddings.LayerNorm.{what}"]
+        converted[f"embeddings.widen.{what}"] = tensors[f"embeddings_project.{what}"]
+    return converted
 
 
-def ours(groups, **changes):
+def build(groups, **changes):
     return build_model(
         "convbert",
         vocabulary_size=60,
@@ -161,37 +161,37 @@ def ours(groups, **changes):
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-def test_states_equal_hugging_faces_with_the_same_weights_and_padding(groups):
-    theirs, model = hugging_face(groups), ours(groups)
-    tensors = theirs.state_dict()
-    layers = [of_one_layer(tensors, layer) for layer in range(2)]
-    model.load_state_dict(of_embeddings(tensors) | layers[0] | layers[1])
+def test_convbert_states_equal_hugging_faces(groups):
+    hf, model = build_hugging_face(groups), build(groups)
+    tensors = hf.state_dict()
+    layers = [convert_layer(tensors, layer) for layer in range(2)]
+    model.load_state_dict(convert_embeddings(tensors) | layers[0] | layers[1])
     tokens, segments = torch.randint(0, 60, (3, 37)), torch.randint(0, 2, (3, 37))
     padding = torch.arange(37) >= torch.tensor([37, 20, 33])[:, None]
     with torch.no_grad():
-        want = theirs(tokens, attention_mask=(~padding).long(), token_type_ids=segments)[0]
-        got = model(Inputs(tokens, segments=segments, padding=padding)).states
-    torch.testing.assert_close(got[~padding], want[~padding], atol=1e-5, rtol=0)
+        expected = hf(tokens, attention_mask=(~padding).long(), token_type_ids=segments)[0]
+        states = model(Inputs(tokens, segments=segments, padding=padding)).states
+    torch.testing.assert_close(states[~padding], expected[~padding], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kind", ["span", "dynamic", "conventional", "none"])
-def test_padding_and_neighbors_in_the_batch_do_not_change_the_states_of_the_words(kind):
+def test_convbert_states_do_not_depend_on_padding_or_the_batch(kind):
     model = build_model("convbert_tiny", vocabulary_size=50, conv_type=kind).eval()
     tokens = torch.randint(0, 50, (2, 37))
     padding = torch.arange(37) >= torch.tensor([37, 20])[:, None]
-    together = model(Inputs(tokens, padding=padding)).states[1, :20]
+    in_batch = model(Inputs(tokens, padding=padding)).states[1, :20]
     alone = model(Inputs(tokens[1:, :20])).states[0]
-    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(in_batch, alone, atol=1e-5, rtol=0)
 
 
-def test_the_states_of_chosen_places_are_those_of_all_places():
+def test_selected_states_equal_those_of_all_tokens():
     model = build_model("convbert_tiny", vocabulary_size=50).eval()
-    inputs, chosen = Inputs(torch.randint(0, 50, (2, 9))), torch.tensor([0, 5, 17])
-    every = model(inputs).states.flatten(0, 1)
-    torch.testing.assert_close(model.select_states(inputs, chosen), every[chosen])
+    inputs, selected = Inputs(torch.randint(0, 50, (2, 9))), torch.tensor([0, 5, 17])
+    states = model(inputs).states.flatten(0, 1)
+    torch.testing.assert_close(model.select_states(inputs, selected), states[selected])
 
 
-def test_only_without_convolutions_are_positions_known_by_their_ids_alone():
+def test_convbert_takes_positions_without_convolutions_only():
     assert build_model("convbert_tiny", vocabulary_size=9, conv_type="none").takes_positions
     for kind in ("span", "dynamic", "conventional"):
         with pytest.raises(ToolkitError, match="sees positions only through position ids"):
@@ -204,19 +204,21 @@ def test_only_without_convolutions_are_positions_known_by_their_ids_alone():
             )
 
 
-def test_depthwise_convolutions_start_from_a_cut_normal_and_changs_from_torchs_default():
+def test_depthwise_convolutions_start_from_a_truncated_normal_or_torchs_default():
     taps = [
         layer.attention.values.convolution.kernel.span.depthwise.convolution.weight
         for name in ("convbert_small", "convbert_small_chang")
         for layer in build_model(name, vocabulary_size=9, layers=1).layers
     ]
     assert 0.9 * 2 / 9 < taps[0].abs().max() <= 2 / 9
-    assert taps[0].std().item() == pytest.approx(0.88 / 9, rel=0.05)  # the cut takes 12 % of 1 / 9
+    assert taps[0].std().item() == pytest.approx(
+        0.88 / 9, rel=0.05
+    )  # 12 % less than 1 / 9 by truncation
     assert 0.9 / 3 < taps[1].abs().max() <= 1 / 3
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
         ({"heads": 3, "width": 12}, "arch.heads must be a multiple of arch.head_ratio, but 3 = 1"),
         ({"heads": 5}, "arch.width must be a multiple of arch.heads, but 8 = 1 x 5 \\+ 3"),
@@ -231,6 +233,6 @@ def test_depthwise_convolutions_start_from_a_cut_normal_and_changs_from_torchs_d
         ({"kernel_dropout": 1.0}, "arch.kernel_dropout must be at least 0 and below 1"),
     ],
 )
-def test_what_cannot_be_built_is_refused(changes, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_convbert_rejects_impossible_configs(changes, message):
+    with pytest.raises(ToolkitError, match=message):
         ConvBertConfig(**{"width": 8, "heads": 2, **changes})

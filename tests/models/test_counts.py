@@ -1,4 +1,4 @@
-"""Published numbers of parameters, to the digit."""
+"""Published numbers of parameters, to the last digit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BASE = {
 
 
 def parameters(name: str, changes: dict[str, object]) -> int:
-    """Of the encoder with its MLM head, built without memory behind the tensors."""
+    """Parameters of the encoder with its MLM head, counted on the meta device."""
     entry, task, sizes = ARCHITECTURES[name], TASKS["mlm"], Sizes(tokens=30_004)
     with torch.device("meta"):
         encoder = entry.factory(dataclasses.replace(entry.config, **changes), sizes)
@@ -47,17 +47,17 @@ def parameters(name: str, changes: dict[str, object]) -> int:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_the_small_model_has_the_published_number_of_parameters(row):
+def test_composite_bert_small_has_the_published_number_of_parameters(row):
     changes, published = ROWS[row]
     assert parameters("composite_bert_small", changes) == published
 
 
 @pytest.mark.parametrize("row", BASE)
-def test_the_base_model_has_the_published_number_of_parameters(row):
+def test_composite_bert_has_the_published_number_of_parameters(row):
     changes, published = BASE[row]
     assert parameters("composite_bert", changes) == published
 
 
 @pytest.mark.parametrize(("name", "published"), [("bert_small", 13_430_708), ("bert", 108_821_044)])
-def test_bert_has_as_many_as_the_row_with_absolute_positions(name, published):
+def test_bert_has_the_parameters_of_the_row_with_absolute_positions(name, published):
     assert parameters(name, {}) == published

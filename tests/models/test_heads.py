@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from toolkit.models.heads import DetectionHead, OptionHead, Pooler, SentenceHead, SpanHead
 
 
-def test_detection_is_one_number_for_each_place():
+def test_detection_head_gives_one_score_per_token():
     torch.manual_seed(0)
     head, states = DetectionHead(6), torch.randn(5, 6)
     inner = F.gelu(states @ head.transform.weight.T + head.transform.bias)
@@ -14,7 +14,7 @@ def test_detection_is_one_number_for_each_place():
     torch.testing.assert_close(head(states), torch.stack(expected))
 
 
-def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
+def test_sentence_head_is_linear_in_the_pooled_state():
     torch.manual_seed(0)
     pooler, head, states = Pooler(6), SentenceHead(6, 3, dropout=0.1).eval(), torch.randn(5, 6)
     pooled = torch.tanh(states @ pooler.weight.T + pooler.bias)
@@ -23,7 +23,7 @@ def test_a_sentence_s_head_is_linear_in_the_pooled_first_state():
     assert not torch.equal(head.train()(states), head(states))
 
 
-def test_an_option_s_head_is_linear_in_the_state_and_drops_some_of_it_in_training():
+def test_option_head_is_linear_with_dropout_in_training():
     torch.manual_seed(0)
     head, states = OptionHead(6, dropout=0.1).eval(), torch.randn(5, 6)
     expected = states @ head.output.weight[0] + head.output.bias
@@ -31,7 +31,7 @@ def test_an_option_s_head_is_linear_in_the_state_and_drops_some_of_it_in_trainin
     assert not torch.equal(head.train()(states), head(states))
 
 
-def test_heads_of_answers_are_fp32_where_states_are_not():
+def test_answer_heads_compute_in_fp32_under_autocast():
     torch.manual_seed(0)
     spans, options, states = SpanHead(6), OptionHead(6, dropout=0.0), torch.randn(2, 5, 6)
     number = SentenceHead(6, 1, dropout=0.0)

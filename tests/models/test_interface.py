@@ -9,7 +9,7 @@ from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs, 
 
 
 class Lookup(EncoderModel):
-    """A user's own encoder: no more than what is required."""
+    """The smallest encoder that a user may define."""
 
     def __init__(self):
         super().__init__()
@@ -23,7 +23,7 @@ class Lookup(EncoderModel):
         return Encoded(self.table(inputs.tokens))
 
 
-def test_sizes_that_the_data_does_not_have_are_zero():
+def test_missing_sizes_are_0():
     sizes = Sizes(tokens=9)
     assert (sizes["tokens"], sizes["labels"], sizes["anything"]) == (9, 0, 0)
     assert sizes == {"tokens": 9}
@@ -34,29 +34,29 @@ def test_build_model_requires_the_size_of_the_vocabulary():
         build_model("bert_tiny", sizes={"labels": 2})
 
 
-def test_inputs_are_in_order_in_one_segment_without_padding_by_default():
+def test_inputs_default_to_one_segment_in_order_without_padding():
     tokens = torch.zeros(2, 3, dtype=torch.long)
     assert Inputs(tokens) == (tokens, *[None] * (len(Inputs._fields) - 1))
 
 
-def test_an_encoder_without_selection_computes_all_states_and_selects():
+def test_encoder_without_selection_selects_from_all_states():
     encoder, tokens = Lookup(), torch.randint(9, (2, 3))
     states = encoder.select_states(Inputs(tokens), torch.tensor([5, 0]))
     assert torch.equal(states, encoder.table(tokens[[1, 0], [2, 0]]))
 
 
-def test_an_encoder_reads_any_length_and_predicts_from_all_columns_by_default():
+def test_encoder_model_has_no_limits_and_one_set_of_head_columns_by_default():
     encoder = Lookup()
     assert encoder.max_positions is encoder.fixed_length is encoder.position_embedding is None
     assert encoder.head_columns == (slice(0, 4), slice(0, 4))
     encoder.load_word_vectors(None)
 
 
-def test_an_encoder_that_cannot_share_its_embeddings_says_so():
+def test_encoder_without_tie_embeddings_to_is_rejected():
     with pytest.raises(ToolkitError, match="Lookup cannot share embeddings, which task rtd requi"):
         Lookup().tie_embeddings_to(Lookup())
 
 
-def test_an_architecture_without_smaller_sizes_says_so():
+def test_arch_config_without_scaled_options_is_rejected():
     with pytest.raises(ToolkitError, match="ArchConfig does not define scaled_options"):
         ArchConfig().scaled_options(0.5)

@@ -15,19 +15,19 @@ def parameters(name, tokens):
     return sum(p.numel() for p in model.parameters())
 
 
-def test_the_big_model_has_the_published_number_of_parameters():
+def test_dynamicconv_big_has_the_published_number_of_parameters():
     """213 million (Wu et al. 2019, table 1) with 32,768 joined symbols of WMT English-German."""
     assert parameters("dynamicconv_big", 32_768) == 213_237_760 == pytest.approx(213e6, abs=0.5e6)
 
 
-def test_fixed_kernels_have_that_many_less_than_made_ones():
+def test_lightconv_and_dynamicconv_differ_by_the_parameters_of_kernels():
     taps, heads, width = 149 + 118, 16, 1024
-    of_kernels = heads * (width - 1) * taps
-    assert parameters("dynamicconv_big", 9) - parameters("lightconv_big", 9) == of_kernels
+    kernel_difference = heads * (width - 1) * taps
+    assert parameters("dynamicconv_big", 9) - parameters("lightconv_big", 9) == kernel_difference
 
 
 @pytest.mark.parametrize("name", ["lightconv", "dynamicconv"])
-def test_kernels_grow_from_layer_to_layer(name):
+def test_kernel_sizes_grow_from_layer_to_layer(name):
     entry = ARCHITECTURES[name]
     with torch.device("meta"):
         model = entry.factory(entry.config, Sizes(tokens=9))
@@ -39,13 +39,13 @@ def test_kernels_grow_from_layer_to_layer(name):
 
 
 @pytest.mark.parametrize("side", ["encoder_kernels", "decoder_kernels"])
-def test_an_even_kernel_is_refused(side):
+def test_even_kernel_size_is_rejected(side):
     with pytest.raises(
         ToolkitError, match=rf"arch.{side} must be one or more odd numbers, but is .*4"
     ):
         dataclasses.replace(ARCHITECTURES["lightconv"].config, **{side: [3, 4]})
 
 
-def test_no_layers_are_refused():
+def test_lightconv_without_layers_is_rejected():
     with pytest.raises(ToolkitError, match=r"arch.encoder_kernels must be one or more odd numbers"):
         dataclasses.replace(ARCHITECTURES["lightconv"].config, encoder_kernels=[])

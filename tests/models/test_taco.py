@@ -1,4 +1,4 @@
-"""What TACO refuses, how many numbers it has, and that hidden positions leak nothing."""
+"""TACO: published sizes, hidden positions and rejected configs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.models.interface import Inputs, Sizes
 from toolkit.models.taco import TacoConfig
 from toolkit.nn.attention import Offsets
 
-PUBLISHED = {  # widths, heads, width of the offsets -> millions (tables 3, 5 and 6)
+PUBLISHED = {  # widths, heads, relative width -> millions of parameters (tables 3, 5 and 6)
     (648, 120, 6, 6, 120): "80.4",
     (576, 192, 6, 6, 192): "71.1",
     (504, 264, 6, 6, 264): "64.3",
@@ -32,17 +32,17 @@ def parameters(**changes):
 
 
 @pytest.mark.parametrize("shape", PUBLISHED)
-def test_the_encoder_has_the_published_number_of_parameters(shape):
+def test_taco_has_the_published_number_of_parameters(shape):
     names = ("word_width", "position_width", "word_heads", "position_heads", "relative_width")
     millions = parameters(**dict(zip(names, shape, strict=True))) / 1e6
     assert f"{millions:.1f}" == PUBLISHED[shape]
 
 
-def test_without_its_convolution_it_has_as_many_to_the_printed_digit():
+def test_taco_without_convolution_has_the_published_number_of_parameters():
     assert f"{parameters(attention_convolution=False) / 1e6:.1f}" == "100.1"
 
 
-def test_every_number_is_accounted_for():
+def test_taco_parameters_equal_the_sum_of_their_parts():
     d, p, h, g, k, relative = 648, 120, 12, 6, 64, 768
     tables = 30_522 * d + 513 * p + 1_023 * relative + 2 * (d + p)  # and their norms
     queries_and_keys = 2 * ((d + 1) * h * k + (p + 1) * g * k)
@@ -65,7 +65,7 @@ def tiny(**changes):
 
 
 def swapped_states():
-    """States of a sentence whose words at two hidden positions change places, and back."""
+    """States before and after swapping the words at two hidden positions, in the same order."""
     model, tokens = tiny(), torch.arange(9)[None]
     ids, order = tokens.clone(), torch.tensor([0, 1, 6, 3, 4, 5, 2, 7, 8])
     ids[:, [2, 6]] = -1
@@ -74,11 +74,11 @@ def swapped_states():
     return one, other[:, order]
 
 
-def test_words_with_hidden_positions_may_change_places():
+def test_swapped_words_at_hidden_positions_have_swapped_states():
     torch.testing.assert_close(*swapped_states(), rtol=0, atol=1e-6)
 
 
-def test_offsets_from_places_would_tell_where_a_hidden_word_stands(monkeypatch):
+def test_offsets_from_indices_would_reveal_hidden_positions(monkeypatch):
     plain = Offsets.__init__
     monkeypatch.setattr(Offsets, "__init__", lambda self, ids, *rest: plain(self, None, *rest))
     one, other = swapped_states()
@@ -86,13 +86,13 @@ def test_offsets_from_places_would_tell_where_a_hidden_word_stands(monkeypatch):
 
 
 @pytest.mark.parametrize(("types", "same"), [(0, True), (1, True), (2, False)])
-def test_the_second_text_of_a_pair_has_a_type_of_its_own_where_there_are_two(types, same):
+def test_second_text_of_a_pair_differs_if_there_are_two_token_types(types, same):
     model, tokens = tiny(token_types=types), torch.arange(9)[None]
     pair = model(Inputs(tokens, segments=tokens // 5)).states
     assert torch.equal(pair, model(Inputs(tokens)).states) == same
 
 
-def test_ids_in_order_are_the_same_as_none():
+def test_position_ids_in_order_equal_none():
     model, tokens = tiny(), torch.arange(18).view(2, 9)
     ids = torch.arange(9).expand(2, 9)
     torch.testing.assert_close(
@@ -101,18 +101,18 @@ def test_ids_in_order_are_the_same_as_none():
 
 
 @pytest.mark.parametrize("ids", [[0, 1, 512], [0, -2, 1]])
-def test_an_id_outside_the_table_is_refused(ids):
+def test_position_id_outside_the_table_is_rejected(ids):
     with pytest.raises(ToolkitError, match=r"must lie in 0 \.\. 511, or be -1 where hidden, but r"):
         tiny()(Inputs(torch.zeros(1, 3, dtype=torch.long), positions=torch.tensor([ids])))
 
 
-def test_a_sentence_longer_than_the_table_is_refused():
+def test_sentence_longer_than_the_position_table_is_rejected():
     with pytest.raises(ToolkitError, match=r"at most arch\.max_positions = 4 tokens with"):
         tiny(max_positions=4)(Inputs(torch.zeros(1, 5, dtype=torch.long)))
 
 
 @pytest.mark.parametrize(
-    ("values", "complaint"),
+    ("values", "message"),
     [
         ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
         ({"position_width": 7}, r"position_heads, but 7 = 1 x 6 \+ 1"),
@@ -125,6 +125,6 @@ def test_a_sentence_longer_than_the_table_is_refused():
         ({"dropout": 1.0}, "arch.dropout must be at least 0 and below 1, but is 1.0"),
     ],
 )
-def test_a_value_out_of_range_is_refused(values, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_taco_rejects_impossible_configs(values, message):
+    with pytest.raises(ToolkitError, match=message):
         TacoConfig(**values)

@@ -10,27 +10,27 @@ from toolkit.models.transformer_stack import TokenEmbedding, TransformerStackCon
 CONFIG = TransformerStackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 
 
-def placed(**changes):
+def build(**changes):
     return TokenEmbedding(dataclasses.replace(CONFIG, **changes)), nn.Embedding(7, 4)
 
 
-def test_words_are_scaled_before_waves_are_added():
-    part, words = placed()
+def test_token_embedding_scales_words_before_adding_positions():
+    embedding, words = build()
     zeros = torch.zeros(1, 1, dtype=torch.long)
-    waves = torch.tensor([0.0, 0.0, 1.0, 1.0])
-    torch.testing.assert_close(part(zeros, words)[0, 0], 2 * words.weight[0] + waves)
+    encodings = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    torch.testing.assert_close(embedding(zeros, words)[0, 0], 2 * words.weight[0] + encodings)
 
 
-def test_without_scale_and_positions_words_are_what_they_are():
-    part, words = placed(scale_embedding=False, positions="none")
-    assert torch.equal(part(torch.arange(7)[None], words)[0], words.weight)
+def test_token_embedding_without_scale_and_positions_is_the_table():
+    embedding, words = build(scale_embedding=False, positions="none")
+    assert torch.equal(embedding(torch.arange(7)[None], words)[0], words.weight)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_later_places_have_the_vectors_they_have_among_all(positions):
-    part, words = placed(positions=positions)
+def test_token_embedding_of_later_positions_equals_that_of_all(positions):
+    embedding, words = build(positions=positions)
     tokens = torch.arange(7)[None]
-    assert torch.equal(part(tokens[:, 3:], words, 3), part(tokens, words)[:, 3:])
+    assert torch.equal(embedding(tokens[:, 3:], words, 3), embedding(tokens, words)[:, 3:])
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,6 @@ def test_later_places_have_the_vectors_they_have_among_all(positions):
         ({"positions": "rope"}, r"arch.positions must be one of sinusoidal, .* but is 'rope'"),
     ],
 )
-def test_a_shape_that_cannot_be_is_refused(changes, message):
+def test_transformer_stack_config_rejects_impossible_shapes(changes, message):
     with pytest.raises(ToolkitError, match=message):
         dataclasses.replace(CONFIG, **changes)
