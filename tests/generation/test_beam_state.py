@@ -5,9 +5,9 @@ from toolkit.generation.beam_state import BeamState, compact_order, first_matche
 
 
 def test_first_matches_returns_the_first_true_candidates_in_order():
-    wanted = np.array([[[False, True, True, False, True]]])
-    assert first_matches(wanted, 2).tolist() == [[[1, 2]]]
-    assert first_matches(wanted, 4).tolist() == [[[1, 2, 4, 0]]]  # filled up with others
+    matches = np.array([[[False, True, True, False, True]]])
+    assert first_matches(matches, 2).tolist() == [[[1, 2]]]
+    assert first_matches(matches, 4).tolist() == [[[1, 2, 4, 0]]]  # then the others
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ def test_first_matches_returns_the_first_true_candidates_in_order():
 )
 def test_order_in_place_keeps_children_at_the_index_of_their_parent(parents, order):
     parents = np.array([[parents]])
-    found = order_in_place(parents)
-    assert found.tolist() == [[order]]
-    stay = np.take_along_axis(parents, found, 2) == np.arange(3)
+    children = order_in_place(parents)
+    assert children.tolist() == [[order]]
+    stay = np.take_along_axis(parents, children, 2) == np.arange(3)
     assert stay.sum() == len(set(parents.ravel().tolist()))
 
 
@@ -38,7 +38,7 @@ def test_extended_hypotheses_continue_their_parents():
     tokens = np.array([[[5, 6]], [[7, 8]]])
     new = beams.extend(np.array([[[1, 0]], [[0, 0]]]), tokens, -tokens / 2)
     assert new.tokens[:, 0].tolist() == [[[0, 5], [0, 6]], [[0, 7], [0, 8]]]
-    lost = np.array([[[True, False]], [[False, False]]])
-    kept = new.select_candidates(np.array([[[1, 0]], [[0, 1]]]), lost)
+    unused = np.array([[[True, False]], [[False, False]]])
+    kept = new.select_candidates(np.array([[[1, 0]], [[0, 1]]]), unused)
     assert kept.current_totals[:, 0].tolist() == [[-np.inf, -2.5], [-3.5, -4.0]]
     assert kept.select_sentences(np.array([1])).sentences.tolist() == [1]

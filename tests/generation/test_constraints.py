@@ -7,30 +7,33 @@ from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 WORDS, END = 6, 0
 
 
-def open_to(starts, written, ngram=0, never=()):
-    """The symbols that each row may still write."""
-    scores, rows = torch.zeros(len(written), WORDS), np.array(written).reshape(len(written), -1)
-    constraints = Constraints(starts, SpecialTokens(END, never), ngram)
-    constraints.apply(scores, np.arange(len(written)), rows)
+def allowed_tokens(prompts, generated, ngram=0, forbidden=()):
+    """The tokens that each row may generate."""
+    scores, rows = (
+        torch.zeros(len(generated), WORDS),
+        np.array(generated).reshape(len(generated), -1),
+    )
+    constraints = Constraints(prompts, SpecialTokens(END, forbidden), ngram)
+    constraints.apply(scores, np.arange(len(generated)), rows)
     return [row.isfinite().nonzero().flatten().tolist() for row in scores]
 
 
 def test_forbidden_tokens_are_never_generated():
-    assert open_to([DecodingPrompt(9)], [[2]], never=(1, 4)) == [[0, 2, 3, 5]]
+    assert allowed_tokens([DecodingPrompt(9)], [[2]], forbidden=(1, 4)) == [[0, 2, 3, 5]]
 
 
 def test_length_limits_allow_the_end_neither_too_early_nor_too_late():
-    starts = [DecodingPrompt(9, min_length=2), DecodingPrompt(9, min_length=1), DecodingPrompt(1)]
-    assert open_to(starts, [[2], [2], [2]]) == [[1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0]]
+    prompts = [DecodingPrompt(9, min_length=2), DecodingPrompt(9, min_length=1), DecodingPrompt(1)]
+    assert allowed_tokens(prompts, [[2], [2], [2]]) == [[1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0]]
 
 
 def test_prefix_is_generated_whatever_else_is_forbidden():
-    starts = [
+    prompts = [
         DecodingPrompt(9, prefix=(3, 4), min_length=5),
         DecodingPrompt(9, prefix=(3,)),
         DecodingPrompt(9),
     ]
-    got = open_to(starts, [[4], [4], [4]], ngram=1, never=(4,))
+    got = allowed_tokens(prompts, [[4], [4], [4]], ngram=1, forbidden=(4,))
     assert got == [[4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 5]]
 
 
@@ -42,5 +45,5 @@ def test_repeated_ngrams_are_forbidden():
 
 
 def test_repeated_ngrams_include_those_of_the_prompt():
-    starts = [DecodingPrompt(9, prompt=(1, 2, 3)), DecodingPrompt(9, prompt=(4, 5, 3))]
-    assert open_to(starts, [[1], [1]], ngram=2) == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]]
+    prompts = [DecodingPrompt(9, prompt=(1, 2, 3)), DecodingPrompt(9, prompt=(4, 5, 3))]
+    assert allowed_tokens(prompts, [[1], [1]], ngram=2) == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.generation.test_step_scorer import SYMBOLS, sources
+from tests.generation.test_step_scorer import SPECIAL_TOKENS, sources
 from tests.models.test_encoder_decoder import built
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.forced_scoring import compute_alignments, score_references
@@ -12,27 +12,31 @@ from toolkit.generation.hypothesis import DecodingPrompt
 @pytest.mark.parametrize("name", ["transformer_tiny", "dynamicconv_tiny", "transformer_lm_tiny"])
 def test_hypothesis_scored_as_a_reference_has_the_same_score(name):
     models, inputs = [built(name)], None if "_lm" in name else sources()
-    found = generate(
-        models, inputs, [DecodingPrompt(3 + n) for n in range(4)], SYMBOLS, SearchConfig(beam=2)
+    generated = generate(
+        models,
+        inputs,
+        [DecodingPrompt(3 + n) for n in range(4)],
+        SPECIAL_TOKENS,
+        SearchConfig(beam=2),
     )
-    given = [hypotheses[0].tokens for hypotheses in found]
-    for told, (best, *_) in zip(
-        score_references(models, inputs, given, 1, 1.0), found, strict=True
+    references = [hypotheses[0].tokens for hypotheses in generated]
+    for scored, (best, *_) in zip(
+        score_references(models, inputs, references, 1, 1.0), generated, strict=True
     ):
-        assert told.tokens == best.tokens
-        assert told.score == pytest.approx(best.score, abs=1e-5)
-        assert told.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-5)
+        assert scored.tokens == best.tokens
+        assert scored.score == pytest.approx(best.score, abs=1e-5)
+        assert scored.log_probabilities == pytest.approx(best.log_probabilities, abs=1e-5)
 
 
 def test_ensemble_scores_references_by_the_mean_of_the_probabilities():
     models = [built("transformer_tiny"), built("lightconv_tiny")]
-    given = [[2, 3]] * 4
-    one, two = (score_references([m], sources_of(), given, 1, 1.0) for m in models)
-    both = score_references(models, sources_of(), given, 1, 1.0)
-    wanted = torch.tensor([h.log_probabilities for h in one]).exp()
-    wanted = (wanted + torch.tensor([h.log_probabilities for h in two]).exp()) / 2
+    references = [[2, 3]] * 4
+    one, two = (score_references([m], sources_of(), references, 1, 1.0) for m in models)
+    both = score_references(models, sources_of(), references, 1, 1.0)
+    expected = torch.tensor([h.log_probabilities for h in one]).exp()
+    expected = (expected + torch.tensor([h.log_probabilities for h in two]).exp()) / 2
     got = torch.tensor([h.log_probabilities for h in both]).exp()
-    torch.testing.assert_close(got, wanted)
+    torch.testing.assert_close(got, expected)
 
 
 def sources_of():

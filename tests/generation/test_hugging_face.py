@@ -19,7 +19,7 @@ PAD, END = 0, 1
 
 
 def ends(most):
-    """Our maximum, as a processor of theirs: behind so many symbols there is the end."""
+    """The maximum length as a logits processor: after `most` tokens the end symbol follows."""
     transformers = pytest.importorskip("transformers")
 
     class Ends(transformers.LogitsProcessor):
@@ -34,9 +34,9 @@ def ends(most):
 
 
 def cut(rows, begin):
-    """Without what stood there before, the end and what is behind it."""
-    found = [row[begin:] for row in rows.tolist()]
-    return [row[: row.index(END)] if END in row else row for row in found]
+    """The tokens from `begin` up to the end symbol."""
+    rows = [row[begin:] for row in rows.tolist()]
+    return [row[: row.index(END)] if END in row else row for row in rows]
 
 
 def options(beam, begin, lenpen=1.0):
@@ -53,11 +53,11 @@ def options(beam, begin, lenpen=1.0):
 
 
 def marian():
-    """Theirs with random weights, large enough for hypotheses to differ, and ours with them."""
+    """Marian with random weights, large enough for varied hypotheses, and the same model here."""
     hf, entry = test_transformer.theirs("Marian"), ARCHITECTURES["transformer"]
     torch.manual_seed(3)
     for parameter in hf.parameters():
-        if parameter.dim() > 1 and parameter.requires_grad:  # alike in every version of theirs
+        if parameter.dim() > 1 and parameter.requires_grad:  # the same in every version
             torch.nn.init.normal_(parameter, std=0.5)
     hf.model.shared.weight.data[END] *= 1.5  # now and then the largest score
     hf.generation_config.forced_eos_token_id = None
@@ -76,15 +76,15 @@ def test_translations_equal_those_of_marian(beam, lenpen):
     tokens, lengths = torch.randint(2, WORDS, (COUNT, 9)), torch.randint(1, 10, (COUNT,))
     padding = torch.arange(9) >= lengths[:, None]
     tokens[padding] = PAD
-    theirs = hf.generate(tokens, attention_mask=(~padding).long(), **options(beam, 1, lenpen))
+    expected = hf.generate(tokens, attention_mask=(~padding).long(), **options(beam, 1, lenpen))
     c = SearchConfig(beam=beam, lenpen=lenpen)
-    starts = [DecodingPrompt(MOST)] * COUNT
+    prompts = [DecodingPrompt(MOST)] * COUNT
     found = generate(
-        [model], Inputs(tokens, padding=padding), starts, SpecialTokens(END, (PAD,)), c
+        [model], Inputs(tokens, padding=padding), prompts, SpecialTokens(END, (PAD,)), c
     )
-    ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
-    assert ours == cut(theirs, 1)
-    different = {tuple(tokens) for tokens in ours}
+    actual = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
+    assert actual == cut(expected, 1)
+    different = {tuple(tokens) for tokens in actual}
     assert len(different) > 20 and len(set(map(len, different))) > 1, "else little is shown"
 
 
@@ -106,8 +106,8 @@ def test_continuations_equal_those_of_gpt2(beam):
     model.decoder.norm.load_state_dict(inner.ln_f.state_dict())
     prompts = torch.randint(2, WORDS, (COUNT, 4))
     given = torch.cat([torch.full((COUNT, 1), END), prompts], 1)
-    theirs = hf.generate(given, attention_mask=torch.ones_like(given), **options(beam, 5))
-    starts = [DecodingPrompt(MOST, prompt=prompt) for prompt in prompts.tolist()]
-    found = generate([model], None, starts, SpecialTokens(END), SearchConfig(beam=beam))
-    ours = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
-    assert ours == cut(theirs, 5)
+    expected = hf.generate(given, attention_mask=torch.ones_like(given), **options(beam, 5))
+    prompts = [DecodingPrompt(MOST, prompt=prompt) for prompt in prompts.tolist()]
+    found = generate([model], None, prompts, SpecialTokens(END), SearchConfig(beam=beam))
+    actual = [h.tokens for hypotheses in found for h in hypotheses[: min(beam, 2)]]
+    assert actual == cut(expected, 5)

@@ -28,9 +28,9 @@ def test_parse_line_returns_tokens_or_a_note():
 def grouped(lengths, **options):
     items = [GenerationRequest(n, "", [0] * length) for n, length in enumerate(lengths)]
     settings = {"max_tokens": 100, "batch_size": 100, "same_source_length": False, **options}
-    found = list(batch_requests(items, **settings))
-    assert sorted(item.number for batch in found for item in batch) == list(range(len(items)))
-    return [[len(item.source) for item in batch] for batch in found]
+    batches = list(batch_requests(items, **settings))
+    assert sorted(item.number for batch in batches for item in batch) == list(range(len(items)))
+    return [[len(item.source) for item in batch] for batch in batches]
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_batches_count_references_like_sources():
     items = [
         GenerationRequest(n, "", [0], [0] * length) for n, length in enumerate([5, 2, 7, 0, 5])
     ]
-    found = batch_requests(items, max_tokens=16, batch_size=100, same_source_length=True)
-    assert [[len(item.target) for item in batch] for batch in found] == [[7, 5], [5, 2], [0]]
+    batches = batch_requests(items, max_tokens=16, batch_size=100, same_source_length=True)
+    assert [[len(item.target) for item in batch] for batch in batches] == [[7, 5], [5, 2], [0]]
 
 
 def test_ranks_share_the_batches():
-    found = [[GenerationRequest(n, "")] for n in range(5)]
-    parts = [select_rank_batches(found, rank, 2) for rank in range(2)]
+    batches = [[GenerationRequest(n, "")] for n in range(5)]
+    parts = [select_rank_batches(batches, rank, 2) for rank in range(2)]
     assert [len(part) for part in parts] == [3, 2]

@@ -1,4 +1,4 @@
-"""Beam search against all hypotheses there are, and against itself in other batches."""
+"""Beam search against exhaustive search, and against itself in other batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.generation.step_scorer import EnsembleScorer, PrefixScorer
 
 WORDS, END, NEVER = 4, 0, 3
 EVERY = 400
-"""More hypotheses than there are."""
+"""A beam that is larger than the number of hypotheses."""
 SENTENCES = 3
 
 
@@ -37,17 +37,17 @@ def seeded(number):
     return torch.Generator().manual_seed(number)
 
 
-def starts(count=SENTENCES, **options):
+def make_prompts(count=SENTENCES, **options):
     return [DecodingPrompt(**{"max_length": 4, "number": n, **options}) for n in range(count)]
 
 
-def found(step, given, **options):
+def run_search(step, prompts, **options):
     c = SearchConfig(**{"beam": EVERY, **options})
-    return search(PrefixScorer(step), given, SpecialTokens(END, (NEVER,)), c)
+    return search(PrefixScorer(step), prompts, SpecialTokens(END, (NEVER,)), c)
 
 
 def log_probabilities(step, sentence, tokens):
-    """Of every symbol, by asking for each prefix on its own."""
+    """Log-probabilities of every token, computed prefix by prefix."""
     prefix, each = [END], []
     for token in tokens:
         scores = step(torch.tensor([prefix]), torch.tensor([sentence]))[0].log_softmax(-1)
@@ -56,24 +56,24 @@ def log_probabilities(step, sentence, tokens):
     return each
 
 
-def allowed(tokens, start, ngram):
+def allowed(tokens, prompt, ngram):
     runs = [tokens[i : i + ngram] for i in range(len(tokens) - ngram + 1)] if ngram else []
     return (
-        start.min_length <= len(tokens) <= start.max_length
-        and tokens[: len(start.prefix)] == tuple(start.prefix)
+        prompt.min_length <= len(tokens) <= prompt.max_length
+        and tokens[: len(prompt.prefix)] == tuple(prompt.prefix)
         and len(set(runs)) == len(runs)
     )
 
 
-def exhaustive(step, sentence, start, lenpen=1.0, ngram=0):
+def exhaustive(step, sentence, prompt, lenpen=1.0, ngram=0):
     """Every hypothesis that the rules allow, best first."""
     words = [w for w in range(WORDS) if w not in (END, NEVER)]
     every = itertools.chain.from_iterable(
-        itertools.product(words, repeat=length) for length in range(start.max_length + 1)
+        itertools.product(words, repeat=length) for length in range(prompt.max_length + 1)
     )
     scored = []
     for tokens in every:
-        if allowed(tokens, start, ngram):
+        if allowed(tokens, prompt, ngram):
             total = sum(log_probabilities(step, sentence, (*tokens, END)))
             scored.append((total / (len(tokens) + 1) ** lenpen, list(tokens)))
     return sorted(scored, reverse=True)
@@ -96,33 +96,33 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("options", "rules"), SETTINGS, ids=str)
 def test_exhaustive_beam_finds_the_best_hypotheses(step, options, rules):
-    given = starts(**rules)
+    prompts = make_prompts(**rules)
     lenpen, ngram = options.get("lenpen", 1.0), options.get("no_repeat_ngram_size", 0)
-    for n, got in enumerate(found(step, given, **options)):
-        want = exhaustive(step, n, given[n], lenpen, ngram)
+    for n, got in enumerate(run_search(step, prompts, **options)):
+        want = exhaustive(step, n, prompts[n], lenpen, ngram)
         assert [h.tokens for h in got] == [tokens for _, tokens in want]
         np.testing.assert_allclose([h.score for h in got], [score for score, _ in want])
         each = log_probabilities(step, n, (*got[0].tokens, END))
         np.testing.assert_allclose(got[0].log_probabilities, each)
 
 
-def plain_beam(step, sentence, start, beam, lenpen):
+def plain_beam(step, sentence, prompt, beam, lenpen):
     """The search as loops: 2 K candidates, those among the first K that end are finished."""
-    going, finished = [((), 0.0)], []
-    while going and len(finished) < beam:
-        tried = []
-        for tokens, total in going:
+    active, finished = [((), 0.0)], []
+    while active and len(finished) < beam:
+        candidates = []
+        for tokens, total in active:
             scores = step(torch.tensor([[END, *tokens]]), torch.tensor([sentence]))[0]
             for word, score in enumerate(scores.log_softmax(-1).tolist()):
-                too_short = word == END and len(tokens) < start.min_length
-                overlength = word != END and len(tokens) >= start.max_length
+                too_short = word == END and len(tokens) < prompt.min_length
+                overlength = word != END and len(tokens) >= prompt.max_length
                 if not (word == NEVER or too_short or overlength):
-                    tried.append((total + score, (*tokens, word)))
-        tried = sorted(tried, reverse=True)[: 2 * beam]
-        for total, tokens in tried[:beam]:
+                    candidates.append((total + score, (*tokens, word)))
+        candidates = sorted(candidates, reverse=True)[: 2 * beam]
+        for total, tokens in candidates[:beam]:
             if tokens[-1] == END:
                 finished.append((total / len(tokens) ** lenpen, list(tokens[:-1])))
-        going = [(tokens, total) for total, tokens in tried if tokens[-1] != END][:beam]
+        active = [(tokens, total) for total, tokens in candidates if tokens[-1] != END][:beam]
     return sorted(finished, reverse=True)[:beam]
 
 
@@ -131,14 +131,14 @@ def plain_beam(step, sentence, start, beam, lenpen):
     "rules", [{}, {"min_length": 3, "max_length": 6}, {"max_length": 9}], ids=str
 )
 def test_narrow_beam_equals_plain_loops(step, beam, rules):
-    given = starts(6, **rules)
-    for n, got in enumerate(found(step, given, beam=beam, lenpen=0.7)):
-        want = plain_beam(step, n, given[n], beam, 0.7)
+    prompts = make_prompts(6, **rules)
+    for n, got in enumerate(run_search(step, prompts, beam=beam, lenpen=0.7)):
+        want = plain_beam(step, n, prompts[n], beam, 0.7)
         assert [h.tokens for h in got] == [tokens for _, tokens in want]
 
 
 def test_beam_of_one_is_greedy_search(step):
-    for n, (got,) in enumerate(found(step, starts(max_length=30), beam=1)):
+    for n, (got,) in enumerate(run_search(step, make_prompts(max_length=30), beam=1)):
         tokens = [END]
         while len(tokens) <= 30:
             scores = step(torch.tensor([tokens]), torch.tensor([n]))[0]
@@ -161,17 +161,17 @@ def test_beam_of_one_is_greedy_search(step):
     ids=str,
 )
 def test_hypotheses_of_a_sentence_do_not_depend_on_its_batch(step, options):
-    given = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(64)]
-    together = found(step, given, **options)
-    for n, start in enumerate(given):
-        (alone,) = found(lambda p, s, n=n: step(p, s + n), [start], **options)
+    prompts = [DecodingPrompt(max_length=1 + n % 9, min_length=n % 2, number=n) for n in range(64)]
+    together = run_search(step, prompts, **options)
+    for n, prompt in enumerate(prompts):
+        (alone,) = run_search(lambda p, s, n=n: step(p, s + n), [prompt], **options)
         assert [h.tokens for h in alone] == [h.tokens for h in together[n]]
 
 
 def test_ensemble_of_one_model_equals_the_model(step):
-    symbols, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
+    special_tokens, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
     (alone, *_), (three, *_) = (
-        search(scorer, starts(), symbols, c)
+        search(scorer, make_prompts(), special_tokens, c)
         for scorer in (PrefixScorer(step), EnsembleScorer([PrefixScorer(step) for _ in range(3)]))
     )
     assert [h.tokens for h in three] == [h.tokens for h in alone]
@@ -187,10 +187,10 @@ def test_ensemble_scores_are_the_mean_probabilities(step):
 
 
 def test_diverse_groups_avoid_each_other_and_keep_the_scores_of_the_model(step):
-    given = starts(max_length=6)
-    alike = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=0.0)
-    apart = found(step, given, beam=2, diverse_beam_groups=2, diverse_beam_strength=50.0)
-    for n, (one, two) in enumerate(zip(alike, apart, strict=True)):
+    prompts = make_prompts(max_length=6)
+    equal = run_search(step, prompts, beam=2, diverse_beam_groups=2, diverse_beam_strength=0.0)
+    diverse = run_search(step, prompts, beam=2, diverse_beam_groups=2, diverse_beam_strength=50.0)
+    for n, (one, two) in enumerate(zip(equal, diverse, strict=True)):
         assert one[0].tokens == one[1].tokens
         assert not any(a == b for a, b in zip(two[0].tokens, two[1].tokens, strict=False))
         for hypothesis in two:
@@ -200,8 +200,8 @@ def test_diverse_groups_avoid_each_other_and_keep_the_scores_of_the_model(step):
 
 def test_first_diverse_group_equals_a_beam_search_of_its_size(step):
     for got, want in zip(
-        found(step, starts(), beam=6, diverse_beam_groups=3),
-        found(step, starts(), beam=2),
+        run_search(step, make_prompts(), beam=6, diverse_beam_groups=3),
+        run_search(step, make_prompts(), beam=2),
         strict=True,
     ):
         assert all(h.tokens in [g.tokens for g in got] for h in want)
@@ -213,14 +213,14 @@ def test_end_symbol_can_be_generated_although_it_is_also_the_start_symbol():
 
 
 def test_search_returns_unfinished_hypotheses_if_none_can_continue(step):
-    (got, *_) = found(step, starts(min_length=4), beam=2, no_repeat_ngram_size=1)
+    (got, *_) = run_search(step, make_prompts(min_length=4), beam=2, no_repeat_ngram_size=1)
     assert sorted(got[0].tokens) == [1, 2]
 
 
 def test_prompt_is_read_first_and_not_part_of_the_hypothesis(step):
-    given = [DecodingPrompt(max_length=4, prompt=(1, 2), number=n) for n in range(2)]
+    prompts = [DecodingPrompt(max_length=4, prompt=(1, 2), number=n) for n in range(2)]
     after = lambda p, s: step(p, s)  # noqa: E731
-    for n, got in enumerate(found(after, given, beam=2)):
+    for n, got in enumerate(run_search(after, prompts, beam=2)):
         first = step(torch.tensor([[END, 1, 2]]), torch.tensor([n]))[0].log_softmax(-1)
         symbol = (*got[0].tokens, END)[0]
         assert got[0].log_probabilities[0] == pytest.approx(float(first[symbol]))

@@ -10,7 +10,7 @@ from toolkit.generation.search import search
 from toolkit.generation.step_scorer import CachedScorer, EnsembleScorer, PrefixScorer
 from toolkit.models.interface import Inputs
 
-SYMBOLS = SpecialTokens(1, (0,))
+SPECIAL_TOKENS = SpecialTokens(1, (0,))
 
 
 def sources():
@@ -19,7 +19,7 @@ def sources():
 
 
 def without_cache(model, inputs):
-    """The whole prefix is decoded for every symbol, each row with a source of its own."""
+    """The whole prefix is decoded for every token, each row with a separate source."""
 
     def step(prefixes, sentences):
         encoded = padding = None
@@ -42,23 +42,23 @@ def test_cached_search_equals_the_search_with_whole_prefixes(name, changes):
     model.target_embedding.weight.data[1] *= 3  # ends now and then
     inputs = None if model.decoder_only else sources()
     prompt = (3, 4) if model.decoder_only else ()
-    starts = [DecodingPrompt(5 + n, prompt=prompt) for n in range(4)]
+    prompts = [DecodingPrompt(5 + n, prompt=prompt) for n in range(4)]
     got, want = (
-        search(scorer(model, inputs), starts, SYMBOLS, SearchConfig(beam=3))
+        search(scorer(model, inputs), prompts, SPECIAL_TOKENS, SearchConfig(beam=3))
         for scorer in (cached, without_cache)
     )
-    for ours, plain in zip(got, want, strict=True):
-        assert [h.tokens for h in ours] == [h.tokens for h in plain]
-        close = pytest.approx([h.score for h in plain], abs=1e-5)
-        assert [h.score for h in ours] == close
+    for cached_hypotheses, expected in zip(got, want, strict=True):
+        assert [h.tokens for h in cached_hypotheses] == [h.tokens for h in expected]
+        close = pytest.approx([h.score for h in expected], abs=1e-5)
+        assert [h.score for h in cached_hypotheses] == close
 
 
 @torch.no_grad()
 def test_ensemble_of_three_equal_models_equals_the_model():
     model, inputs = built("transformer_tiny"), sources()
-    c, starts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
+    c, prompts = dataclasses.replace(SearchConfig(), beam=4), [DecodingPrompt(8)] * 4
     (alone, three) = (
-        search(scorer, starts, SYMBOLS, c)
+        search(scorer, prompts, SPECIAL_TOKENS, c)
         for scorer in (
             cached(model, inputs),
             EnsembleScorer([cached(model, inputs) for _ in range(3)]),
@@ -71,7 +71,7 @@ def test_ensemble_of_three_equal_models_equals_the_model():
 @torch.no_grad()
 def test_half_precision_scores_are_summed_in_single_precision():
     scorer = cached(built("transformer_tiny").bfloat16(), sources())
-    (found, *_) = search(scorer, [DecodingPrompt(5)] * 4, SYMBOLS, SearchConfig(beam=2))
-    assert found[0].score == pytest.approx(
-        sum(found[0].log_probabilities) / len(found[0].log_probabilities)
+    (hypotheses, *_) = search(scorer, [DecodingPrompt(5)] * 4, SPECIAL_TOKENS, SearchConfig(beam=2))
+    assert hypotheses[0].score == pytest.approx(
+        sum(hypotheses[0].log_probabilities) / len(hypotheses[0].log_probabilities)
     )

@@ -1,4 +1,4 @@
-"""Draws follow their laws, and the best are found in stretches as they are directly."""
+"""Samples follow the distribution, and top_scores equals topk."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ SCORES = torch.tensor([1.0, 0.2, 2.0, -1.0, 0.7, -torch.inf, 1.5])
 
 
 def frequencies(**options):
-    """How often each symbol is drawn, one draw for each of many sentences."""
+    """Counts of the sampled tokens, one sample for each of many sentences."""
     settings = {"temperature": 1.0, "topk": 0, "topp": 1.0, **options}
     draw = Sampler(1, 5, settings["temperature"], settings["topk"], settings["topp"])
     scores = SCORES.log_softmax(-1).expand(DRAWS, 1, -1)
-    found = draw(StepScores(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
-    return np.bincount(found.tokens.flatten().numpy(), minlength=len(SCORES))
+    drawn = draw(StepScores(scores, torch.zeros(DRAWS, 1, 1)), np.arange(DRAWS), 0)
+    return np.bincount(drawn.tokens.flatten().numpy(), minlength=len(SCORES))
 
 
-def law(temperature=1.0, topk=0, topp=1.0):
+def distribution(temperature=1.0, topk=0, topp=1.0):
     """softmax(scores / T), the topk largest of it, then the fewest that reach topp."""
-    shares = (SCORES / temperature).softmax(-1).double().numpy()
-    order = np.argsort(-shares)
-    kept = order[: topk or len(order)]
-    shares = shares / shares[kept].sum()
-    reach = np.searchsorted(np.cumsum(shares[kept]), topp) + 1 if topp < 1 else len(kept)
-    law = np.zeros(len(shares))
-    law[kept[:reach]] = shares[kept[:reach]]
-    return law / law.sum()
+    probabilities = (SCORES / temperature).softmax(-1).double().numpy()
+    order = np.argsort(-probabilities)
+    candidates = order[: topk or len(order)]
+    probabilities = probabilities / probabilities[candidates].sum()
+    count = (
+        np.searchsorted(np.cumsum(probabilities[candidates]), topp) + 1
+        if topp < 1
+        else len(candidates)
+    )
+    truncated = np.zeros(len(probabilities))
+    truncated[candidates[:count]] = probabilities[candidates[:count]]
+    return truncated / truncated.sum()
 
 
 @pytest.mark.parametrize(
@@ -48,18 +52,18 @@ def law(temperature=1.0, topk=0, topp=1.0):
 )
 def test_samples_follow_the_distribution(options):
     stats = pytest.importorskip("scipy.stats")
-    counts, wanted = frequencies(**options), law(**options)
-    assert not counts[wanted == 0].any()
-    there = wanted > 0
-    if there.sum() > 1:
-        assert stats.chisquare(counts[there], DRAWS * wanted[there]).pvalue > 0.001
+    counts, expected = frequencies(**options), distribution(**options)
+    assert not counts[expected == 0].any()
+    possible = expected > 0
+    if possible.sum() > 1:
+        assert stats.chisquare(counts[possible], DRAWS * expected[possible]).pvalue > 0.001
 
 
 def test_samples_of_one_sentence_are_independent():
     draw = Sampler(2, 5, 1.0, 0, 1.0)
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
-    found = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
-    both = np.bincount((2 * found[:, 0] + found[:, 1]).numpy(), minlength=4)
+    tokens = draw(StepScores(scores, torch.zeros(DRAWS, 2, 1)), np.arange(DRAWS), 0).tokens[..., 0]
+    both = np.bincount((2 * tokens[:, 0] + tokens[:, 1]).numpy(), minlength=4)
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
 
 
@@ -68,6 +72,6 @@ def test_top_scores_in_chunks_equal_topk(words):
     scores = torch.randn(5, words, generator=torch.Generator().manual_seed(0))
     scores[0, : words - 3], scores[1, -1] = -torch.inf, 9.0
     for count in (1, 10):
-        values, places = top_scores(scores, count)
+        values, indices = top_scores(scores, count)
         assert torch.equal(values, scores.topk(count).values)
-        assert torch.equal(scores.gather(1, places), values)
+        assert torch.equal(scores.gather(1, indices), values)

@@ -50,9 +50,11 @@ def test_scaled_encoder_has_a_fraction_of_the_widths_and_heads():
 
 
 def test_scaled_rejects_architectures_without_scaling():
-    maker = EncoderFactory(ComponentConfig("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11))
+    factory = EncoderFactory(
+        ComponentConfig("bert_tiny", SimpleNamespace(width=8)), Sizes(tokens=11)
+    )
     with pytest.raises(ToolkitError, match=r"SimpleNamespace is not derived from"):
-        maker.scale(0.5)
+        factory.scale(0.5)
 
 
 def test_scaled_rejects_fractions_that_do_not_divide_the_heads():

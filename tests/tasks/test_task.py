@@ -11,8 +11,8 @@ from toolkit.tasks.task import Learner, Task
 WORDS = Vocabulary(["<unk>", "<s>", "</s>", "<pad>"], unk=0, cls=1, sep=2, pad=3, mask=0)
 
 
-class Silent(Task):
-    """Has no idea of masks."""
+class NoMasks(Task):
+    """A task that cannot fill masks."""
 
     @classmethod
     def examples(cls, config, source):
@@ -22,16 +22,16 @@ class Silent(Task):
         return {}
 
 
-class Fills(Silent):
+class Fills(NoMasks):
     def fill_mask(self, encoder, tokenizer, sentences, top):
         assert not encoder.training, "dropout must be off"
         return [[[(tokenizer, 1.0)] * top] for _ in sentences]
 
 
 def learner(task, tokenizer="word"):
-    found = Learner(build_model("bert_tiny", vocabulary_size=9, layers=1), task)
-    found.tokenizer = tokenizer
-    return found
+    made = Learner(build_model("bert_tiny", vocabulary_size=9, layers=1), task)
+    made.tokenizer = tokenizer
+    return made
 
 
 def test_fill_mask_returns_masks_for_a_sentence_and_a_list_for_a_list():
@@ -42,14 +42,14 @@ def test_fill_mask_returns_masks_for_a_sentence_and_a_list_for_a_list():
 @pytest.mark.parametrize(("options", "sizes"), [({}, [32, 8]), ({"batch_size": 40}, [40])])
 def test_fill_mask_reads_batch_size_sentences_at_a_time(options, sizes):
     class Counts(Fills):
-        found: ClassVar[list[int]] = []
+        counts: ClassVar[list[int]] = []
 
         def fill_mask(self, encoder, tokenizer, sentences, top):
-            self.found.append(len(sentences))
+            self.counts.append(len(sentences))
             return super().fill_mask(encoder, tokenizer, sentences, top)
 
     assert len(learner(Counts()).fill_mask(["[MASK]"] * 40, **options)) == 40
-    assert Counts.found == sizes
+    assert Counts.counts == sizes
     with pytest.raises(ToolkitError, match=r"batch_size must be at least 1, but is 0"):
         learner(Fills()).fill_mask(["[MASK]"], batch_size=0)
 
@@ -62,7 +62,7 @@ def test_fill_mask_leaves_the_training_mode_as_it_was():
 
 def test_fill_mask_rejects_other_tasks():
     with pytest.raises(ToolkitError, match=r"a task such as mlm; this one was trained"):
-        learner(Silent(), WordLevelTokenizer(WORDS)).fill_mask("[MASK]")
+        learner(NoMasks(), WordLevelTokenizer(WORDS)).fill_mask("[MASK]")
 
 
 def test_fill_mask_requires_a_tokenizer():

@@ -1,4 +1,4 @@
-"""What models that write are asked, before they write."""
+"""Requests of text generation, and what becomes of its hypotheses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Letters:
 Letters.target = Letters()
 
 
-def sentences(arch="transformer_tiny", task="translation", **options):
+def make_generator(arch="transformer_tiny", task="translation", **options):
     config = TranslateConfig if task == "translation" else ContinueConfig
     return TextGenerator([learner(arch, task)], config(**{"path": ["run"], "beam": 2, **options}))
 
@@ -49,26 +49,30 @@ def learner(arch, task, tokenizer=None):
     entry = ARCHITECTURES[arch]
     config = dataclasses.replace(entry.config, positions="learned", max_positions=6)
     sizes = Sizes(tokens=len(WORDS), targets=len(WORDS))
-    built = build_learner(
+    model = build_learner(
         ComponentConfig(arch, config), ComponentConfig(task, TASKS[task].config), sizes
     ).eval()
-    built.tokenizer = tokenizer or Letters()
-    assert built.task.is_generative
-    return built
+    model.tokenizer = tokenizer or Letters()
+    assert model.task.is_generative
+    return model
 
 
 def test_encode_line_returns_the_source_and_the_forced_prefix():
-    assert sentences().encode_line("abc") == ([5, 6, 7], [], "abc", None)
-    assert sentences(prefixes=True).encode_line("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
-    told = sentences(score_reference=True).encode_line("abc\tde")
-    assert told == ([5, 6, 7], [8, 9], "abc", "de")
+    assert make_generator().encode_line("abc") == ([5, 6, 7], [], "abc", None)
+    assert make_generator(prefixes=True).encode_line("abc\tde") == ([5, 6, 7], [8, 9], "abc", None)
+    assert make_generator(score_reference=True).encode_line("abc\tde") == (
+        [5, 6, 7],
+        [8, 9],
+        "abc",
+        "de",
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "line", "message"),
     [
         ({}, " ", "empty"),
-        ({}, "\u200b", "empty"),  # what a vocabulary reads nothing of
+        ({}, "\u200b", "empty"),  # which the tokenizer drops
         ({}, "abcdea", "7 tokens, more than the model's 6 positions"),
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
         ({"score_reference": True, "max_tokens": 3}, "a\tabc", "4 tokens, more than --max"),
@@ -80,14 +84,14 @@ def test_encode_line_returns_the_source_and_the_forced_prefix():
 )
 def test_encode_line_reports_why_a_line_cannot_be_processed(options, line, message):
     with pytest.raises(ToolkitError, match=message):
-        sentences(**options).encode_line(line)
+        make_generator(**options).encode_line(line)
 
 
 def test_language_model_generates_no_further_than_its_positions():
-    model = sentences("transformer_lm_tiny", "language_modeling")
+    model = make_generator("transformer_lm_tiny", "language_modeling")
     assert model.max_new_tokens(2) == 3 and model.encode_line("abc")[:2] == ([5, 6, 7], [])
-    told = sentences("transformer_lm_tiny", "language_modeling", score_reference=True)
-    assert told.encode_line("abc") == ([], [5, 6, 7], "abc", None)
+    scorer = make_generator("transformer_lm_tiny", "language_modeling", score_reference=True)
+    assert scorer.encode_line("abc") == ([], [5, 6, 7], "abc", None)
 
 
 def test_ensembles_reject_other_vocabularies_and_directions():
@@ -110,19 +114,19 @@ def test_ensembles_reject_other_vocabularies_and_directions():
 def test_prefix_size_is_limited_by_max_len_b_for_translation_only():
     options = {"dirs": ["bin"], "prefix_size": 300}
     with pytest.raises(ToolkitError, match="prefix_size must be at most max_len_b, but is 300"):
-        sentences(**options)
-    sentences("transformer_lm_tiny", "language_modeling", **options)
+        make_generator(**options)
+    make_generator("transformer_lm_tiny", "language_modeling", **options)
 
 
 def test_beam_is_limited_by_the_vocabulary_size():
     with pytest.raises(ToolkitError, match=r"at most the number of symbols .* 7, but is 8"):
-        sentences(beam=8)
+        make_generator(beam=8)
 
 
 def test_hard_alignments_are_the_largest_weights():
-    shares = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
-    assert format_alignment(shares, hard=True) == [[1, 0], [0, 1]]
-    assert format_alignment(shares, hard=False)[0] == pytest.approx([0.2, 0.8])
+    weights = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
+    assert format_alignment(weights, hard=True) == [[1, 0], [0, 1]]
+    assert format_alignment(weights, hard=False)[0] == pytest.approx([0.2, 0.8])
 
 
 class Words(Letters):
@@ -137,14 +141,14 @@ Words.target = Words()
 
 @pytest.mark.parametrize(("tokenizer", "space"), [(Letters(), ""), (Words(), " ")])
 def test_text_after_a_prompt_starts_with_a_space_unless_it_continues_a_word(tokenizer, space):
-    writer = TextGenerator(
+    generator = TextGenerator(
         [learner("transformer_lm_tiny", "language_modeling", tokenizer)],
         ContinueConfig(path=["run"], min_len=2),
     )
     words = [WORDS.symbols.index(letter) for letter in "de"]
-    [[text]] = writer.to_texts(
+    [[text]] = generator.to_texts(
         [GenerationRequest(1, "ab", tokenizer.encode("ab"))], None, [[Hypothesis(words, 0, [])]]
     )
     assert text.text == space + tokenizer.decode(words)
-    [[alone]] = writer.to_texts([GenerationRequest(1, "")], None, [[Hypothesis(words, 0, [])]])
+    [[alone]] = generator.to_texts([GenerationRequest(1, "")], None, [[Hypothesis(words, 0, [])]])
     assert alone.text == tokenizer.decode(words)

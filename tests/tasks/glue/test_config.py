@@ -10,9 +10,11 @@ from toolkit.tasks.capabilities import resolve_length
 from toolkit.tasks.glue.config import GlueConfig
 
 
-@pytest.mark.parametrize(("arch", "usual"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
-def test_tokens_per_sample_defaults_to_128(arch, usual):
-    assert resolve_length(GlueConfig(), ARCHITECTURES[arch].config, 128).tokens_per_sample == usual
+@pytest.mark.parametrize(("arch", "default"), [("taco_tiny", 128), ("composite_bert_tiny", 128)])
+def test_tokens_per_sample_defaults_to_128(arch, default):
+    assert (
+        resolve_length(GlueConfig(), ARCHITECTURES[arch].config, 128).tokens_per_sample == default
+    )
 
 
 def test_tokens_per_sample_has_no_limit_without_a_position_table():
@@ -23,12 +25,12 @@ def test_tokens_per_sample_has_no_limit_without_a_position_table():
 
 
 @pytest.mark.parametrize(
-    ("task", "usual"),
+    ("task", "default"),
     [("glue", 128), ("squad", 384), ("multiple_choice", 512), ("pos_tagging", 512)],
 )
-def test_tokens_per_sample_has_the_default_of_the_task_without_a_position_table(task, usual):
+def test_tokens_per_sample_has_the_default_of_the_task_without_a_position_table(task, default):
     config, arch = TASKS[task].config, ARCHITECTURES["composite_bert_small"].config
-    assert TASKS[task].factory.resolve_for(config, arch).tokens_per_sample == usual
+    assert TASKS[task].factory.resolve_for(config, arch).tokens_per_sample == default
 
 
 def test_tokens_per_sample_may_reach_the_maximum_of_the_architecture():

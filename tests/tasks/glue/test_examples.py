@@ -11,14 +11,14 @@ from toolkit.tasks.glue.config import GlueConfig
 from toolkit.tasks.glue.examples import GlueExamples
 
 
-def examples(folder, split="train", most=20, training=False):
-    c = GlueConfig(tokens_per_sample=most)
+def make_examples(folder, split="train", max_tokens=20, training=False):
+    c = GlueConfig(tokens_per_sample=max_tokens)
     return GlueExamples(c, SplitSource(folder, split, training=training))
 
 
 def test_rows_are_read_as_pairs_with_their_labels(glue):
     folder = glue()
-    batch = examples(folder, "valid").collate(np.arange(2), None)
+    batch = make_examples(folder, "valid").collate(np.arange(2), None)
     words, rows = folder.vocabulary, batch.inputs.tokens
     for row, texts in zip(rows.tolist(), [("cats run", "a cat"), ("dogs", "cats")], strict=True):
         a, b = (folder.tokenizer.encode(text) for text in texts)
@@ -30,16 +30,16 @@ def test_rows_are_read_as_pairs_with_their_labels(glue):
 
 
 def test_long_pairs_are_truncated_and_reported(glue):
-    found = examples(glue(), most=7)
-    assert found.lengths.max() == 7 and "cut" in found.remark
-    assert found.collate(np.arange(4), None).inputs.tokens.shape == (4, 7)
+    examples = make_examples(glue(), max_tokens=7)
+    assert examples.lengths.max() == 7 and "cut" in examples.remark
+    assert examples.collate(np.arange(4), None).inputs.tokens.shape == (4, 7)
 
 
 def test_copies_of_an_example_equal_it(glue):
-    found = examples(glue())
+    examples = make_examples(glue())
     one, copy = (
-        found.collate(np.array([2]), 1),
-        found.collate(np.array([2 + len(found.lengths)]), 1),
+        examples.collate(np.array([2]), 1),
+        examples.collate(np.array([2 + len(examples.lengths)]), 1),
     )
     assert torch.equal(one.inputs.tokens, copy.inputs.tokens) and copy.row_ids.tolist() == [2]
 
@@ -47,7 +47,7 @@ def test_copies_of_an_example_equal_it(glue):
 @pytest.mark.parametrize("task", ["RTE", "STS-B"])
 def test_idle_rank_and_unlabeled_rows_have_weight_zero(glue, task):
     folder = glue(task)
-    idle = examples(folder).collate(np.zeros(0, np.int64), None)
+    idle = make_examples(folder).collate(np.zeros(0, np.int64), None)
     assert idle.weights == {"label": 0.0} and idle.row_ids.tolist() == [-1] and not idle.tokens
     unknown = idle.targets.isnan() if task == "STS-B" else idle.targets == IGNORED
     assert unknown.all()
@@ -55,11 +55,11 @@ def test_idle_rank_and_unlabeled_rows_have_weight_zero(glue, task):
 
 def test_training_rejects_unlabeled_rows(glue):
     with pytest.raises(ToolkitError, match=r"Split 'test' of .* has rows without labels"):
-        examples(glue(), "test", training=True)
-    batch = examples(glue(), "test").collate(np.arange(2), None)
+        make_examples(glue(), "test", training=True)
+    batch = make_examples(glue(), "test").collate(np.arange(2), None)
     assert batch.weights == {"label": 0.0} and batch.targets.tolist() == [IGNORED] * 2
 
 
 def test_tokens_per_sample_changes_the_fingerprint(glue):
     folder = glue()
-    assert examples(folder).fingerprint != examples(folder, most=9).fingerprint
+    assert make_examples(folder).fingerprint != make_examples(folder, max_tokens=9).fingerprint

@@ -26,7 +26,7 @@ from toolkit.training.run import run
 ARCHS = ["composite_bert_tiny", "taco_tiny", "convbert_tiny"]
 
 
-def examples(folder, split="train"):
+def make_examples(folder, split="train"):
     c = GlueConfig(tokens_per_sample=20)
     return GlueExamples(c, SplitSource(folder, split))
 
@@ -36,9 +36,9 @@ def test_glue_scores_do_not_depend_on_the_other_rows(glue, arch):
     torch.manual_seed(0)
     folder = glue()
     sizes = {"sizes": {"tokens": len(folder.vocabulary), "labels": 2}}
-    learner, found = build_model(arch, task="glue", **sizes).eval(), examples(folder)
-    together = learner(found.collate(np.arange(2), None))["label"].logits
-    alone = [learner(found.collate(np.array([i]), None))["label"].logits for i in range(2)]
+    learner, examples = build_model(arch, task="glue", **sizes).eval(), make_examples(folder)
+    together = learner(examples.collate(np.arange(2), None))["label"].logits
+    alone = [learner(examples.collate(np.array([i]), None))["label"].logits for i in range(2)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)
 
 
@@ -58,10 +58,10 @@ def test_pooled_head_has_the_weights_of_converted_models():
 @pytest.mark.parametrize("head", ["plain", "pooled"])
 def test_taco_head_reads_both_streams_concatenated(glue, head):
     folder = glue()
-    sizes, found = Sizes(tokens=len(folder.vocabulary), labels=2), examples(folder)
+    sizes, examples = Sizes(tokens=len(folder.vocabulary), labels=2), make_examples(folder)
     arch = ComponentConfig("taco_tiny", ARCHITECTURES["taco_tiny"].config)
     learner = build_learner(arch, ComponentConfig("glue", GlueConfig(head=head)), sizes).eval()
-    batch, columns = found.collate(np.arange(3), None), learner.encoder.head_columns
+    batch, columns = examples.collate(np.arange(3), None), learner.encoder.head_columns
     states = learner.encoder(batch.inputs).states[:, 0]  # (B, S, D) -> (B, D)
     x = torch.cat([states[:, columns.tokens], states[:, columns.positions]], -1)
     assert x.shape[1] == arch.config.word_width + arch.config.position_width
@@ -104,12 +104,12 @@ def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
     result = run(options(folder, tmp_path / "run", **changes))
     assert result.best["metric"] == "score" and result.valid["train"]["loss"] < math.log(2)
     assert set(result.valid["valid"]) > {"accuracy", "f1", "matthews", "score", "loss"}
-    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
-    files = {"predictions": str(tmp_path / "x.tsv"), "json": str(tmp_path / "told")}
-    found = evaluate_checkpoints(ValidateConfig(**given, valid_subset="test", **files))
-    assert found[str(tmp_path / "run")]["test"] == {"examples": 2}
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "x.tsv"), "json": str(tmp_path / "events")}
+    results = evaluate_checkpoints(ValidateConfig(**sources, valid_subset="test", **files))
+    assert results[str(tmp_path / "run")]["test"] == {"examples": 2}
     assert (tmp_path / "x.tsv").read_text().startswith("index\tprediction\n0\t")
-    assert json.loads((tmp_path / "told").read_text().splitlines()[-1])["examples"] == 2
+    assert json.loads((tmp_path / "events").read_text().splitlines()[-1])["examples"] == 2
 
 
 def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path, capfd):
@@ -121,31 +121,31 @@ def test_run_finetunes_the_encoder_of_another_task_for_regression(glue, tmp_path
     result = run(options(second, tmp_path / "second", **more, max_epoch=3))
     assert {"pearson", "spearman", "score"} < set(result.valid["train"])
     assert not {"ppl", "accuracy"} & {*result.valid["train"], *result.train}
-    told = capfd.readouterr().err
-    assert "checkpoint's have another shape: task.head.output.weight (2, 128) for (1, 1" in told
+    stderr = capfd.readouterr().err
+    assert "checkpoint's have another shape: task.head.output.weight (2, 128) for (1, 1" in stderr
     assert load_checkpoint(tmp_path / "second").tokenizer.labels.task == "STS-B"
 
 
 def test_predictions_that_cannot_be_written_leave_the_metrics(glue, tmp_path, capfd):
     folder = glue()
     run(options(folder, tmp_path / "run", max_epoch=1))
-    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
-    files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "told")}
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    files = {"predictions": str(tmp_path / "no" / "x.tsv"), "json": str(tmp_path / "events")}
     with pytest.raises(ToolkitError, match=r"predictions must go where files can be written"):
-        evaluate_checkpoints(ValidateConfig(**given, **files))
+        evaluate_checkpoints(ValidateConfig(**sources, **files))
     assert "matthews" in capfd.readouterr().out.splitlines()[-2]
-    assert "matthews" in json.loads((tmp_path / "told").read_text().splitlines()[-1])
+    assert "matthews" in json.loads((tmp_path / "events").read_text().splitlines()[-1])
 
 
 def test_class_tables_name_their_split_if_there_are_several(glue, tmp_path, capfd):
     folder, path = glue(), str(tmp_path / "run")
     run(options(folder, path, max_epoch=1))
-    given = {"dirs": [str(folder.path)], "path": [path], "num_workers": 0}
+    sources = {"dirs": [str(folder.path)], "path": [path], "num_workers": 0}
     files = {"predictions": str(tmp_path / "x.tsv")}
     for subsets, wanted in (("train,valid", [f"{path} train", f"{path} valid"]), ("valid", [])):
         capfd.readouterr()
         evaluate_checkpoints(
-            ValidateConfig(**given, valid_subset=subsets, **({} if wanted else files))
+            ValidateConfig(**sources, valid_subset=subsets, **({} if wanted else files))
         )
         lines = capfd.readouterr().out.splitlines()
         heads = [number for number, line in enumerate(lines) if line.startswith("class ")]

@@ -15,7 +15,7 @@ from toolkit.tasks.language_modeling.examples import BlockExamples
 
 
 @pytest.fixture
-def examples(data):
+def make_examples(data):
     def make(split="valid", fixed_shapes=False, **options):
         options = {"tokens_per_sample": 20, **options}
         source = SplitSource(DataFolder.open(data), split, fixed_shapes=fixed_shapes)
@@ -24,16 +24,16 @@ def examples(data):
     return make
 
 
-def test_targets_are_the_tokens_of_the_text_alone(examples, data):
-    found, column = examples(), DataFolder.open(data).split("valid").column("tokens")
-    batch = found.collate(np.arange(len(found.lengths)), None)
+def test_targets_are_the_tokens_of_the_text_alone(make_examples, data):
+    examples, column = make_examples(), DataFolder.open(data).split("valid").column("tokens")
+    batch = examples.collate(np.arange(len(examples.lengths)), None)
     assert batch.weights == {"lm": float(column.elements + column.items)}
-    assert batch.tokens == len(batch.targets) == len(batch.selected) == found.lengths.sum()
-    assert batch.inputs.tokens.shape[0] == batch.sentences == len(found.lengths)
+    assert batch.tokens == len(batch.targets) == len(batch.selected) == examples.lengths.sum()
+    assert batch.inputs.tokens.shape[0] == batch.sentences == len(examples.lengths)
 
 
-def test_word_count_includes_the_ends_of_items(examples, data):
-    batch = examples(tokens_per_sample=500).collate(np.zeros(1, np.int64), None)
+def test_word_count_includes_the_ends_of_items(make_examples, data):
+    batch = make_examples(tokens_per_sample=500).collate(np.zeros(1, np.int64), None)
     folder = DataFolder.open(data)
     column, words = folder.split("valid").column("tokens"), folder.vocabulary
     [part] = column.parts
@@ -56,18 +56,18 @@ def test_word_count_includes_unmarked_first_words(tmp_path):
     (tmp_path / "tokenizer").mkdir()
     HuggingFaceTokenizer(bytewise.to_str(), roles).save(tmp_path / "tokenizer")
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    text, tokenizer, place = (str(tmp_path / name) for name in ("text", "tokenizer", "bin"))
+    text, tokenizer, position = (str(tmp_path / name) for name in ("text", "tokenizer", "bin"))
     preprocess(
-        preprocess_config(trainpref=text, tokenizer_from=tokenizer, destdir=place, workers=1)
+        preprocess_config(trainpref=text, tokenizer_from=tokenizer, destdir=position, workers=1)
     )
     config = LanguageModelingConfig(sample_mode="items", tokens_per_sample=64)
-    found = BlockExamples(config, SplitSource(DataFolder.open(place), "train"))
-    batch = found.collate(np.arange(len(found.lengths)), None)
+    examples = BlockExamples(config, SplitSource(DataFolder.open(position), "train"))
+    batch = examples.collate(np.arange(len(examples.lengths)), None)
     assert batch.word_count == sum(len(line.split()) + 1 for line in lines)
 
 
-def test_idle_rank_has_a_batch_of_weight_zero(examples):
-    batch = examples().collate(np.zeros(0, np.int64), None)
+def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
+    batch = make_examples().collate(np.zeros(0, np.int64), None)
     assert (
         batch.weights == {"lm": 0.0}
         and (batch.sentences, batch.tokens, batch.word_count) == (0,) * 3
@@ -75,8 +75,8 @@ def test_idle_rank_has_a_batch_of_weight_zero(examples):
     assert (batch.targets == IGNORED).all()
 
 
-def test_fixed_shapes_pad_the_selected_positions(examples):
-    batch = examples(fixed_shapes=True).collate(np.arange(1), None)
+def test_fixed_shapes_pad_the_selected_positions(make_examples):
+    batch = make_examples(fixed_shapes=True).collate(np.arange(1), None)
     assert len(batch.selected) == 64 and (batch.targets != IGNORED).sum() == 20
     assert torch.equal(batch.selected[:20], torch.arange(20)) and not batch.selected[20:].any()
 
@@ -84,12 +84,12 @@ def test_fixed_shapes_pad_the_selected_positions(examples):
 CHANGES = ({}, {"sample_mode": "items"}, {"eos_after": "documents"}, {"tokens_per_sample": 21})
 
 
-def test_examples_leave_the_vocabulary_unchanged(examples, data):
+def test_examples_leave_the_vocabulary_unchanged(make_examples, data):
     folder = DataFolder.open(data)
     BlockExamples(LanguageModelingConfig(tokens_per_sample=20), SplitSource(folder, "valid"))
     assert not folder.vocabulary.starts_word[folder.vocabulary.sep]
 
 
-def test_options_change_the_fingerprint(examples):
-    prints = {examples(**o).fingerprint for o in CHANGES}
+def test_options_change_the_fingerprint(make_examples):
+    prints = {make_examples(**o).fingerprint for o in CHANGES}
     assert len(prints) == len(CHANGES)

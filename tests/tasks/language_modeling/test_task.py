@@ -29,10 +29,10 @@ def learner(data):
     torch.manual_seed(1)
     size = len(DataFolder.open(data).vocabulary)
     shape = {"layers": 1, "width": 8, "heads": 2, "feed_forward_width": 8, "dropout": 0.0}
-    made = build_model(
+    model = build_model(
         "transformer_lm_tiny", vocabulary_size=size, task="language_modeling", **shape
     )
-    return made.eval()
+    return model.eval()
 
 
 def test_language_model_predicts_each_token_from_the_previous_ones(learner, examples):
@@ -57,16 +57,19 @@ def test_metrics_include_token_and_word_perplexity(learner, examples):
             )
         for name, value in found.items():
             sums[name] = np.asarray(sums.get(name, 0.0) + float(value))
-    told = compute_metrics(sums, learner.task.coefficients, with_perplexity=True)
+    metrics = compute_metrics(sums, learner.task.coefficients, with_perplexity=True)
     with torch.no_grad():
         log_p = [learner(batch)["lm"] for batch in batches]
     total = sum(torch.nn.functional.cross_entropy(*p, reduction="sum").item() for p in log_p)
     tokens, words = (
         sum(getattr(batch, name) for batch in batches) for name in ("tokens", "word_count")
     )
-    assert told["ppl"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
-    assert told["word_ppl"] == pytest.approx(math.exp(total / words), rel=1e-5)
-    assert told["nll"] == pytest.approx(total / tokens, rel=1e-5) and told["loss"] != told["nll"]
+    assert metrics["ppl"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
+    assert metrics["word_ppl"] == pytest.approx(math.exp(total / words), rel=1e-5)
+    assert (
+        metrics["nll"] == pytest.approx(total / tokens, rel=1e-5)
+        and metrics["loss"] != metrics["nll"]
+    )
 
 
 def test_language_modeling_requires_a_decoder_only_model():
@@ -76,14 +79,19 @@ def test_language_modeling_requires_a_decoder_only_model():
 
 
 def test_tokens_per_sample_is_as_given_the_default_or_the_maximum():
-    def suited(asked=0, **arch):
-        config = LanguageModelingConfig(tokens_per_sample=asked)
+    def resolved_length(requested=0, **arch):
+        config = LanguageModelingConfig(tokens_per_sample=requested)
         return LanguageModeling.resolve_for(config, TransformerLMConfig(**arch)).tokens_per_sample
 
-    learned = {"positions": "learned", "max_positions": 50}
-    assert (suited(), suited(2000), suited(**learned), suited(20, **learned)) == (512, 2000, 50, 20)
+    with_table = {"positions": "learned", "max_positions": 50}
+    assert (
+        resolved_length(),
+        resolved_length(2000),
+        resolved_length(**with_table),
+        resolved_length(20, **with_table),
+    ) == (512, 2000, 50, 20)
     with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
-        suited(60, **learned)
+        resolved_length(60, **with_table)
 
 
 @pytest.mark.parametrize(

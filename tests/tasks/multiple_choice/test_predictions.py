@@ -16,44 +16,44 @@ from toolkit.tasks.multiple_choice.predictions import MultipleChoiceCollector
 
 
 @pytest.fixture
-def answered(questions):
-    """Answers given batch by batch in another order."""
+def collect(questions):
+    """A collector of predictions, updated batch by batch in another order."""
 
-    def call(form, given):
+    def call(form, predicted):
         source = SplitSource(questions(form), "valid")
         examples = MultipleChoiceExamples(MultipleChoiceConfig(tokens_per_sample=30), source)
         split = examples.split
-        answers = MultipleChoiceCollector(split)
+        collector = MultipleChoiceCollector(split)
         everything = np.arange(len(split))
         for ids in (everything[2:], everything[:2], everything[:0]):
             batch = examples.collate(ids, None)
             scores = torch.zeros(batch.option_rows.shape)
             for row, question in enumerate(ids.tolist()):
-                scores[row, given[question]] = 1.0
-            answers.update(batch, {"choice": Classes(scores, batch.targets)})
-        answers.sync(World())
-        return answers
+                scores[row, predicted[question]] = 1.0
+            collector.update(batch, {"choice": Classes(scores, batch.targets)})
+        collector.sync(World())
+        return collector
 
     return call
 
 
-def test_groups_have_separate_accuracies(answered):
-    found = answered("race", [1, 0, 0, 0]).compute()
-    assert found == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
+def test_groups_have_separate_accuracies(collect):
+    metrics = collect("race", [1, 0, 0, 0]).compute()
+    assert metrics == {"accuracy": 0.75, "high_accuracy": 1.0, "middle_accuracy": 0.5}
 
 
-def test_single_group_has_no_separate_accuracy(answered):
-    assert answered("swag", [1, 2, 1, 2, 0, 0, 1, 0]).compute() == {"accuracy": 5 / 8}
+def test_single_group_has_no_separate_accuracy(collect):
+    assert collect("swag", [1, 2, 1, 2, 0, 0, 1, 0]).compute() == {"accuracy": 5 / 8}
 
 
-def test_race_predictions_are_letters_by_passage(answered, tmp_path):
-    answered("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
-    found = json.loads((tmp_path / "x.json").read_text())
-    assert found == {"high/1.txt": {"1": "B", "2": "A"}, "middle/2.txt": {"1": "A", "2": "B"}}
+def test_race_predictions_are_letters_by_passage(collect, tmp_path):
+    collect("race", [1, 0, 0, 1]).write(tmp_path / "x.json")
+    written = json.loads((tmp_path / "x.json").read_text())
+    assert written == {"high/1.txt": {"1": "B", "2": "A"}, "middle/2.txt": {"1": "A", "2": "B"}}
 
 
-def test_swag_predictions_are_rows_and_labels(answered, tmp_path):
-    answered("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
+def test_swag_predictions_are_rows_and_labels(collect, tmp_path):
+    collect("swag", [1, 2, 0, 2, 0, 0, 1, 0]).write(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().splitlines()[:4] == ["row,label", "0,1", "1,2", "2,0"]
 
 
@@ -64,28 +64,30 @@ def test_swag_predictions_are_rows_and_labels(answered, tmp_path):
         ("race", 4, r"a unique passage and number per example, but 'high"),
     ],
 )
-def test_predictions_reject_two_files_of_the_same_name(answered, tmp_path, form, count, message):
-    answers = answered(form, [0] * count)
-    answers.split.records[1] = answers.split.records[0]
+def test_predictions_reject_two_files_of_the_same_name(collect, tmp_path, form, count, message):
+    collector = collect(form, [0] * count)
+    collector.split.records[1] = collector.split.records[0]
     with pytest.raises(ToolkitError, match=message):
-        answers.write(tmp_path / "x")
+        collector.write(tmp_path / "x")
 
 
-def test_questions_without_known_answers_do_not_count(answered):
-    answers = answered("race", [1, 0, 0, 0])
-    answers.split.answers[[1, 2, 3]] = [-1, -1, -1]
-    assert answers.compute() == {
+def test_questions_without_known_answers_do_not_count(collect):
+    collector = collect("race", [1, 0, 0, 0])
+    collector.split.answers[[1, 2, 3]] = [-1, -1, -1]
+    assert collector.compute() == {
         "accuracy": 1.0,
         "high_accuracy": 1.0,
         "middle_accuracy": pytest.approx(float("nan"), nan_ok=True),
     }
 
 
-def test_sync_gathers_the_predictions_of_all_ranks(answered, monkeypatch):
-    given = [1, 2, 0, 2, 0, 0, 1, 0]
-    whole = answered("swag", given)
-    said = [json.dumps([ids, [given[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])]
-    monkeypatch.setattr(World, "all_gather", lambda world, text: said)
-    found = MultipleChoiceCollector(whole.split)
-    found.sync(World(size=2))
-    assert found.predicted.tolist() == given and found.compute() == whole.compute()
+def test_sync_gathers_the_predictions_of_all_ranks(collect, monkeypatch):
+    predicted = [1, 2, 0, 2, 0, 0, 1, 0]
+    complete = collect("swag", predicted)
+    gathered = [
+        json.dumps([ids, [predicted[i] for i in ids]]) for ids in ([0, 3, 6], [1, 2, 4, 5, 7])
+    ]
+    monkeypatch.setattr(World, "all_gather", lambda world, text: gathered)
+    collector = MultipleChoiceCollector(complete.split)
+    collector.sync(World(size=2))
+    assert collector.predicted.tolist() == predicted and collector.compute() == complete.compute()

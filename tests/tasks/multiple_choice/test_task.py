@@ -26,11 +26,11 @@ def test_scores_do_not_depend_on_the_other_questions(questions, arch):
     folder = DataFolder.open(first.path, second.path)
     sizes = {"vocabulary_size": len(folder.vocabulary)}
     learner = build_model(arch, task="multiple_choice", **sizes).eval()
-    found = MultipleChoiceExamples(
+    examples = MultipleChoiceExamples(
         MultipleChoiceConfig(tokens_per_sample=20), SplitSource(folder, "train")
     )
-    together = learner(found.collate(np.array([0, 8]), None))["choice"].logits
-    alone = [learner(found.collate(np.array([i]), None))["choice"].logits[0] for i in (0, 8)]
+    together = learner(examples.collate(np.array([0, 8]), None))["choice"].logits
+    alone = [learner(examples.collate(np.array([i]), None))["choice"].logits[0] for i in (0, 8)]
     torch.testing.assert_close(together[0], alone[0], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(together[1, :2], alone[1], atol=1e-5, rtol=1e-4)
     assert together[1, 2] == -1e4
@@ -48,9 +48,9 @@ def test_run_learns_to_choose_and_writes_predictions(questions, tmp_path):
     folder = questions("swag")
     result = run(options(folder, tmp_path / "run"))
     assert result.best["value"] == 1.0 and result.valid["valid"]["loss"] < math.log(3)
-    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
     evaluate_checkpoints(
-        ValidateConfig(**given, predictions=str(tmp_path / "x.csv"), precision="fp32")
+        ValidateConfig(**sources, predictions=str(tmp_path / "x.csv"), precision="fp32")
     )
     assert (tmp_path / "x.csv").read_text() == "row,label\n" + "".join(
         f"{row},{label}\n" for row, label in enumerate([1, 2] * 4)

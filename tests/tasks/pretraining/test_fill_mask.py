@@ -22,7 +22,7 @@ SYMBOLS = [
 
 
 class Words(Tokenizer):
-    """A tokenizer small enough to see through: one piece a word, punctuation apart."""
+    """A tiny tokenizer: one piece per word, punctuation separate."""
 
     VOCABULARY = Vocabulary(SYMBOLS, cls=0, sep=1, pad=2, mask=3, unk=4)
 
@@ -44,7 +44,7 @@ class Words(Tokenizer):
 Words.__abstractmethods__ = frozenset()
 
 
-def learned(name: str = "composite_bert_tiny"):
+def build(name: str = "composite_bert_tiny"):
     torch.manual_seed(0)
     entry, task = ARCHITECTURES[name], TASKS["mlm"]
     shape = {"width": 16, "layers": 1, "embedding_width": 8, "max_positions": 6}
@@ -72,25 +72,27 @@ def test_space_before_a_mask_is_not_a_separate_token(byte_level):
 
 
 def test_fill_mask_returns_the_most_probable_tokens_with_softmax_probabilities():
-    encoder, task = learned()
-    (gaps,) = task.fill_mask(encoder, Words(), ["[MASK] cat [MASK]"], 3)
+    encoder, task = build()
+    (masks,) = task.fill_mask(encoder, Words(), ["[MASK] cat [MASK]"], 3)
     ids = torch.tensor([[0, 3, SYMBOLS.index("▁cat"), 3, 1]])
     states = encoder(Inputs(tokens=ids)).states[0]
-    for gap, place in zip(gaps, (1, 3), strict=True):
-        shares = task.head(states[place : place + 1], encoder.token_embedding.weight)[0].softmax(-1)
-        best = shares.topk(3)
-        assert [token for token, _ in gap] == [SYMBOLS[i] for i in best.indices.tolist()]
-        assert [share for _, share in gap] == pytest.approx(best.values.tolist(), rel=1e-4)
+    for mask, position in zip(masks, (1, 3), strict=True):
+        probabilities = task.head(states[position : position + 1], encoder.token_embedding.weight)[
+            0
+        ].softmax(-1)
+        top = probabilities.topk(3)
+        assert [token for token, _ in mask] == [SYMBOLS[i] for i in top.indices.tolist()]
+        assert [p for _, p in mask] == pytest.approx(top.values.tolist(), rel=1e-4)
 
 
 def test_fill_mask_does_not_depend_on_the_other_sentences():
-    encoder, task = learned()
+    encoder, task = build()
     texts = ["the [MASK]", "[MASK] sat the cat", "the cat [MASK] [MASK]."] * 20
     together = task.fill_mask(encoder, Words(), texts, 2)
-    for text, gaps in zip(texts[:3], together[:3], strict=True):
+    for text, masks in zip(texts[:3], together[:3], strict=True):
         (alone,) = task.fill_mask(encoder, Words(), [text], 2)
-        assert len(gaps) == text.count("[MASK]")
-        for one, other in zip(gaps, alone, strict=True):
+        assert len(masks) == text.count("[MASK]")
+        for one, other in zip(masks, alone, strict=True):
             assert dict(one) == pytest.approx(dict(other), rel=1e-4)
 
 
@@ -103,6 +105,6 @@ def test_fill_mask_does_not_depend_on_the_other_sentences():
     ],
 )
 def test_fill_mask_rejects_sentences_that_cannot_be_filled(text, top, message):
-    encoder, task = learned("bert_tiny")
+    encoder, task = build("bert_tiny")
     with pytest.raises(ToolkitError, match=message):
         task.fill_mask(encoder, Words(), [text], top)

@@ -32,36 +32,36 @@ def folder(tmp_path_factory):
     return DataFolder.open(path / "data")
 
 
-def examples(folder, seed=1, training=True, fixed_shapes=False, **options):
+def make_examples(folder, seed=1, training=True, fixed_shapes=False, **options):
     return MaskedExamples(
         MaskingConfig(**options), SplitSource(folder, "train", seed, training, fixed_shapes)
     )
 
 
 def test_targets_restore_the_original_text(folder):
-    found = examples(folder)
-    batch = found.collate(np.arange(20), 1)
+    examples = make_examples(folder)
+    batch = examples.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
     tokens[batch.selected] = batch.targets
-    first = folder.tokenizer.decode(tokens[: found.lengths[0]].tolist())
+    first = folder.tokenizer.decode(tokens[: examples.lengths[0]].tolist())
     text = (folder.path.parent / "text").read_text().split("\n")
     assert first == f"[CLS] {text[0]} [SEP] {text[1]} [SEP]"
 
 
 def test_batch_reports_its_sentences_tokens_and_weights(folder):
-    found = examples(folder)
-    batch = found.collate(np.arange(20), 1)
+    examples = make_examples(folder)
+    batch = examples.collate(np.arange(20), 1)
     assert batch.weights == {"mlm": len(batch.targets)}
-    assert (batch.sentences, batch.tokens) == (20, int(found.lengths[:20].sum()))
-    assert batch.inputs.tokens.shape == (20, found.lengths[:20].max())
-    assert (~batch.inputs.padding).sum(1).tolist() == found.lengths[:20].tolist()
+    assert (batch.sentences, batch.tokens) == (20, int(examples.lengths[:20].sum()))
+    assert batch.inputs.tokens.shape == (20, examples.lengths[:20].max())
+    assert (~batch.inputs.padding).sum(1).tolist() == examples.lengths[:20].tolist()
     assert batch.inputs.segments is None
     assert batch.inputs.positions is None
 
 
 def test_electra_pairs_are_two_segments_with_token_types(folder):
-    found = examples(folder, pair_mode="electra", tokens_per_sample=32)
-    batch = found.collate(np.arange(20), 1)
+    examples = make_examples(folder, pair_mode="electra", tokens_per_sample=32)
+    batch = examples.collate(np.arange(20), 1)
     tokens = batch.inputs.tokens.flatten().clone()
     tokens[batch.selected] = batch.targets
     tokens = tokens.view(batch.inputs.tokens.shape)
@@ -69,33 +69,37 @@ def test_electra_pairs_are_two_segments_with_token_types(folder):
     words = folder.vocabulary
     for row, types in zip(tokens, batch.inputs.segments, strict=True):
         first = (row == words.sep).nonzero()[0].item()
-        kinds = [int(place > first and row[place] != words.pad) for place in range(len(row))]
-        assert types.tolist() == kinds
+        expected_types = [
+            int(position > first and row[position] != words.pad) for position in range(len(row))
+        ]
+        assert types.tolist() == expected_types
     assert batch.inputs.segments.sum() > 0
 
 
 def test_token_types_are_in_both_halves_of_an_mpm_batch(folder):
     config = MaskedPositionConfig(pair_mode="electra", tokens_per_sample=32)
-    found = MaskedPositionExamples(config, SplitSource(folder, "train", seed=1, training=True))
-    types = found.collate(np.arange(9), 1).inputs.segments
+    examples = MaskedPositionExamples(config, SplitSource(folder, "train", seed=1, training=True))
+    types = examples.collate(np.arange(9), 1).inputs.segments
     assert types[:9].tolist() == types[9:].tolist()
     assert types.sum() > 0
 
 
 def test_fingerprint_depends_on_pair_mode(folder):
-    chang, electra = examples(folder), examples(folder, pair_mode="electra")
-    assert chang.fingerprint == examples(folder, pair_mode="chang").fingerprint
+    chang, electra = make_examples(folder), make_examples(folder, pair_mode="electra")
+    assert chang.fingerprint == make_examples(folder, pair_mode="chang").fingerprint
     assert chang.fingerprint != electra.fingerprint
 
 
 def test_batch_without_padding_has_no_padding_mask(folder):
-    batch = examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(np.arange(5), 1)
+    batch = make_examples(folder, sample_mode="blocks", tokens_per_sample=16).collate(
+        np.arange(5), 1
+    )
     assert batch.inputs.padding is None
 
 
 def test_fixed_shapes_pad_the_positions_to_a_multiple_of_64_and_drop_none(folder):
-    exact = examples(folder).collate(np.arange(40), 1)
-    fixed = examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
+    exact = make_examples(folder).collate(np.arange(40), 1)
+    fixed = make_examples(folder, fixed_shapes=True).collate(np.arange(40), 1)
     count = len(exact.selected)
     assert (count % 64 != 0, len(fixed.selected)) == (True, -(-count // 64) * 64)
     assert (fixed.selected[:count] == exact.selected).all()
@@ -106,14 +110,16 @@ def test_fixed_shapes_pad_the_positions_to_a_multiple_of_64_and_drop_none(folder
 
 @pytest.mark.parametrize("fixed_shapes", [False, True])
 def test_batch_without_selected_tokens_has_one_padding_row(folder, fixed_shapes):
-    batch = examples(folder, mask_rate=1e-9, fixed_shapes=fixed_shapes).collate(np.arange(3), 1)
+    batch = make_examples(folder, mask_rate=1e-9, fixed_shapes=fixed_shapes).collate(
+        np.arange(3), 1
+    )
     assert batch.weights == {"mlm": 0.0}
     assert batch.targets.unique().tolist() == [IGNORED]
     assert len(batch.selected) == (64 if fixed_shapes else 1)
 
 
 def test_idle_rank_has_a_batch_of_weight_zero(folder):
-    batch = examples(folder).collate(np.zeros(0, np.int64), 1)
+    batch = make_examples(folder).collate(np.zeros(0, np.int64), 1)
     assert (batch.weights, batch.sentences, batch.tokens) == ({"mlm": 0.0}, 0, 0)
     assert batch.targets.unique().tolist() == [IGNORED]
     assert batch.inputs.tokens.numel() > 0
@@ -121,43 +127,48 @@ def test_idle_rank_has_a_batch_of_weight_zero(folder):
 
 def test_training_masks_change_with_the_epoch_and_evaluation_masks_do_not(folder):
     ids = np.arange(30)
-    training, evaluation = examples(folder), examples(folder, training=False)
+    training, evaluation = make_examples(folder), make_examples(folder, training=False)
     assert not torch.equal(training.collate(ids, 1).selected, training.collate(ids, 2).selected)
     assert torch.equal(evaluation.collate(ids, 1).selected, evaluation.collate(ids, None).selected)
 
 
 def test_masks_of_a_sentence_do_not_depend_on_its_batch(folder):
-    found = examples(folder, masking="span")
-    whole, one = found.collate(np.arange(30), 4), found.collate(np.array([17]), 4)
-    length = found.lengths[17]
+    examples = make_examples(folder, masking="span")
+    whole, one = examples.collate(np.arange(30), 4), examples.collate(np.array([17]), 4)
+    length = examples.lengths[17]
     assert whole.inputs.tokens[17, :length].tolist() == one.inputs.tokens[0].tolist()
 
 
 def test_electra_masking_has_separate_default_rates(folder):
-    def shown_as_mask(**options):
-        batch = examples(folder, masking="electra", **options).collate(np.arange(200), 1)
-        shown = batch.inputs.tokens.flatten()[batch.selected]
-        return (shown == folder.vocabulary.mask).float().mean().item()
+    def mask_token_share(**options):
+        batch = make_examples(folder, masking="electra", **options).collate(np.arange(200), 1)
+        input_tokens = batch.inputs.tokens.flatten()[batch.selected]
+        return (input_tokens == folder.vocabulary.mask).float().mean().item()
 
-    assert shown_as_mask() == pytest.approx(0.86, abs=0.05)
-    assert shown_as_mask(mask_token_rate=0.0) == 0
+    assert mask_token_share() == pytest.approx(0.86, abs=0.05)
+    assert mask_token_share(mask_token_rate=0.0) == 0
 
 
 def test_fingerprint_distinguishes_data_split_and_options(folder):
-    found = {examples(folder).fingerprint, examples(folder, mask_rate=0.2).fingerprint}
-    assert len(found | {examples(folder, seed=2).fingerprint}) == 3
-    assert examples(folder).fingerprint in found
+    fingerprints = {
+        make_examples(folder).fingerprint,
+        make_examples(folder, mask_rate=0.2).fingerprint,
+    }
+    assert len(fingerprints | {make_examples(folder, seed=2).fingerprint}) == 3
+    assert make_examples(folder).fingerprint in fingerprints
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_epoch_visits_every_sentence_once_with_and_without_workers(folder, workers):
-    loader = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers)
+    loader = BatchLoader(
+        make_examples(folder), max_tokens=500, batch_size=None, seed=1, workers=workers
+    )
     batches = [batch for (batch,) in loader.updates(1)]
     assert sum(batch.sentences for batch in batches) == 200
     total = sum(int((batch.inputs.tokens.flatten()[batch.selected]).sum()) for batch in batches)
-    alone = BatchLoader(examples(folder), max_tokens=500, batch_size=None, seed=1)
-    again = [batch for (batch,) in alone.updates(1)]
-    assert total == sum(int(b.inputs.tokens.flatten()[b.selected].sum()) for b in again)
+    alone = BatchLoader(make_examples(folder), max_tokens=500, batch_size=None, seed=1)
+    repeated = [batch for (batch,) in alone.updates(1)]
+    assert total == sum(int(b.inputs.tokens.flatten()[b.selected].sum()) for b in repeated)
     loader.close()
 
 
@@ -188,7 +199,9 @@ def test_masking_config_rejects_options_out_of_range(options, message):
 
 
 def test_examples_can_be_sent_to_a_worker_without_shared_memory(folder):
-    found = examples(folder, masking="span")
-    again = pickle.loads(pickle.dumps(found))
+    examples = make_examples(folder, masking="span")
+    repeated = pickle.loads(pickle.dumps(examples))
     ids = np.arange(9)
-    assert torch.equal(again.collate(ids, 1).inputs.tokens, found.collate(ids, 1).inputs.tokens)
+    assert torch.equal(
+        repeated.collate(ids, 1).inputs.tokens, examples.collate(ids, 1).inputs.tokens
+    )

@@ -14,7 +14,7 @@ from toolkit.tasks.encoder_factory import EncoderFactory
 SIZES = Sizes(tokens=12)
 
 
-def built():
+def build():
     torch.manual_seed(0)
     entry, task = ARCHITECTURES["composite_bert_tiny"], TASKS["mlm"]
     config = dataclasses.replace(entry.config, width=16, layers=1, embedding_width=8)
@@ -22,15 +22,15 @@ def built():
     return encoder, task.factory(task.config, encoder, SIZES, EncoderFactory(None, SIZES))
 
 
-def batch(places: list[int], targets: list[int]) -> MaskedBatch:
+def batch(selected: list[int], targets: list[int]) -> MaskedBatch:
     tokens = torch.randint(12, (2, 5), generator=torch.Generator().manual_seed(1))
     return MaskedBatch(
-        Inputs(tokens=tokens), torch.tensor(places), torch.tensor(targets), {"mlm": 3.0}, 2, 10
+        Inputs(tokens=tokens), torch.tensor(selected), torch.tensor(targets), {"mlm": 3.0}, 2, 10
     )
 
 
 def test_mlm_head_reads_the_selected_positions_and_the_embedding_table():
-    encoder, task = built()
+    encoder, task = build()
     b = batch([7, 0], [3, 4])
     logits, targets = task.predict(encoder, b)["mlm"]
     head, states = task.head, encoder(b.inputs).states
@@ -41,7 +41,7 @@ def test_mlm_head_reads_the_selected_positions_and_the_embedding_table():
 
 
 def test_embedding_table_is_tied_by_use_and_registered_once():
-    encoder, task = built()
+    encoder, task = build()
     table = encoder.token_embedding.weight
     assert not any(parameter is table for parameter in task.parameters())
     task.predict(encoder, batch([7], [3]))["mlm"].logits.sum().backward()
@@ -50,16 +50,16 @@ def test_embedding_table_is_tied_by_use_and_registered_once():
 
 
 def test_accuracy_counts_the_positions_with_a_target():
-    _, task = built()
+    _, task = build()
     logits = torch.eye(12)[[2, 3, 4, 5]]
-    figures = task.metrics(
+    metrics = task.metrics(
         {"mlm": Classes(logits, torch.tensor([2, 3, 9, IGNORED]))}, batch([0], [1])
     )
-    assert figures["accuracy"].total == 2 and figures["accuracy"].weight == 3
+    assert metrics["accuracy"].total == 2 and metrics["accuracy"].weight == 3
 
 
 def test_padding_rows_change_no_gradient():
-    encoder, task = built()
+    encoder, task = build()
     cross_entropy = CrossEntropy(CrossEntropyConfig())
     gradients = []
     for b in (batch([7, 2], [3, 4]), batch([7, 2, 0, 0], [3, 4, IGNORED, IGNORED])):

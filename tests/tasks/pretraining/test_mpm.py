@@ -17,7 +17,7 @@ from toolkit.tasks.pretraining.position_examples import MaskedPositionsBatch
 SIZES = Sizes(tokens=12)
 
 
-def built(name="taco_tiny", objectives="mlm,mpm", **changes):
+def build(name="taco_tiny", objectives="mlm,mpm", **changes):
     torch.manual_seed(0)
     entry, task = ARCHITECTURES[name], TASKS["mpm"]
     encoder = entry.factory(dataclasses.replace(entry.config, **changes), SIZES).eval()
@@ -35,68 +35,68 @@ def batch() -> MaskedPositionsBatch:
 
 
 def test_tokens_are_predicted_from_one_half_and_positions_from_the_other():
-    encoder, task = built()
-    found, states = task.predict(encoder, batch()), encoder(batch().inputs).states
+    encoder, task = build()
+    predictions, states = task.predict(encoder, batch()), encoder(batch().inputs).states
     words, order = task.head, task.position_head
     inner = words.norm(torch.nn.functional.gelu(words.transform(states[0, 3, :108])))
     expected = encoder.token_embedding.weight @ inner + words.bias
-    torch.testing.assert_close(found["mlm"].logits[0], expected)
+    torch.testing.assert_close(predictions["mlm"].logits[0], expected)
     inner = order.norm(torch.nn.functional.gelu(order.transform(states[1, 2, 108:])))
     expected = encoder.position_embedding.weight[:512] @ inner + order.bias
-    torch.testing.assert_close(found["mpm"].logits[1], expected)
-    assert found["mpm"].logits.shape == (2, 512)
+    torch.testing.assert_close(predictions["mpm"].logits[1], expected)
+    assert predictions["mpm"].logits.shape == (2, 512)
 
 
 def test_both_heads_read_both_streams_on_request():
-    encoder, task = built(head_features="concat")
+    encoder, task = build(head_features="concat")
     assert task.head.transform.in_features == task.position_head.transform.in_features == 128
     assert set(task.predict(encoder, batch())) == {"mlm", "mpm"}
 
 
 def test_bert_with_a_hidden_position_embedding_supports_mpm():
-    encoder, task = built("bert_tiny", hidden_position_embedding=True)
+    encoder, task = build("bert_tiny", hidden_position_embedding=True)
     assert task.predict(encoder, batch())["mpm"].logits.shape == (2, 128)
 
 
 @pytest.mark.parametrize("objectives", ["mlm", "mpm"])
 def test_single_objective_has_one_head(objectives):
-    _, task = built(objectives=objectives)
+    _, task = build(objectives=objectives)
     other = "position_head" if objectives == "mlm" else "head"
     assert list(task.coefficients) == [objectives] and not hasattr(task, other)
 
 
 def test_accuracy_per_objective_counts_the_positions_with_a_target():
-    _, task = built()
-    figures = task.metrics(
+    _, task = build()
+    metrics = task.metrics(
         {
             "mlm": Classes(torch.eye(12)[[2, 3]], torch.tensor([2, 4])),
             "mpm": Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 3, IGNORED])),
         },
         batch(),
     )
-    shares = {name: (float(r.total), float(r.weight)) for name, r in figures.items()}
-    assert shares == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
+    ratios = {name: (float(r.total), float(r.weight)) for name, r in metrics.items()}
+    assert ratios == {"mlm_accuracy": (1.0, 2.0), "mpm_accuracy": (2.0, 2.0)}
 
 
 @pytest.mark.parametrize(
-    ("name", "complaint"),
+    ("name", "message"),
     [
         ("bert_tiny", "an embedding for hidden positions, but Encoder has none"),
         ("composite_bert_tiny", "an embedding for hidden positions, but Encoder has"),
     ],
 )
-def test_mpm_rejects_unsuitable_encoders_with_the_reason(name, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
-        built(name)
+def test_mpm_rejects_unsuitable_encoders_with_the_reason(name, message):
+    with pytest.raises(ToolkitError, match=message):
+        build(name)
 
 
 def test_mpm_rejects_encoders_with_convolutions():
     with pytest.raises(ToolkitError, match="sees positions only through position ids"):
-        built("composite_bert_tiny", depthwise=True)
+        build("composite_bert_tiny", depthwise=True)
 
 
 def test_max_position_must_be_in_the_table():
-    encoder, task = built(max_positions=64)
+    encoder, task = build(max_positions=64)
     config = dataclasses.replace(TASKS["mpm"].config, position_range="full_table")
     with pytest.raises(ToolkitError, match=r"must be below arch.max_positions, but is 511 and"):
         type(task)(config, encoder, SIZES, EncoderFactory(None, SIZES))
@@ -108,7 +108,7 @@ def test_hidden_position_embedding_requires_a_position_table():
 
 
 def test_fill_mask_requires_the_objective_mlm():
-    (encoder, task), tokenizer = built(objectives="mpm"), object.__new__(WordLevelTokenizer)
+    (encoder, task), tokenizer = build(objectives="mpm"), object.__new__(WordLevelTokenizer)
     with pytest.raises(
         ToolkitError, match=r"trained with --task.objectives mlm,mpm; this one was trained with mpm"
     ):

@@ -33,16 +33,16 @@ class Reader(EncoderModel):
         return Encoded(inputs.tokens[..., None].float())
 
 
-class Knowing(torch.nn.Module):
-    """A head that knows where each word belongs; positions count from 1."""
+class Oracle(torch.nn.Module):
+    """A head that knows the position of each word, counted from 1."""
 
-    def __init__(self, tokenizer, told):
+    def __init__(self, tokenizer, positions):
         super().__init__()
-        self.symbols, self.told = tokenizer.vocabulary.symbols, told
+        self.symbols, self.positions = tokenizer.vocabulary.symbols, positions
 
     def forward(self, states, table):
-        own = torch.tensor([self.told[self.symbols[int(i)]] for i in states.flatten()])
-        return 5.0 * torch.nn.functional.one_hot(own, len(table)).float()
+        positions = [self.positions[self.symbols[int(i)]] for i in states.flatten()]
+        return 5.0 * torch.nn.functional.one_hot(torch.tensor(positions), len(table)).float()
 
 
 def sizes_of(tokenizer):
@@ -56,19 +56,19 @@ def encoder(tokenizer):
 
 
 def test_words_in_braces_move_to_their_most_probable_positions(tokenizer):
-    told = {word: place for place, word in enumerate(WORDS.split(), 1)}
-    given = "bob once {borrow} alice to {asked} a book"
-    text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 2)
+    positions = {word: position for position, word in enumerate(WORDS.split(), 1)}
+    sentence = "bob once {borrow} alice to {asked} a book"
+    text, masks = order_words(Oracle(tokenizer, positions), Reader(), tokenizer, sentence, 2)
     assert text == WORDS
-    assert [gap[0][0] for gap in gaps] == ["borrow 6", "asked 3"] and len(gaps[0]) == 2
-    assert sum(share for _, share in gaps[0]) == pytest.approx(1.0)
+    assert [mask[0][0] for mask in masks] == ["borrow 6", "asked 3"] and len(masks[0]) == 2
+    assert sum(probability for _, probability in masks[0]) == pytest.approx(1.0)
 
 
 def test_all_words_are_ordered_without_braces(tokenizer):
-    told = {word: place for place, word in enumerate(WORDS.split(), 1)}
-    given = "alice once asked bob"
-    text, gaps = order_words(Knowing(tokenizer, told), Reader(), tokenizer, given, 1)
-    assert text == "bob once asked alice" and len(gaps) == 4
+    positions = {word: position for position, word in enumerate(WORDS.split(), 1)}
+    sentence = "alice once asked bob"
+    text, masks = order_words(Oracle(tokenizer, positions), Reader(), tokenizer, sentence, 1)
+    assert text == "bob once asked alice" and len(masks) == 4
 
 
 def test_byte_level_words_keep_the_space_before_them(byte_level):
@@ -79,14 +79,14 @@ def test_byte_level_words_keep_the_space_before_them(byte_level):
 
 
 @pytest.mark.parametrize(
-    ("sentence", "complaint"),
+    ("sentence", "message"),
     [
         ("bob {once} asked", "at least two tokens to order, but has 1: .* Put braces"),
         ("a " * 9, "at most 8 tokens for this model, but has 11: .* Shorten it"),
     ],
 )
-def test_order_words_rejects_sentences_that_cannot_be_ordered(tokenizer, sentence, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_order_words_rejects_sentences_that_cannot_be_ordered(tokenizer, sentence, message):
+    with pytest.raises(ToolkitError, match=message):
         check_orderable(sentence, encode_hidden_words(tokenizer, sentence)[1], 8)
 
 

@@ -16,7 +16,7 @@ def folder(data):
     return DataFolder.open(data)
 
 
-def examples(folder, training=True, fixed_shapes=False, **options):
+def make_examples(folder, training=True, fixed_shapes=False, **options):
     return MaskedPositionExamples(
         MaskedPositionConfig(**options),
         SplitSource(folder, "train", 1, training, fixed_shapes),
@@ -31,27 +31,27 @@ def halves(batch):
 
 
 def test_masked_tokens_have_true_positions_and_true_tokens_masked_ones(folder):
-    batch = examples(folder).collate(np.arange(12), 1)
-    shown, true, in_order, corrupted = halves(batch)
+    batch = make_examples(folder).collate(np.arange(12), 1)
+    masked, true, in_order, corrupted = halves(batch)
     words = batch.weights["mlm"]
     assert words == len(batch.token_targets) and batch.weights["mpm"] == len(batch.position_targets)
     assert (in_order == torch.arange(in_order.shape[1])).all()
     first, second = batch.selected.split([len(batch.token_targets), len(batch.position_targets)])
-    restored = shown.flatten().clone()
+    restored = masked.flatten().clone()
     restored[first] = batch.token_targets
     assert torch.equal(restored, true.flatten())
     order = corrupted.flatten().clone()
-    order[second - shown.numel()] = batch.position_targets
+    order[second - masked.numel()] = batch.position_targets
     assert torch.equal(order.view_as(corrupted), in_order)
     assert (corrupted == -1).any()
 
 
 @pytest.mark.parametrize("objective", ["mlm", "mpm"])
 def test_single_objective_equals_its_half_of_both(folder, objective):
-    both = examples(folder).collate(np.arange(6), 2)
-    alone = examples(folder, objectives=objective).collate(np.arange(6), 2)
-    shown, true, _, corrupted = halves(both)
-    assert torch.equal(alone.inputs.tokens, shown if objective == "mlm" else true)
+    both = make_examples(folder).collate(np.arange(6), 2)
+    alone = make_examples(folder, objectives=objective).collate(np.arange(6), 2)
+    masked, true, _, corrupted = halves(both)
+    assert torch.equal(alone.inputs.tokens, masked if objective == "mlm" else true)
     if objective == "mpm":
         assert torch.equal(alone.inputs.positions, corrupted)
     else:
@@ -61,7 +61,7 @@ def test_single_objective_equals_its_half_of_both(folder, objective):
 
 
 def test_both_halves_have_the_same_padding_and_token_types(folder):
-    inputs = examples(folder, pair_mode="electra").collate(np.arange(12), 1).inputs
+    inputs = make_examples(folder, pair_mode="electra").collate(np.arange(12), 1).inputs
     for part in (inputs.padding, inputs.segments):
         first, second = part.chunk(2)
         assert part.any() and torch.equal(first, second)
@@ -79,54 +79,54 @@ def test_both_halves_have_the_same_padding_and_token_types(folder):
     ],
 )
 def test_position_options_change_positions_and_no_token(folder, option):
-    usual, other = (examples(folder, **o).collate(np.arange(30), 1) for o in ({}, option))
-    assert torch.equal(halves(usual)[0], halves(other)[0])
-    assert not torch.equal(halves(usual)[3], halves(other)[3])
+    default, other = (make_examples(folder, **o).collate(np.arange(30), 1) for o in ({}, option))
+    assert torch.equal(halves(default)[0], halves(other)[0])
+    assert not torch.equal(halves(default)[3], halves(other)[3])
 
 
 def test_full_table_draws_positions_up_to_max_position(folder):
     options = {"position_span_max": 1, "hidden_position_rate": 0.0, "shuffled_position_rate": 1.0}
-    found = examples(folder, position_range="full_table", max_position=1, **options)
-    far = halves(found.collate(np.arange(30), 1))[3][:, 8:]
+    examples = make_examples(folder, position_range="full_table", max_position=1, **options)
+    far = halves(examples.collate(np.arange(30), 1))[3][:, 8:]
     assert (far == 0).any() and (far == 1).any()
 
 
 def test_idle_rank_has_a_batch_of_weight_zero(folder):
-    batch = examples(folder).collate(np.zeros(0, np.int64), 1)
+    batch = make_examples(folder).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"mlm": 0.0, "mpm": 0.0} and (batch.sentences, batch.tokens) == (0, 0)
     assert (batch.token_targets == IGNORED).all() and (batch.position_targets == IGNORED).all()
 
 
 def test_evaluation_masks_stay_the_same_and_training_masks_change(folder):
-    still, moving = examples(folder, training=False), examples(folder)
+    evaluation, training = make_examples(folder, training=False), make_examples(folder)
     ids = np.arange(8)
     assert torch.equal(
-        still.collate(ids, 1).inputs.positions, still.collate(ids, 2).inputs.positions
+        evaluation.collate(ids, 1).inputs.positions, evaluation.collate(ids, 2).inputs.positions
     )
-    first, second = moving.collate(ids, 1), moving.collate(ids, 2)
+    first, second = training.collate(ids, 1), training.collate(ids, 2)
     assert not torch.equal(first.inputs.positions, second.inputs.positions)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_workers_mask_the_same_positions(folder, workers):
     loader = BatchLoader(
-        examples(folder), max_tokens=None, batch_size=8, seed=1, workers=workers, shuffle=True
+        make_examples(folder), max_tokens=None, batch_size=8, seed=1, workers=workers, shuffle=True
     )
     try:
-        found = [batch.inputs.positions.sum().item() for [batch] in loader.updates(1)]
+        sums = [batch.inputs.positions.sum().item() for [batch] in loader.updates(1)]
     finally:
         loader.close()
     alone = [
         batch.inputs.positions.sum().item()
         for [batch] in BatchLoader(
-            examples(folder), max_tokens=None, batch_size=8, seed=1, shuffle=True
+            make_examples(folder), max_tokens=None, batch_size=8, seed=1, shuffle=True
         ).updates(1)
     ]
-    assert found == alone
+    assert sums == alone
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (
             {"objectives": "mlm,order"},
@@ -139,6 +139,6 @@ def test_workers_mask_the_same_positions(folder, workers):
         ({"position_range": "page"}, "must be one of sentence, full_table, but is 'page'"),
     ],
 )
-def test_mpm_config_rejects_options_out_of_range(options, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_mpm_config_rejects_options_out_of_range(options, message):
+    with pytest.raises(ToolkitError, match=message):
         MaskedPositionConfig(**options)

@@ -22,7 +22,7 @@ every_architecture = pytest.mark.parametrize(
 SMALL = {"layers": 1, "width": 16, "heads": 2, "embedding_width": 8}
 
 
-def made(name="bert_tiny", *, options=None, symbols=12, **changes):
+def build(name="bert_tiny", *, options=None, symbols=12, **changes):
     arch, task = ARCHITECTURES[name].config, TASKS["rtd"].config
     arch = ComponentConfig(name, dataclasses.replace(arch, **changes))
     task = ComponentConfig("rtd", dataclasses.replace(task, **(options or {})))
@@ -30,16 +30,16 @@ def made(name="bert_tiny", *, options=None, symbols=12, **changes):
 
 
 def learner(name="bert_tiny"):
-    """Of weights large enough to matter."""
+    """A learner with weights large enough to matter."""
     torch.manual_seed(0)
-    built = made(name, **({} if name.startswith("taco") else SMALL)).eval()
-    for parameter in built.parameters():
+    model = build(name, **({} if name.startswith("taco") else SMALL)).eval()
+    for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
-    return built
+    return model
 
 
 def batch(draws=(0.1, 0.5, 0.9)):
-    """Two sentences of five tokens; the last place is padding, the last row only fills up."""
+    """Two sentences of five tokens; the last position is padding, the last row is a padding row."""
     tokens = torch.tensor([[1, 3, 3, 7, 2], [1, 8, 3, 2, 0]])
     padding = tokens == 0
     return ReplacedTokensBatch(
@@ -53,36 +53,36 @@ def cross_entropy():
     return CrossEntropy(CrossEntropyConfig())
 
 
-def drawn_by_hand(logits, draws):
-    """The first token at which the shares add up to more than the number drawn."""
-    found = []
+def sample_by_hand(logits, draws):
+    """The first token whose cumulative probability exceeds the draw."""
+    tokens = []
     for row, draw in zip(logits, draws, strict=True):
         sums = row.double().softmax(-1).cumsum(0)
-        found.append(next(v for v, total in enumerate(sums) if total > draw))
-    return found
+        tokens.append(next(v for v, total in enumerate(sums) if total > draw))
+    return tokens
 
 
 def test_discriminator_reads_the_sentences_with_sampled_tokens():
     model, b = learner(), batch()
-    found = model(b)
-    logits = found["mlm"].logits
-    shown = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]])
-    for place, token in zip([1, 2, 7], drawn_by_hand(logits[:3], b.draws[:3]), strict=True):
-        shown.view(-1)[place] = token
-    states = model.encoder(Inputs(shown, padding=b.inputs.padding)).states
-    torch.testing.assert_close(found["rtd"].logits, model.task.head(states.flatten(0, 1)))
+    predictions = model(b)
+    logits = predictions["mlm"].logits
+    sampled = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]])
+    for position, token in zip([1, 2, 7], sample_by_hand(logits[:3], b.draws[:3]), strict=True):
+        sampled.view(-1)[position] = token
+    states = model.encoder(Inputs(sampled, padding=b.inputs.padding)).states
+    torch.testing.assert_close(predictions["rtd"].logits, model.task.head(states.flatten(0, 1)))
     true = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]])
-    labels = [int(a != t) for a, t in zip(shown.flatten(), true.flatten(), strict=True)]
-    assert found["rtd"].targets.tolist() == [*labels[:-1], IGNORED] and sum(labels) > 0
+    labels = [int(a != t) for a, t in zip(sampled.flatten(), true.flatten(), strict=True)]
+    assert predictions["rtd"].targets.tolist() == [*labels[:-1], IGNORED] and sum(labels) > 0
 
 
 def test_losses_equal_hand_computed_ones():
     model, b = learner(), batch()
-    found = model(b)
-    totals = cross_entropy()(found)
-    log_p = found["mlm"].logits.double().log_softmax(-1)
+    predictions = model(b)
+    totals = cross_entropy()(predictions)
+    log_p = predictions["mlm"].logits.double().log_softmax(-1)
     mlm = -sum(log_p[row, b.targets[row]] for row in range(3))
-    p, y = found["rtd"].logits.double().sigmoid()[:9], found["rtd"].targets[:9]
+    p, y = predictions["rtd"].logits.double().sigmoid()[:9], predictions["rtd"].targets[:9]
     rtd = -sum(y * p.log() + (1 - y) * (1 - p).log())
     assert totals["mlm"].item() == pytest.approx(mlm.item(), rel=1e-6)
     assert totals["rtd"].item() == pytest.approx(rtd.item(), rel=1e-6)
@@ -90,21 +90,21 @@ def test_losses_equal_hand_computed_ones():
 
 def test_discriminator_weighs_fifty_times_the_generator_each_averaged():
     assert learner().task.coefficients == {"mlm": 1.0, "rtd": 50.0}
-    assert made(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
+    assert build(options={"discriminator_weight": 7.0}).task.coefficients["rtd"] == 7.0
 
 
 @every_architecture
 def test_embeddings_are_shared_and_registered_once(name):
     model = learner(name)
-    lender, borrower = model.encoder, model.task.generator.encoder
-    assert borrower.token_embedding is lender.token_embedding
+    discriminator, generator = model.encoder, model.task.generator.encoder
+    assert generator.token_embedding is discriminator.token_embedding
     names = [n for n in model.state_dict() if "generator.encoder.embeddings" in n]
     maps = ["fit_words", "fit_positions"] if name == "taco_tiny" else ["widen"]
     assert names == [
         f"task.generator.encoder.embeddings.{m}.{p}" for m in maps for p in ("weight", "bias")
     ]
-    places = [p.data_ptr() for p in model.state_dict().values()]
-    assert len(places) == len(set(places))
+    addresses = [p.data_ptr() for p in model.state_dict().values()]
+    assert len(addresses) == len(set(addresses))
 
 
 @every_architecture
@@ -112,8 +112,8 @@ def test_both_networks_train_the_embeddings_and_the_discriminator_nothing_of_the
     model = learner(name)
     totals = cross_entropy()(model(batch()))
     generator = list(model.task.generator.parameters())
-    found = torch.autograd.grad(totals["rtd"], generator, retain_graph=True, allow_unused=True)
-    assert not any(gradient is not None for gradient in found)
+    gradients = torch.autograd.grad(totals["rtd"], generator, retain_graph=True, allow_unused=True)
+    assert not any(gradient is not None for gradient in gradients)
     for total in totals.values():
         (gradient,) = torch.autograd.grad(
             total, [model.encoder.token_embedding.weight], retain_graph=True
@@ -129,12 +129,12 @@ def test_every_parameter_has_a_gradient(name):
 
 
 def test_full_size_generator_has_no_embedding_projection_if_the_model_has_none():
-    model = made(options={"generator_size": 1.0}, **SMALL | {"embedding_width": None})
+    model = build(options={"generator_size": 1.0}, **SMALL | {"embedding_width": None})
     assert isinstance(model.task.generator.encoder.embeddings.widen, nn.Identity)
 
 
 @pytest.mark.parametrize(
-    ("name", "share", "expected"),
+    ("name", "fraction", "expected"),
     [
         ("bert_small", 0.25, (64, 1)),
         ("bert", 0.3333, (256, 4)),
@@ -142,8 +142,8 @@ def test_full_size_generator_has_no_embedding_projection_if_the_model_has_none()
         ("composite_bert_small", 0.1, (26, 1)),
     ],
 )
-def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, share, expected):
-    scaled = ARCHITECTURES[name].config.scaled_options(share)
+def test_generator_is_a_fraction_of_the_model_with_at_least_one_head(name, fraction, expected):
+    scaled = ARCHITECTURES[name].config.scaled_options(fraction)
     assert (scaled["width"], scaled["heads"]) == expected
 
 
@@ -170,10 +170,10 @@ COUNTS = {
 
 @pytest.mark.parametrize("row", COUNTS)
 def test_parameter_counts_equal_the_papers(row):
-    """Millions of the encoder, with the head that finds, with the generator."""
-    name, changes, share, expected = COUNTS[row]
+    """Millions of parameters: encoder, with the discriminator's head, with the generator."""
+    name, changes, fraction, expected = COUNTS[row]
     with torch.device("meta"):
-        model = made(name, symbols=30522, options={"generator_size": share}, **changes)
+        model = build(name, symbols=30522, options={"generator_size": fraction}, **changes)
     parts = (model.encoder, model.task.head, model.task.generator)
     counts = [sum(p.numel() for p in part.parameters()) for part in parts]
     assert " ".join(f"{sum(counts[:n]) / 1e6:.2f}" for n in (1, 2, 3)) == expected
@@ -182,10 +182,12 @@ def test_parameter_counts_equal_the_papers(row):
 def test_metrics_equal_hand_computed_ones():
     model = learner()
     filled = Classes(torch.eye(12)[[2, 3, 4]], torch.tensor([2, 9, IGNORED]))
-    found = Binary(torch.tensor([2.0, -1.0, 0.5, -3.0, 9.0]), torch.tensor([1, 1, 0, 0, IGNORED]))
-    figures = model.task.metrics({"mlm": filled, "rtd": found}, ReplacedTokensBatch(*[None] * 7))
-    auc = figures.pop("auc")
-    ratios = {name: float(ratio.total / ratio.weight) for name, ratio in figures.items()}
+    replaced = Binary(
+        torch.tensor([2.0, -1.0, 0.5, -3.0, 9.0]), torch.tensor([1, 1, 0, 0, IGNORED])
+    )
+    metrics = model.task.metrics({"mlm": filled, "rtd": replaced}, ReplacedTokensBatch(*[None] * 7))
+    auc = metrics.pop("auc")
+    ratios = {name: float(ratio.total / ratio.weight) for name, ratio in metrics.items()}
     assert ratios == {
         "generator_accuracy": 0.5, "discriminator_accuracy": 0.5, "precision": 0.5,
         "recall": 0.5, "replaced": 0.5,
@@ -194,24 +196,24 @@ def test_metrics_equal_hand_computed_ones():
 
 
 def test_metrics_equal_scikit_learn():
-    metrics = pytest.importorskip("sklearn.metrics")
+    sklearn_metrics = pytest.importorskip("sklearn.metrics")
     torch.manual_seed(0)
-    logits, answers = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
+    logits, labels = 2 * torch.randn(500), (torch.rand(500) < 0.2).long()
     filled = Classes(torch.eye(12)[[2]], torch.tensor([2]))
-    figures = learner().task.metrics(
-        {"mlm": filled, "rtd": Binary(logits, answers)}, ReplacedTokensBatch(*[None] * 7)
+    metrics = learner().task.metrics(
+        {"mlm": filled, "rtd": Binary(logits, labels)}, ReplacedTokensBatch(*[None] * 7)
     )
-    auc = figures.pop("auc")
-    said = logits > 0
+    auc = metrics.pop("auc")
+    predicted = logits > 0
     for name, score in {
-        "discriminator_accuracy": metrics.accuracy_score,
-        "precision": metrics.precision_score,
-        "recall": metrics.recall_score,
+        "discriminator_accuracy": sklearn_metrics.accuracy_score,
+        "precision": sklearn_metrics.precision_score,
+        "recall": sklearn_metrics.recall_score,
     }.items():
-        ratio = figures[name]
-        assert float(ratio.total / ratio.weight) == pytest.approx(score(answers, said))
+        ratio = metrics[name]
+        assert float(ratio.total / ratio.weight) == pytest.approx(score(labels, predicted))
     got = roc_auc(auc.positives.numpy(), auc.negatives.numpy())
-    assert got == pytest.approx(metrics.roc_auc_score(answers, logits), abs=1e-3)
+    assert got == pytest.approx(sklearn_metrics.roc_auc_score(labels, logits), abs=1e-3)
 
 
 def test_generator_alone_fills_masks():

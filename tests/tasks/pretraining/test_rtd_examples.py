@@ -21,13 +21,13 @@ from toolkit.tasks.pretraining.rtd_examples import (
 )
 
 
-def batch(targets, *, asked=1.0, padding=None):
+def batch(targets, *, rtd_weight=1.0, padding=None):
     """Two sentences of four tokens, 9 where one is hidden; place 5 is drawn twice."""
     tokens = torch.tensor([[1, 9, 3, 2], [1, 9, 4, 2]])
     places = torch.tensor([1, 5, 5, 0])
     return ReplacedTokensBatch(
         Inputs(tokens, padding=padding), places, torch.tensor(targets), torch.zeros(4),
-        {"mlm": 3.0 * asked, "rtd": 8.0 * asked}, 2, 8,
+        {"mlm": 3.0 * rtd_weight, "rtd": 8.0 * rtd_weight}, 2, 8,
     )  # fmt: skip
 
 
@@ -37,9 +37,9 @@ def test_original_restores_the_tokens_and_ignores_padding_rows():
 
 def test_labels_mark_tokens_that_differ_from_the_original():
     b = batch([7, 8, 8, IGNORED])
-    shown = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
-    assert shown.tolist() == [1, 7, 3, 2, 1, 6, 4, 2]
-    assert b.labels(shown).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
+    tokens = b.with_tokens(torch.tensor([7, 6, 6, 3]))  # the first one is guessed right
+    assert tokens.tolist() == [1, 7, 3, 2, 1, 6, 4, 2]
+    assert b.labels(tokens).tolist() == [0, 0, 0, 0, 0, 1, 0, 0]
 
 
 def test_labels_ignore_padding():
@@ -49,17 +49,17 @@ def test_labels_ignore_padding():
 
 
 def test_labels_of_an_idle_rank_are_all_ignored():
-    b = batch([IGNORED] * 4, asked=0.0)
+    b = batch([IGNORED] * 4, rtd_weight=0.0)
     assert set(b.labels(b.original).tolist()) == {IGNORED}
 
 
 def test_sampled_tokens_follow_the_probabilities_of_the_generator():
     torch.manual_seed(0)
     logits, n = torch.tensor([1.0, -30.0, 0.2, 2.0, -1.0]), 40_000
-    found = Counter(sample_tokens(logits.expand(n, -1), torch.rand(n)).tolist())
+    counts = Counter(sample_tokens(logits.expand(n, -1), torch.rand(n)).tolist())
     expected = n * logits.softmax(-1)
-    squares = sum((found[v] - float(e)) ** 2 / float(e) for v, e in enumerate(expected) if v != 1)
-    assert found[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
+    squares = sum((counts[v] - float(e)) ** 2 / float(e) for v, e in enumerate(expected) if v != 1)
+    assert counts[1] == 0 and squares < 16.3  # chi-square, 3 degrees of freedom: 0.1 %
 
 
 def test_sample_tokens_inverts_the_cumulative_distribution():
@@ -85,7 +85,7 @@ def test_sample_tokens_passes_no_gradient():
 
 
 @pytest.fixture
-def examples(data):
+def make_examples(data):
     def make(*, training=True, **options):
         return ReplacedTokenExamples(
             ReplacedTokenConfig(**options), SplitSource(DataFolder.open(data), "train", 1, training)
@@ -94,38 +94,40 @@ def examples(data):
     return make
 
 
-def test_weights_count_all_tokens_for_rtd_and_selected_ones_for_mlm(examples):
-    found = examples()
-    b = found.collate(np.arange(6), 1)
-    assert b.weights == {"mlm": len(b.targets), "rtd": found.lengths[:6].sum()}
-    assert b.tokens == found.lengths[:6].sum() and b.sentences == 6
-    hidden = b.inputs.tokens.flatten()[b.selected] == found._masking.vocabulary.mask
+def test_weights_count_all_tokens_for_rtd_and_selected_ones_for_mlm(make_examples):
+    examples = make_examples()
+    b = examples.collate(np.arange(6), 1)
+    assert b.weights == {"mlm": len(b.targets), "rtd": examples.lengths[:6].sum()}
+    assert b.tokens == examples.lengths[:6].sum() and b.sentences == 6
+    hidden = b.inputs.tokens.flatten()[b.selected] == examples._masking.vocabulary.mask
     assert hidden.any() and 0.5 < b.targets.numel() / hidden.sum() < 2
 
 
-def test_draws_of_a_sentence_do_not_depend_on_its_batch(examples):
-    found = examples()
-    whole, half = found.collate(np.arange(8), 2), found.collate(np.arange(4, 8), 2)
-    rows = whole.selected // whole.inputs.tokens.shape[1]
-    assert torch.equal(whole.draws[rows >= 4], half.draws)
-    assert not torch.equal(half.draws, found.collate(np.arange(4, 8), 3).draws)
+def test_draws_of_a_sentence_do_not_depend_on_its_batch(make_examples):
+    examples = make_examples()
+    batch_of_8, batch_of_4 = examples.collate(np.arange(8), 2), examples.collate(np.arange(4, 8), 2)
+    rows = batch_of_8.selected // batch_of_8.inputs.tokens.shape[1]
+    assert torch.equal(batch_of_8.draws[rows >= 4], batch_of_4.draws)
+    assert not torch.equal(batch_of_4.draws, examples.collate(np.arange(4, 8), 3).draws)
 
 
-def test_evaluation_has_the_same_draws_in_every_epoch(examples):
-    found = examples(training=False)
-    assert torch.equal(found.collate(np.arange(3), 1).draws, found.collate(np.arange(3), 2).draws)
+def test_evaluation_has_the_same_draws_in_every_epoch(make_examples):
+    examples = make_examples(training=False)
+    assert torch.equal(
+        examples.collate(np.arange(3), 1).draws, examples.collate(np.arange(3), 2).draws
+    )
 
 
-def test_positions_selected_twice_get_one_token(examples):
-    b = examples(mask_rate=0.9).collate(np.arange(20), 1)
+def test_positions_selected_twice_get_one_token(make_examples):
+    b = make_examples(mask_rate=0.9).collate(np.arange(20), 1)
     draws = {}
-    for place, draw in zip(b.selected.tolist(), b.draws.tolist(), strict=True):
-        draws.setdefault(place, set()).add(draw)
-    assert len(draws) < len(b.selected) and all(len(found) == 1 for found in draws.values())
+    for position, draw in zip(b.selected.tolist(), b.draws.tolist(), strict=True):
+        draws.setdefault(position, set()).add(draw)
+    assert len(draws) < len(b.selected) and all(len(values) == 1 for values in draws.values())
 
 
-def test_idle_rank_has_a_batch_of_weight_zero(examples):
-    b = examples().collate(np.zeros(0, np.int64), 1)
+def test_idle_rank_has_a_batch_of_weight_zero(make_examples):
+    b = make_examples().collate(np.zeros(0, np.int64), 1)
     assert b.weights == {"mlm": 0.0, "rtd": 0.0} and b.sentences == b.tokens == 0
     assert set(b.targets.tolist()) == {IGNORED}
 
@@ -137,7 +139,7 @@ def test_rtd_rejects_a_vocabulary_without_a_mask_token():
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (
             {"generator_size": 0.0},
@@ -153,6 +155,6 @@ def test_rtd_rejects_a_vocabulary_without_a_mask_token():
         ),
     ],
 )
-def test_rtd_config_rejects_options_out_of_range(options, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_rtd_config_rejects_options_out_of_range(options, message):
+    with pytest.raises(ToolkitError, match=message):
         ReplacedTokenConfig(**options)

@@ -7,31 +7,31 @@ import torch
 
 from toolkit.tasks.squad.span_search import best_spans
 
-PLACES = 9
+POSITIONS = 9
 
 
-def tried(begin, end, may_begin, may_end, longest):
-    """All pairs, one after the other."""
-    found = [
-        (float(begin[i] + end[j]), i, j)
-        for i in range(PLACES)
-        for j in range(i, min(i + longest, PLACES))
-        if may_begin[i] and may_end[j]
+def all_spans(start, end, may_start, may_end, max_tokens):
+    """All pairs, best first."""
+    spans = [
+        (float(start[i] + end[j]), i, j)
+        for i in range(POSITIONS)
+        for j in range(i, min(i + max_tokens, POSITIONS))
+        if may_start[i] and may_end[j]
     ]
-    return sorted(found, reverse=True)
+    return sorted(spans, reverse=True)
 
 
-@pytest.mark.parametrize("longest", [1, 3, 50])
-def test_best_spans_equal_those_of_all_pairs(longest):
-    draw = torch.Generator().manual_seed(longest)
-    begin, end = (torch.randn(4, PLACES, generator=draw) for _ in range(2))
-    may_begin, may_end = (torch.rand(4, PLACES, generator=draw) < 0.6 for _ in range(2))
-    found = best_spans(begin, end, may_begin, may_end, max_tokens=longest, count=5)
-    for row, (scores, firsts, lasts) in enumerate(zip(*found, strict=True)):
-        wanted = tried(begin[row], end[row], may_begin[row], may_end[row], longest)[:5]
+@pytest.mark.parametrize("max_tokens", [1, 3, 50])
+def test_best_spans_equal_those_of_all_pairs(max_tokens):
+    draw = torch.Generator().manual_seed(max_tokens)
+    start, end = (torch.randn(4, POSITIONS, generator=draw) for _ in range(2))
+    may_start, may_end = (torch.rand(4, POSITIONS, generator=draw) < 0.6 for _ in range(2))
+    spans = best_spans(start, end, may_start, may_end, max_tokens=max_tokens, count=5)
+    for row, (scores, firsts, lasts) in enumerate(zip(*spans, strict=True)):
+        expected = all_spans(start[row], end[row], may_start[row], may_end[row], max_tokens)[:5]
         real = scores.isfinite()
         got = zip(scores[real].tolist(), firsts[real].tolist(), lasts[real].tolist(), strict=True)
-        assert list(got) == [pytest.approx(it) for it in wanted]
+        assert list(got) == [pytest.approx(it) for it in expected]
 
 
 def test_best_spans_are_empty_if_no_position_may_start():

@@ -26,12 +26,12 @@ def test_squad_scores_do_not_depend_on_the_other_windows(questions, arch):
     folder = questions()
     learner = build_model(arch, task="squad", vocabulary_size=len(folder.vocabulary)).eval()
     c = SquadConfig(tokens_per_sample=16, stride=9)
-    found = SquadExamples(c, SplitSource(folder, "train"))
-    ids = np.arange(len(found.lengths))
-    together = learner(found.collate(ids, None))
+    examples = SquadExamples(c, SplitSource(folder, "train"))
+    ids = np.arange(len(examples.lengths))
+    together = learner(examples.collate(ids, None))
     for row in ids.tolist():
-        alone = learner(found.collate(ids[row : row + 1], None))
-        size = int(found.lengths[row])
+        alone = learner(examples.collate(ids[row : row + 1], None))
+        size = int(examples.lengths[row])
         for name in ("begin", "end"):
             one, all_ = alone[name].logits[0], together[name].logits[row]
             torch.testing.assert_close(all_[:size], one, atol=1e-5, rtol=1e-4)
@@ -41,9 +41,9 @@ def test_squad_scores_do_not_depend_on_the_other_windows(questions, arch):
 def test_scores_are_fp32_for_lower_precision_states(questions):
     folder = questions()
     learner = build_model("bert_tiny", task="squad", vocabulary_size=len(folder.vocabulary))
-    found = SquadExamples(SquadConfig(tokens_per_sample=30), SplitSource(folder, "train"))
+    examples = SquadExamples(SquadConfig(tokens_per_sample=30), SplitSource(folder, "train"))
     with torch.autocast("cpu", torch.bfloat16):
-        scores = learner(found.collate(np.arange(3), None))["begin"].logits
+        scores = learner(examples.collate(np.arange(3), None))["begin"].logits
     assert scores.dtype == torch.float32
 
 
@@ -59,15 +59,17 @@ def test_run_learns_answers_and_writes_predictions(questions, tmp_path):
     changes = {"task.tokens_per_sample": 20, "task.stride": 8}
     result = run(options(folder, tmp_path / "run", **changes))
     assert result.best["metric"] == "f1" and result.best["value"] == 1.0
-    given = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
+    sources = {"dirs": [str(folder.path)], "path": [str(tmp_path / "run")], "num_workers": 0}
     files = {"predictions": str(tmp_path / "x.json"), "precision": "fp32"}
-    evaluate_checkpoints(ValidateConfig(**given, valid_subset="test", **files))
+    evaluate_checkpoints(ValidateConfig(**sources, valid_subset="test", **files))
     assert json.loads((tmp_path / "x.json").read_text()) == {"q1": "Anna Bell."}
     threshold = load_checkpoint(tmp_path / "run").task.null_threshold
-    found = evaluate_checkpoints(ValidateConfig(**given, valid_subset="train", precision="fp32"))
-    [figures] = found.values()
-    assert figures["train"]["null_threshold"] == float(threshold) != 0
-    assert figures["train"]["f1"] == 1.0
+    results = evaluate_checkpoints(
+        ValidateConfig(**sources, valid_subset="train", precision="fp32")
+    )
+    [metrics] = results.values()
+    assert metrics["train"]["null_threshold"] == float(threshold) != 0
+    assert metrics["train"]["f1"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,20 @@ from toolkit.tasks.tagging.config import PosTaggingConfig, resolve_tagging
     ("arch", "tokens", "fixed"), [(BertConfig(), 128, 0), (ConvSanConfig(), 60, 60)]
 )
 def test_chunks_are_as_long_as_the_maximum_of_the_architecture(arch, tokens, fixed):
-    found = resolve_tagging(PosTaggingConfig(pooling="mean"), arch)
-    assert (found.tokens_per_sample, found.fixed_length, found.pooling) == (tokens, fixed, "mean")
+    resolved = resolve_tagging(PosTaggingConfig(pooling="mean"), arch)
+    assert (resolved.tokens_per_sample, resolved.fixed_length, resolved.pooling) == (
+        tokens,
+        fixed,
+        "mean",
+    )
 
 
 @pytest.mark.parametrize(("absolute", "tokens"), [(False, 512), (True, 128)])
 def test_config_and_encoder_allow_the_same_length(absolute, tokens):
     arch = CompositeBertConfig(layers=1, width=8, heads=2, absolute_positions=absolute)
     encoder = composite_bert(arch, Sizes(tokens=9))
-    for told in (arch, encoder):
-        assert resolve_tagging(PosTaggingConfig(), told).tokens_per_sample == tokens
+    for source in (arch, encoder):
+        assert resolve_tagging(PosTaggingConfig(), source).tokens_per_sample == tokens
 
 
 def test_tokens_per_sample_may_be_shorter_but_not_longer_than_the_maximum():
@@ -33,12 +37,12 @@ def test_tokens_per_sample_may_be_shorter_but_not_longer_than_the_maximum():
 
 
 @pytest.mark.parametrize(
-    ("values", "complaint"),
+    ("values", "message"),
     [
         ({"pooling": "last"}, "task.pooling must be one of first, mean, but is 'last'"),
         ({"tokens_per_sample": 2}, "task.tokens_per_sample must be 0 or at least 3, but is 2"),
     ],
 )
-def test_tagging_config_rejects_options_out_of_range(values, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_tagging_config_rejects_options_out_of_range(values, message):
+    with pytest.raises(ToolkitError, match=message):
         PosTaggingConfig(**values)

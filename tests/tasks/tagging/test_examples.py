@@ -11,17 +11,17 @@ from toolkit.tasks.tagging.examples import TaggingExamples
 WORDS = ResolvedTaggingConfig(tokens_per_sample=4, fixed_length=4)
 
 
-def examples(folder, config=WORDS, split="valid", fixed_shapes=False):
+def make_examples(folder, config=WORDS, split="valid", fixed_shapes=False):
     return TaggingExamples(config, TaggedSplit(folder, split), fixed_shapes=fixed_shapes)
 
 
-def collated(found):
-    return found.collate(np.arange(len(found.lengths)), None)
+def collated(examples):
+    return examples.collate(np.arange(len(examples.lengths)), None)
 
 
 @pytest.fixture
 def pieces(tagged, tmp_path):
-    """The same words, in pieces of a model learned from letters."""
+    """The same words, with a SentencePiece tokenizer."""
     from tests.helpers.preprocessing import preprocess_config
     from toolkit.data.preprocessing.train_tokenizer import train_sentencepiece
 
@@ -32,7 +32,7 @@ def pieces(tagged, tmp_path):
 
 
 def test_chunks_are_padded_and_long_sentences_split(tagged):
-    batch = collated(examples(tagged()))  # I bark . | the cat barks loudly + . | dog
+    batch = collated(make_examples(tagged()))  # I bark . | the cat barks loudly + . | dog
     assert batch.inputs.tokens.shape == (4, 4)
     assert batch.inputs.padding.sum(1).tolist() == [1, 0, 3, 3]
     assert batch.word_ids.tolist() == list(range(9)) and batch.tokens == 9
@@ -41,71 +41,71 @@ def test_chunks_are_padded_and_long_sentences_split(tagged):
 
 
 def test_distinct_words_have_their_characters_once_with_padding_first(tagged):
-    found = examples(tagged())
-    batch, tokenizer = collated(found), found.split.tokenizer
-    spelled = batch.inputs.char_ids[batch.inputs.word_index]
+    examples = make_examples(tagged())
+    batch, tokenizer = collated(examples), examples.split.tokenizer
+    char_ids = batch.inputs.char_ids[batch.inputs.word_index]
     words = ["I", "bark", ".", "<PAD>"], ["the", "cat", "barks", "loudly"], [".", *["<PAD>"] * 3]
-    for row, some in enumerate(words):
-        assert torch.equal(spelled[row], torch.from_numpy(tokenizer.char_ids(some)))
+    for row, sentence in enumerate(words):
+        assert torch.equal(char_ids[row], torch.from_numpy(tokenizer.char_ids(sentence)))
     assert len(batch.inputs.char_ids) == 1 + 8  # . comes twice
 
 
 def test_tags_unseen_in_training_are_no_targets_but_count_as_words(tagged):
-    batch = collated(examples(tagged()))
+    batch = collated(make_examples(tagged()))
     assert batch.targets.tolist()[6] == -100  # loudly/ADV
     assert batch.weights == {"tag": 8.0} and batch.word_ids[6] == 6
 
 
 def test_lengths_are_equal_with_a_fixed_length(tagged):
-    assert set(examples(tagged()).lengths) == {4}
+    assert set(make_examples(tagged()).lengths) == {4}
 
 
 def test_pieces_are_between_special_tokens_and_words_selected_at_their_first(pieces):
-    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64))
-    batch, tokenizer = collated(found), found.split.tokenizer
+    examples = make_examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64))
+    batch, tokenizer = collated(examples), examples.split.tokenizer
     tokens = batch.inputs.tokens
     for row, text in enumerate(["I bark .", "the cat barks loudly .", "dog"]):
         ids = [i for word in text.split() for i in tokenizer.encode(word)]
         words = tokenizer.vocabulary
         assert tokens[row, : len(ids) + 2].tolist() == [words.cls, *ids, words.sep]
     first = tokens.flatten()[batch.selected].tolist()
-    assert first == [tokenizer.encode(found.split.words[t])[0] for t in found.split.types]
+    assert first == [tokenizer.encode(examples.split.words[t])[0] for t in examples.split.types]
     assert batch.inputs.char_ids is None and batch.word_index is None
 
 
 def test_mean_pooling_maps_every_piece_to_its_word(pieces):
-    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64, pooling="mean"))
-    batch, tokenizer = collated(found), found.split.tokenizer
-    counts = [len(tokenizer.encode(found.split.words[t])) for t in found.split.types]
+    examples = make_examples(pieces, ResolvedTaggingConfig(tokens_per_sample=64, pooling="mean"))
+    batch, tokenizer = collated(examples), examples.split.tokenizer
+    counts = [len(tokenizer.encode(examples.split.words[t])) for t in examples.split.types]
     assert torch.bincount(batch.word_index).tolist() == counts
     assert max(counts) > 1
 
 
 def test_long_sentences_are_split_between_words_and_long_words_truncated(pieces):
-    found = examples(pieces, ResolvedTaggingConfig(tokens_per_sample=5))
-    batch = collated(found)
-    assert found.lengths.max() <= 5
+    examples = make_examples(pieces, ResolvedTaggingConfig(tokens_per_sample=5))
+    batch = collated(examples)
+    assert examples.lengths.max() <= 5
     assert sorted(batch.word_ids.tolist()) == list(range(9))
 
 
 def test_fixed_shapes_add_padding_rows_that_do_not_count(pieces):
     for pooling in ("first", "mean"):
         config = ResolvedTaggingConfig(tokens_per_sample=64, pooling=pooling)
-        batch = collated(examples(pieces, config, fixed_shapes=True))
+        batch = collated(make_examples(pieces, config, fixed_shapes=True))
         assert len(batch.targets) == len(batch.word_ids) == 64 and len(batch.selected) % 64 == 0
         assert (batch.word_ids[9:] == -1).all() and (batch.targets[9:] == -100).all()
         assert batch.scored.sum() == 9
         if batch.word_index is not None:
-            bare = collated(examples(pieces, config)).word_index
+            bare = collated(make_examples(pieces, config)).word_index
             assert batch.word_index.bincount()[:9].equal(bare.bincount())
 
 
 def test_idle_rank_has_a_batch_of_weight_zero(tagged):
-    batch = examples(tagged()).collate(np.zeros(0, np.int64), 1)
+    batch = make_examples(tagged()).collate(np.zeros(0, np.int64), 1)
     assert batch.weights == {"tag": 0.0} and batch.sentences == batch.tokens == 0
     assert (batch.targets == -100).all() and (batch.word_ids == -1).all()
 
 
 def test_word_level_architecture_rejects_subwords(pieces):
     with pytest.raises(ToolkitError, match=r"word-level architecture requires word-level data"):
-        examples(pieces)
+        make_examples(pieces)

@@ -11,47 +11,52 @@ from toolkit.tasks.tagging.predictions import TaggingCollector
 
 
 @pytest.fixture
-def answers(tagged):
-    """Those of a model that calls everything a noun but in the batch of the first sentence."""
-    found = TaggingExamples(
+def collector(tagged):
+    """Predictions of a model that is correct in the first sentence and tags the rest as nouns."""
+    examples = TaggingExamples(
         ResolvedTaggingConfig(tokens_per_sample=60),
         TaggedSplit(tagged(), "valid"),
         fixed_shapes=True,
     )
-    heard = TaggingCollector(found.split)
-    tags = heard.tags
-    for place in range(3):
-        batch = found.collate(np.array([place]), None)
+    collector = TaggingCollector(examples.split)
+    tags = collector.tags
+    for sentence in range(3):
+        batch = examples.collate(np.array([sentence]), None)
         logits = torch.zeros(len(batch.word_ids), len(tags))
         logits[:, tags.index("NOUN")] = 1
-        if place == 0:
+        if sentence == 0:
             logits[torch.arange(3), batch.targets[:3]] = 2
-        heard.update(batch, {"tag": Classes(logits, batch.targets)})
-    heard.sync(World())
-    return heard
+        collector.update(batch, {"tag": Classes(logits, batch.targets)})
+    collector.sync(World())
+    return collector
 
 
-def test_collector_has_the_predicted_tag_of_every_word(answers):
-    assert [answers.tags[t] for t in answers.predicted] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]
+def test_collector_has_the_predicted_tag_of_every_word(collector):
+    assert [collector.tags[t] for t in collector.predicted] == [
+        "PRON",
+        "VERB",
+        "PUNCT",
+        *["NOUN"] * 6,
+    ]
 
 
-def test_metrics_and_tables_cover_each_tag(answers):
-    rows = {row[0]: row[1:] for row in answers.tables()[0].rows}
+def test_metrics_and_tables_cover_each_tag(collector):
+    rows = {row[0]: row[1:] for row in collector.tables()[0].rows}
     assert rows["NOUN"] == (2 / 6, 1.0, 0.5, 2)
     assert rows["DET"] == (0.0, 0.0, 0.0, 1)
     f1 = [0.5, 0, 2 / 3, 2 / 3, 1]  # NOUN DET PUNCT VERB PRON
-    assert answers.compute()["macro_f1"] == pytest.approx(np.mean(f1))
+    assert collector.compute()["macro_f1"] == pytest.approx(np.mean(f1))
 
 
-def test_events_report_each_tag_and_the_confusion_matrix(answers):
-    *tags, (name, confusions) = answers.events()
+def test_events_report_each_tag_and_the_confusion_matrix(collector):
+    *tags, (name, confusions) = collector.events()
     assert {event for event, _ in tags} == {"tag"} and len(tags) == 5
     assert name == "confusion" and confusions["true"][-1] == "(unseen)"
     assert sum(map(sum, confusions["counts"])) == 9
     assert confusions["counts"][-1][confusions["predicted"].index("NOUN")] == 1  # loudly/ADV
 
 
-def test_predictions_are_written_into_the_treebank(answers, tmp_path):
-    answers.write(tmp_path / "out.txt")
+def test_predictions_are_written_into_the_treebank(collector, tmp_path):
+    collector.write(tmp_path / "out.txt")
     words = (tmp_path / "out.txt").read_text().split()
     assert words[1::2] == ["PRON", "VERB", "PUNCT", *["NOUN"] * 6]

@@ -59,7 +59,7 @@ def test_mean_per_word_covers_the_pieces_of_the_word_alone():
 def test_accuracies_equal_direct_counts(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     logits = torch.randn(len(batch.word_ids), 5)
-    found = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
+    metrics = task.metrics({"tag": Classes(logits, batch.targets)}, batch)
     right = [int(row.argmax()) == int(t) for row, t in zip(logits, batch.targets, strict=True)]
     groups = {
         "accuracy": [True] * 9,
@@ -68,14 +68,14 @@ def test_accuracies_equal_direct_counts(batch):
     }
     for name, group in groups.items():
         total = sum(r for r, g in zip(right, group, strict=True) if g)
-        assert (found[name].total, found[name].weight) == (total, sum(map(int, group))), name
+        assert (metrics[name].total, metrics[name].weight) == (total, sum(map(int, group))), name
 
 
 def test_padding_rows_do_not_count(batch):
     task = PosTagging(PosTaggingConfig(), Embedded(), SIZES, EncoderFactory(None, SIZES))
     batch = batch._replace(scored=torch.zeros_like(batch.scored))
-    found = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
-    assert found["accuracy"].weight == 0
+    metrics = task.metrics({"tag": Classes(torch.randn(9, 5), batch.targets)}, batch)
+    assert metrics["accuracy"].weight == 0
 
 
 def options(folder, tmp_path, **changes):
@@ -91,15 +91,15 @@ def test_tagger_memorizes_a_small_treebank_and_tags_with_it(tagged, tmp_path):
     """With two heads of width 8, one seed in eight leaves one of the ambiguous words wrong."""
     train = "the/DET dog/NOUN barks/VERB ./PUNCT|the/DET bark/NOUN ./PUNCT|I/PRON bark/VERB ./PUNCT"
     folder = tagged(train="|".join([train] * 10), valid=train)
-    given = {"optimizer": "rmsprop", "lr_scheduler": "fixed", "batch_size": 3, "max_update": 50}
+    recipe = {"optimizer": "rmsprop", "lr_scheduler": "fixed", "batch_size": 3, "max_update": 50}
     widths = {"arch.word_width": 16, "arch.character_width": 16, "arch.heads": 8}
-    result = run(compose(options(folder, tmp_path, **given, **widths)))
+    result = run(compose(options(folder, tmp_path, **recipe, **widths)))
     assert result.valid["valid"]["accuracy"] == 1.0
     assert "oov_accuracy" not in result.valid["valid"]  # there are none
     learner = load_checkpoint(tmp_path / "run")
-    found = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
-    assert found[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
-    assert len(found[3]) == 18  # read in two chunks
+    tags = learner.tag([["the", "bark", "."], [], ["I", "bark", "."], ["I", "bark"] * 9])
+    assert tags[:3] == [["DET", "NOUN", "PUNCT"], [], ["PRON", "VERB", "PUNCT"]]
+    assert len(tags[3]) == 18  # read in two chunks
 
 
 def test_word_vectors_reach_the_encoder_and_its_checkpoint(tagged, tmp_path):
@@ -124,14 +124,14 @@ def test_pretrained_encoder_is_finetuned_as_a_tagger(tagged, tmp_path, pooling):
     text.write_text("the dog barks at the cat .\nI bark loudly .\n" * 30)
     destdir = str(tmp_path / "text")
     preprocess(preprocess_config(trainpref=str(text), destdir=destdir, vocab_size=25, workers=1))
-    given = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
+    recipe = {"arch": "bert_tiny", "num_workers": 0, "device": "cpu", "precision": "fp32"}
     learned = {"task": "mlm", "data.dirs": [destdir], "valid_subset": "", "max_update": 1}
-    run(compose({**given, **learned, "save_dir": str(tmp_path / "pre")}))
+    run(compose({**recipe, **learned, "save_dir": str(tmp_path / "pre")}))
     checkpoint = str(tmp_path / "pre" / "checkpoint_last")
     folder = tagged(tokenizer_from=checkpoint)
     options = {"task": "pos_tagging", "task.pooling": pooling, "data.dirs": [str(folder.path)]}
     options |= {"finetune_from": checkpoint, "max_update": 2, "lr": 1e-9}
-    run(compose({**given, **options, "save_dir": str(tmp_path / "run")}))
+    run(compose({**recipe, **options, "save_dir": str(tmp_path / "run")}))
     before, after = load_checkpoint(checkpoint), load_checkpoint(tmp_path / "run")
     torch.testing.assert_close(after.encoder.state_dict(), before.encoder.state_dict())
     assert [len(tags) for tags in after.tag([["dog", "barks"], ["I"]])] == [2, 1]
@@ -161,15 +161,15 @@ def test_tags_do_not_depend_on_padding_and_other_sentences(tagged, arch):
     from toolkit.tasks.tagging.config import resolve_tagging
 
     torch.manual_seed(0)
-    chosen = ComponentConfig(arch, ARCHITECTURES[arch].config)
+    component = ComponentConfig(arch, ARCHITECTURES[arch].config)
     folder = tagged()
     learner = build_learner(
-        chosen,
+        component,
         ComponentConfig("pos_tagging", TASKS["pos_tagging"].config),
         Sizes(**folder.tokenizer.sizes),
     ).eval()
-    config = resolve_tagging(PosTaggingConfig(), chosen.config)
-    found = TaggingExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
-    together = learner(found.collate(np.arange(3), None))["tag"].logits
-    alone = [learner(found.collate(np.array([i]), None))["tag"].logits for i in range(3)]
+    config = resolve_tagging(PosTaggingConfig(), component.config)
+    examples = TaggingExamples(config, TaggedSplit(folder, "valid"), fixed_shapes=False)
+    together = learner(examples.collate(np.arange(3), None))["tag"].logits
+    alone = [learner(examples.collate(np.array([i]), None))["tag"].logits for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-4)

@@ -30,20 +30,20 @@ def examples(parallel):
 
 def learner(arch="transformer_tiny"):
     torch.manual_seed(2)
-    made = build_model(arch, task="translation", **SMALL[arch]).eval()
-    for parameter in made.parameters():
+    model = build_model(arch, task="translation", **SMALL[arch]).eval()
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    return made
+    return model
 
 
 @pytest.mark.parametrize("arch", SMALL)
 def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens(examples, arch):
-    made, batch = learner(arch), examples.collate(np.arange(4), None)
-    logits, targets = made(batch)["translation"]
+    model, batch = learner(arch), examples.collate(np.arange(4), None)
+    logits, targets = model(batch)["translation"]
     assert logits.shape == (len(targets), 17)
     later = batch.previous.clone()
     later[:, 2:] = (later[:, 2:] + 1) % 17  # what comes later may be anything
-    changed = made(batch._replace(previous=later))["translation"].logits
+    changed = model(batch._replace(previous=later))["translation"].logits
     early = batch.selected % batch.previous.shape[1] < 2
     torch.testing.assert_close(changed[early], logits[early])
     assert not torch.allclose(changed[~early], logits[~early])
@@ -51,21 +51,21 @@ def test_translation_predicts_each_token_from_the_source_and_the_previous_tokens
 
 @pytest.mark.parametrize("arch", SMALL)
 def test_translation_scores_a_pair_the_same_in_every_batch(examples, arch):
-    made = learner(arch)
-    together = made(examples.collate(np.arange(5), None))["translation"].logits
-    alone = [made(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
+    model = learner(arch)
+    together = model(examples.collate(np.arange(5), None))["translation"].logits
+    alone = [model(examples.collate(np.array([i]), None))["translation"].logits for i in range(5)]
     torch.testing.assert_close(torch.cat(alone), together, atol=1e-5, rtol=1e-5)
 
 
 def test_metrics_are_without_label_smoothing(examples):
-    made, batch = learner(), examples.collate(np.arange(5), None)
-    predictions = made(batch)
+    model, batch = learner(), examples.collate(np.arange(5), None)
+    predictions = model(batch)
     logits, targets = predictions["translation"]
-    found = made.task.metrics(predictions, batch)
+    metrics = model.task.metrics(predictions, batch)
     loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum").item()
-    assert found["nll"].total.item() == pytest.approx(loss, rel=1e-5)
-    assert found["ppl"] == found["nll"] and found["nll"].weight == len(targets)
-    assert math.isclose(found["accuracy"].total, (logits.argmax(-1) == targets).sum())
+    assert metrics["nll"].total.item() == pytest.approx(loss, rel=1e-5)
+    assert metrics["ppl"] == metrics["nll"] and metrics["nll"].weight == len(targets)
+    assert math.isclose(metrics["accuracy"].total, (logits.argmax(-1) == targets).sum())
 
 
 def test_translation_requires_an_encoder_decoder():
@@ -75,11 +75,11 @@ def test_translation_requires_an_encoder_decoder():
 
 
 def test_tokens_per_sample_defaults_to_the_maximum_of_the_architecture():
-    learned = TransformerConfig(positions="learned", max_positions=50)
-    assert Translation.resolve_for(TranslationConfig(), learned).tokens_per_sample == 50
+    with_table = TransformerConfig(positions="learned", max_positions=50)
+    assert Translation.resolve_for(TranslationConfig(), with_table).tokens_per_sample == 50
     assert Translation.resolve_for(TranslationConfig(), TransformerConfig()).tokens_per_sample == 0
     with pytest.raises(ToolkitError, match=r"maximum length, 50, but is 60\. Lower it"):
-        Translation.resolve_for(TranslationConfig(tokens_per_sample=60), learned)
+        Translation.resolve_for(TranslationConfig(tokens_per_sample=60), with_table)
 
 
 @pytest.mark.parametrize(
