@@ -28,7 +28,7 @@ prepare_treebank() { # DATA TREEBANK [OPTION...]: a folder with *-train, *-dev a
 }
 
 # For fine-tuning on GLUE. GLUE: the benchmark's folder. DATA: folder of the binarized tasks. TOKENIZER: checkpoint or data
-# folder whose tokenizer they use.
+# folder whose tokenizer they use. runs: folder of the save directories.
 
 find_glue_tasks() { # TASK...: sets the array tasks to those that GLUE contains
   tasks=()
@@ -45,6 +45,17 @@ prepare_glue_task() { # TASK: its data folder, shared by all seeds and settings
 
 valid_subsets() { # TASK: its validation splits; the first one selects the checkpoint
   if [ -e "$DATA/$1/valid_mismatched.answers.bin" ]; then echo valid,valid_mismatched; else echo valid; fi
+}
+
+sweep_glue_tasks() { # SEEDS OPTION...: fine-tune the checkpoint TOKENIZER on all tasks, with a grid; print medians
+  local seeds="$1" && shift
+  for task in "${tasks[@]}"; do
+    prepare_glue_task "$task"
+    toolkit-train "$DATA/$task" --config "$here/glue.yaml" --finetune-from "$TOKENIZER" "$@" --seeds "$seeds" \
+      --sweep.rank-by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save --valid-subset "$(valid_subsets "$task")" \
+      --save-dir "$runs/$task" ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}
+  done
+  print_glue_table "$runs" --by median -- "${tasks[@]}"
 }
 
 print_glue_table() { # RUNS [OPTION of glue_table.py...] -- TASK...

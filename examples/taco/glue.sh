@@ -9,12 +9,5 @@ set -euo pipefail
 [ $# -eq 2 ] || usage "expected 2 arguments, got $#."
 TOKENIZER="$1" GLUE="$2" DATA="${DATA:-glue-data}" runs="${RUNS:-glue-runs}"
 find_glue_tasks RTE MRPC STS-B CoLA SST-2 QNLI MNLI QQP
-
-for task in "${tasks[@]}"; do
-  prepare_glue_task "$task"
-  toolkit-train "$DATA/$task" --config "$here/glue.yaml" --finetune-from "$TOKENIZER" \
-    --grid "lr=${LR:-1e-5,2e-5,3e-5,5e-5}" --grid "batch_size=${BATCH:-16,32}" --grid "max_epoch=${EPOCHS:-3,4,5,6}" \
-    --seeds "${SEEDS:-0,1,2,3,4}" --sweep.rank-by median --sweep.jobs "${JOBS:-1}" --checkpoint.no-save \
-    --valid-subset "$(valid_subsets "$task")" --save-dir "$runs/$task" ${USER_DIR:+--user-dir "$USER_DIR"} ${EXTRA:-}
-done
-print_glue_table "$runs" --by median -- "${tasks[@]}"
+sweep_glue_tasks "${SEEDS:-0,1,2,3,4}" --grid "lr=${LR:-1e-5,2e-5,3e-5,5e-5}" \
+  --grid "batch_size=${BATCH:-16,32}" --grid "max_epoch=${EPOCHS:-3,4,5,6}"
