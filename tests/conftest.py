@@ -131,9 +131,9 @@ def parallel(tmp_path_factory):
     for name, lines in (("train", 37), ("valid", 9)):
         random = torch.Generator().manual_seed(lines)
         draws = torch.randint(len(WORDS), (lines, 9), generator=random).tolist()
-        said = [[WORDS[i] for i in row[: 2 + row[0] % 6]] for row in draws]
+        sentences = [[WORDS[i] for i in row[: 2 + row[0] % 6]] for row in draws]
         for language, step in (("xx", 1), ("yy", -1)):
-            text = "\n".join(" ".join(words[::step]) for words in said)
+            text = "\n".join(" ".join(words[::step]) for words in sentences)
             (folder / f"{name}.{language}").write_text(text + "\n")
     preprocess(
         preprocess_config(

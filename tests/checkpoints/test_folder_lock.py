@@ -46,7 +46,7 @@ def hold(folder, child_id):
 
 @pytest.fixture
 def killed_holder(tmp_path):
-    """The id of a process that was killed while it held the lock; its child lives on."""
+    """The id of a process that was killed while it held the lock; its child is alive."""
     child_id = CONTEXT.Queue()
     process = CONTEXT.Process(target=hold, args=(tmp_path, child_id))
     process.start()

@@ -39,10 +39,10 @@ def test_find_checkpoint_prefers_the_best_of_a_save_folder(trained):
 
 def test_load_checkpoint_names_a_damaged_checkpoint(trained, tmp_path):
     shutil.copytree(trained / "checkpoint_e1_u2", trained / "checkpoint_e1_u1")
-    told = []
+    messages = []
     (trained / "checkpoint_e1_u2" / "dict.txt").write_text("")
-    assert find_newest_intact(SaveFolder(trained), told.append).name == "checkpoint_e1_u1"
-    assert len(told) == 1 and "checkpoint_e1_u2/dict.txt must have the digest" in told[0]
+    assert find_newest_intact(SaveFolder(trained), messages.append).name == "checkpoint_e1_u1"
+    assert len(messages) == 1 and "checkpoint_e1_u2/dict.txt must have the digest" in messages[0]
 
 
 def test_load_checkpoint_names_a_missing_path(tmp_path):

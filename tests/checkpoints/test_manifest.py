@@ -86,7 +86,7 @@ def test_read_rejects_other_json(sealed, text):
 def test_read_suggests_an_upgrade_for_a_newer_format(sealed):
     facts = manifest.read(sealed)
     (sealed / "manifest.json").write_text(manifest.to_text({**facts, "format": 9}))
-    with pytest.raises(ToolkitError, match=r"written by format 9, this toolkit reads up to 1"):
+    with pytest.raises(ToolkitError, match=r"has format 9, but this toolkit reads formats up to 1"):
         manifest.read(sealed)
 
 

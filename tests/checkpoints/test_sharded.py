@@ -1,4 +1,4 @@
-"""Checkpoints of sharded runs: written in shares, read by any number of ranks."""
+"""Checkpoints of sharded runs: written in shards, read by any number of ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def values(training):
 
 
 def made(config, world, train=True, until=None):
-    """What a run has in memory at its end, or where it would go on from."""
+    """The state of a run at its end, or at the point it resumes from."""
     training = TrainingRun(config, world)
 
     def advance(step):
@@ -122,7 +122,7 @@ def test_shards_on_different_disks_are_reported(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["muon", "lamb"])
 def test_sharded_run_supports_all_options_and_resumes(config, ranks, optimizer):
-    """Average of the weights, check of the ranks, spikes, memory probe, recomputed layers."""
+    """With EMA, rank checks, spike detection, memory probe and activation checkpointing."""
     options = {"sharding": "full", "checkpoint_activations": True, "optimizer": optimizer}
     options |= {"ema_decay": 0.9, "check_ranks_interval": 1, "skip_spikes": True}
     sharded = config(**options, memory_probe="always", validate_interval_updates=2)

@@ -25,7 +25,7 @@ def tables():
 
 @pytest.fixture(params=[2, 3])
 def shares(ranks, tmp_path, request):
-    """The files of so many ranks, of seven rows and of one."""
+    """The shards of some ranks, of tensors with seven rows and with one."""
 
     def write(world):
         learner = tables()
@@ -57,7 +57,7 @@ def test_torch_distributed_checkpoint_reads_the_shards(shares):
     found = {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
     reader = dcp.HuggingFaceStorageReader(str(shares[0].parent))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it reads alone
+        warnings.simplefilter("ignore")  # about reading in a single process
         dcp.load(found, storage_reader=reader, no_dist=True)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 

@@ -39,8 +39,10 @@ def test_user_error_is_one_line_on_stderr_and_exit_code_2(capsys):
 
 def test_invalid_option_is_one_line_on_stderr_and_exit_code_2(capsys):
     assert execute(COMMAND, lambda loaded: None, ["--cuont", "3"]) == 2
-    said = capsys.readouterr().err
-    assert said == "toolkit-test: no option is called --cuont. Did you mean --count? See --help.\n"
+    stderr = capsys.readouterr().err
+    assert (
+        stderr == "toolkit-test: no option is called --cuont. Did you mean --count? See --help.\n"
+    )
 
 
 def test_exit_code_of_the_command_is_returned():

@@ -24,15 +24,15 @@ class Flat:
     title: str | None = None
     """Title, or none."""
     share: float = 0.5
-    """Share to keep."""
+    """Fraction to keep."""
     limit: int | None = None
-    """Most lines."""
+    """Maximum number of lines."""
     shout: bool = False
     """Whether to shout."""
     parts: list[int] = field(default_factory=list)
-    """Parts to take."""
+    """Parts to use."""
     path: list[str] = field(default_factory=list, metadata=MULTI_WORD)
-    """Paths to take."""
+    """Paths to use."""
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ def test_finetune_from_may_come_from_a_file_and_name_a_save_folder(checkpoint, t
 
 
 def test_origin_of_the_architecture_is_printed(checkpoint):
-    told = print_config(resolve([*WORDS, checkpoint], TRAIN))
-    [line] = [line for line in told.splitlines() if line.strip().startswith("layers:")]
+    text = print_config(resolve([*WORDS, checkpoint], TRAIN))
+    [line] = [line for line in text.splitlines() if line.strip().startswith("layers:")]
     assert line.split()[1] == "5" and f"--finetune-from {checkpoint}" in line
 
 

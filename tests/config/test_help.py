@@ -10,7 +10,7 @@ from toolkit.config.early_exit import handle_info_flags
 def test_bare_help_shows_summary_and_common_options(flat):
     text = handle_info_flags(["-h"], flat)
     assert text.startswith("usage: flat FILES... [options]\n\nDo it.\n\nexample:\n  flat x")
-    assert "common options:\n  --share X  Share to keep. (default: 0.5)" in text
+    assert "common options:\n  --share X  Fraction to keep. (default: 0.5)" in text
 
 
 def test_help_shows_every_field_of_a_command_once(flat):

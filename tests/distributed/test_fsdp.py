@@ -1,4 +1,4 @@
-"""Sharded training against DDP and one process; sharded tensors against whole ones."""
+"""Sharded training compared with DDP and one process; sharded tensors with full ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolkit.training.trainer import Trainer
 
 
 def micro_batches(count=6):
-    """Of unequal size and weight, with padding."""
+    """Micro-batches of unequal size and weight, with padding."""
     random = torch.Generator().manual_seed(3)
     found = []
     for sentences, length in [(3, 9), (2, 12), (4, 6), (1, 5), (2, 9), (3, 7)][:count]:

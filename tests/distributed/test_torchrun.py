@@ -1,4 +1,4 @@
-"""Whole runs as torchrun starts them: on two ranks of a CPU, and on one GPU."""
+"""Complete runs under torchrun: on two ranks of a CPU, and on one GPU."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def torchrun(ranks, words, folder):
     return json.loads((folder / "run" / "result.json").read_text())
 
 
-def shown():
-    """The words behind `toolkit.cli.train` in the first torchrun command of docs/scale.md."""
+def documented_words():
+    """The words after `toolkit.cli.train` in the first torchrun command of docs/scale.md."""
     page = (ROOT / "docs" / "scale.md").read_text("utf-8")
     found = re.search(r"^    torchrun .* -m toolkit\.cli\.train (.*)$", page, re.M)
     assert found
@@ -45,7 +45,7 @@ def place(data, tmp_path):
 @pytest.mark.parametrize("sharding", ["none", "full"])
 def test_torchrun_command_of_the_docs_runs(place, sharding):
     small = f"{SHAPE} --batch-size 2 --max-update 3 --device cpu --sharding {sharding}"
-    result = torchrun(2, [*shown(), *small.split()], place)
+    result = torchrun(2, [*documented_words(), *small.split()], place)
     assert result["updates"] == 3 and math.isfinite(result["valid"]["valid"]["loss"])
 
 
@@ -63,7 +63,7 @@ GPU = [
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", GPU)
 def test_run_on_one_gpu_learns_and_resumes(place, options):
-    """NCCL with a single rank; the second half from a checkpoint, in a process of its own."""
+    """NCCL with a single rank; the second half resumes in a separate process."""
     common = f"data --arch composite_bert_tiny --task mlm {SHAPE} --save-dir run --lr 0.01"
     words = f"{common} --batch-size 4 --device cuda {options}".split()
     first = torchrun(1, [*words, "--max-update", "5"], place)

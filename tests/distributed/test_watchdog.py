@@ -16,7 +16,7 @@ class Left(BaseException):
 
 @pytest.fixture
 def dogs(monkeypatch):
-    """The watchdogs of several ranks at one store; none of them polls by itself."""
+    """The watchdogs of several ranks at one store, without their threads."""
 
     def make(size=2, timeout=10.0, folder=None):
         store = HashStore()
@@ -42,9 +42,9 @@ def test_watchdog_reads_the_heartbeats_of_all_ranks(dogs):
     first, second = dogs()
     with second.world.collectives.waiting("a sum over the ranks"):
         second.poll()
-    found, said = first.read_heartbeats()
+    found, failure = first.read_heartbeats()
     assert [heartbeat.entered for heartbeat in found] == [0, 1]
-    assert found[1].collective == "a sum over the ranks" and said == ""
+    assert found[1].collective == "a sum over the ranks" and failure == ""
 
 
 def test_watchdog_reports_a_rank_whose_heartbeats_stop(dogs):
@@ -63,9 +63,9 @@ def test_watchdog_abort_reports_the_failure_and_dumps_stacks(dogs, tmp_path, cap
     with pytest.raises(Left) as code:
         first.abort()
     assert code.value.args == (watchdog.PEER_FAILURE_EXIT_CODE,)
-    said = capfd.readouterr().err
-    assert "rank 0 exits: rank 1 is stalled: it sleeps. Run the same" in said
-    assert "thread 0x" in said
+    failure = capfd.readouterr().err
+    assert "rank 0 exits: rank 1 is stalled: it sleeps. Run the same" in failure
+    assert "thread 0x" in failure
     assert "test_watchdog.py" in (tmp_path / "stacks_rank0.txt").read_text()
 
 

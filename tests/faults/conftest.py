@@ -1,4 +1,4 @@
-"""Ranks that may die or hang: processes of their own, of which only exit code and stderr remain."""
+"""Ranks that may die or hang: separate processes that leave an exit code and stderr."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import NamedTuple
 import pytest
 
 LIMIT_SECONDS = 60
-"""Time for both ranks to start, work and end."""
+"""Time for both ranks to start, train and exit."""
 
 
 class Ended(NamedTuple):
     code: int | None
     """Exit code, or minus the number of a signal; None for one that had to be killed."""
     stderr: str
-    """What it wrote to stderr."""
+    """Its output on stderr."""
 
 
 def free_port():

@@ -1,4 +1,4 @@
-"""Scenario 1: two epochs of five updates, cut anywhere, end bit for bit as if they had not been."""
+"""Scenario 1: two epochs of five updates, stopped anywhere and resumed bit for bit."""
 
 from __future__ import annotations
 

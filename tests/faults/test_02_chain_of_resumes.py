@@ -1,4 +1,4 @@
-"""Scenario 2: a run stopped after each of its 20 updates ends as if it had not been."""
+"""Scenario 2: a run stopped after each of its 20 updates ends as an uninterrupted one."""
 
 from __future__ import annotations
 

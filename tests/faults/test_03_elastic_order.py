@@ -1,4 +1,4 @@
-"""Scenario 3: the same examples in the same order at any number of ranks that divides the batch."""
+"""Scenario 3: the same order of examples for any number of ranks that divides the batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXAMPLES = 501
 
 
 class Numbered:
-    """Examples whose batch is their numbers."""
+    """Examples whose batch is the list of their ids."""
 
     lengths = np.random.default_rng(0).integers(3, 40, EXAMPLES)
     fingerprint = "numbered"
@@ -23,7 +23,7 @@ class Numbered:
 
 
 def updates(ranks, epoch, start=0, workers=0):
-    """What each update of an epoch learns from: its micro-batches in order, whoever has them."""
+    """The micro-batches of each update of an epoch, in order, over all ranks."""
     each = TrainingConfig(micro_batches_per_update=GLOBAL_BATCHES).micro_batches_per_rank(ranks)
     loaders = [
         BatchLoader(

@@ -1,4 +1,4 @@
-"""Scenario 4: saved by two ranks and taken up by one, and back, in the middle of an epoch."""
+"""Scenario 4: saved by two ranks and resumed by one, and back, in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from toolkit.tasks.pretraining.masked_examples import MaskedExamples
 from toolkit.training.run import TrainingRun
 
 BATCHES = 4
-"""Micro-batches of an update: ten of them make an epoch, so that its third update is short."""
+"""Micro-batches of an update. An epoch has ten, so that its third update is short."""
 
 
 def part(config, world, *, until=None, **options):
-    """Train up to an update as a signal would end it; ids and loss of each update, and the end."""
+    """Train up to an update as if a signal stopped it; ids and loss of each update, and state."""
     served, updates = [], []
     collate = MaskedExamples.collate
 

@@ -1,4 +1,4 @@
-"""Fault 5: kill -9 at every step of saving checkpoints, and going on from what is there."""
+"""Fault 5: kill -9 at every step of saving checkpoints, and resuming afterwards."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun
 
 STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir", "shutil.rmtree"}
-"""Python's audit events of what changes a folder; opening a folder to sync it is one too."""
+"""Python's audit events of changes to a folder; opening a folder to sync it is one too."""
 
 
 def die_at(step: int, folder: str) -> None:
-    """Kill this process in front of its so-manieth step in the folder, without a warning."""
+    """Kill this process before its n-th step in the folder."""
     seen = 0
 
     def count(event, arguments):
@@ -42,7 +42,7 @@ def train(config, answers, step, folder):
 
 
 def went_on_from(config, folder, context, step):
-    """Train in a process of its own until it is killed; the update that it went on from."""
+    """Train in a separate process until it is killed; the update that it resumed from."""
     answers = context.Queue()
     process = context.Process(target=train, args=(config, answers, step, str(folder)))
     process.start()
@@ -60,9 +60,9 @@ def test_run_survives_50_of_50_kills_during_saves(config, tmp_path):
     before, cut_short = 0, 0
     for step in range(3, 153, 3):
         assert went_on_from(c, folder, context, step) == before
-        told: list[str] = []
-        newest = find_newest_intact(SaveFolder(folder), told.append)
-        assert not told, "a checkpoint under its final name is never damaged"
+        messages: list[str] = []
+        newest = find_newest_intact(SaveFolder(folder), messages.append)
+        assert not messages, "a checkpoint under its final name is never damaged"
         now = parse_update(newest) if newest else 0
         assert now >= before
         before = now

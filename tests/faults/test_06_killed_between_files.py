@@ -21,7 +21,7 @@ STEPS = {"open", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.rmdir",
 
 
 def become(training, number):
-    """Every weight and the place say the same number, so that a mixture would show."""
+    """All weights and the progress have the same number, so that a mixture would show."""
     for p in training.trainer.parameters:
         p.data.fill_(number)
     training.trainer.progress = TrainingProgress(update=number, consumed=1)
@@ -44,7 +44,7 @@ def save_the_new_one(training, update, die_at):
 
 
 def number_of(folder):
-    """What the whole checkpoint is of, in each of its files."""
+    """The update of each file of a checkpoint."""
     weights = {float(value) for t in read_tensors(folder / MODEL).values() for value in t.view(-1)}
     update = read_json(folder / STATE)["progress"]["update"]
     assert weights == {update}, "files of two updates are mixed"
@@ -64,9 +64,9 @@ def test_kills_between_files_never_mix_updates(config, in_process, update):
         cuts += 1
         code = in_process(save_the_new_one, training, update, cuts)
         training.save_folder.prepare()
-        told = []
-        found.append(number_of(find_newest_intact(training.save_folder, told.append)))
-        assert not told and code in (0, -signal.SIGKILL)
+        messages = []
+        found.append(number_of(find_newest_intact(training.save_folder, messages.append)))
+        assert not messages and code in (0, -signal.SIGKILL)
         for folder in training.save_folder.checkpoints():
             assert number_of(folder) in (OLD, NEW)
     assert cuts > 30 and found == sorted(found) and found[0] == OLD and found[-1] == NEW

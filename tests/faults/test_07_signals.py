@@ -24,7 +24,7 @@ MOMENTS = {
     "validation": (Validation, "update_best", 5),
     "save": (manifest, "write", 5),
 }
-"""What is interrupted: the owner of the function, its name, and the update it happens in."""
+"""What is interrupted: the owner of the function, its name, and the update."""
 
 
 def words_of(config):
@@ -40,7 +40,7 @@ def words_of(config):
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Sends these signals one after the other in front of the n-th call of a function."""
+    """Sends these signals one after the other before the n-th call of a function."""
 
     def at(owner, name, call, *numbers):
         real, calls = getattr(owner, name), []

@@ -1,4 +1,4 @@
-"""Fault 8: a bit flips on disk, anywhere; it is noticed, its file named, an older one taken."""
+"""Fault 8: a bit flips anywhere on disk; it is detected and an older checkpoint used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMES = 200
 
 
 def flip(file, draw):
-    """Flip one bit; gives what was there before."""
+    """Flip one bit; returns the previous content."""
     whole = file.read_bytes()
     damaged, bit = bytearray(whole), int(draw.integers(8 * len(whole)))
     damaged[bit // 8] ^= 1 << bit % 8
@@ -34,11 +34,11 @@ def test_flipped_bits_of_a_checkpoint_fall_back_to_an_older_one_200_of_200(train
     files, draw = sorted(newest.iterdir()), np.random.default_rng(0)
     assert len(files) >= 8
     for number in range(TIMES):
-        file, told = files[number % len(files)], []
+        file, messages = files[number % len(files)], []
         whole = flip(file, draw)
-        assert find_newest_intact(SaveFolder(trained), told.append) == older
-        assert len(told) == 1 and told[0].startswith("skipped: ")
-        assert (file.name if file.suffix != ".json" else file.stem) in told[0]
+        assert find_newest_intact(SaveFolder(trained), messages.append) == older
+        assert len(messages) == 1 and messages[0].startswith("skipped: ")
+        assert (file.name if file.suffix != ".json" else file.stem) in messages[0]
         file.write_bytes(whole)
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
@@ -46,10 +46,10 @@ def test_flipped_bits_of_a_checkpoint_fall_back_to_an_older_one_200_of_200(train
 def test_run_reports_which_checkpoint_it_resumes_from_instead(config, trained, capfd):
     flip(trained / "checkpoint_last" / "optimizer.safetensors", np.random.default_rng(0))
     assert run(config()).updates == 10
-    told = " ".join(capfd.readouterr().err.split())
-    assert "checkpoint_last" not in told.split("skipped: ")[0]
-    assert "optimizer.safetensors must have the digest in its manifest.json, but is dam" in told
-    assert f"resuming from {trained}/checkpoint_e1_u5: 5 updates" in told
+    messages = " ".join(capfd.readouterr().err.split())
+    assert "checkpoint_last" not in messages.split("skipped: ")[0]
+    assert "optimizer.safetensors must have the digest in its manifest.json, but is dam" in messages
+    assert f"resuming from {trained}/checkpoint_e1_u5: 5 updates" in messages
 
 
 def use_every_item(path):

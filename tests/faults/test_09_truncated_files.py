@@ -1,4 +1,4 @@
-"""Fault 9: files cut short, down to nothing; each is noticed, and an older checkpoint taken."""
+"""Fault 9: truncated and empty files; each is detected, and an older checkpoint used."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def cuts(files):
 def test_truncated_checkpoint_files_fall_back_to_an_older_one_100_of_100(trained):
     older, newest = trained / "checkpoint_e1_u5", trained / "checkpoint_e2_u10"
     for file, left in cuts(sorted(newest.iterdir())):
-        whole, told = file.read_bytes(), []
+        whole, messages = file.read_bytes(), []
         file.write_bytes(whole[:left])
-        assert find_newest_intact(SaveFolder(trained), told.append) == older
-        assert len(told) == 1 and file.stem in told[0]
+        assert find_newest_intact(SaveFolder(trained), messages.append) == older
+        assert len(messages) == 1 and file.stem in messages[0]
         file.write_bytes(whole)
     assert find_newest_intact(SaveFolder(trained), pytest.fail).samefile(newest)
 
 
 def test_missing_checkpoint_file_falls_back_to_an_older_one(trained):
     for file in sorted((trained / "checkpoint_e2_u10").iterdir()):
-        whole, told = file.read_bytes(), []
+        whole, messages = file.read_bytes(), []
         file.unlink()
-        assert find_newest_intact(SaveFolder(trained), told.append).name == "checkpoint_e1_u5"
-        assert file.name in told[0]
+        assert find_newest_intact(SaveFolder(trained), messages.append).name == "checkpoint_e1_u5"
+        assert file.name in messages[0]
         file.write_bytes(whole)
 
 

@@ -28,7 +28,7 @@ def no_pauses(monkeypatch):
 
 @pytest.fixture
 def fill_the_disk(monkeypatch, finished):
-    """From the second save on, files of this process cannot grow beyond a share of the largest."""
+    """From the second save on, files cannot grow beyond a fraction of the largest."""
     hard = resource.getrlimit(FILE_SIZE)[1]
     sizes = [file.stat().st_size for file in (finished / "checkpoint_last").iterdir()]
     real, tries = SaveFolder.write_once, []
@@ -103,7 +103,7 @@ def test_single_disk_error_is_retried(config, tmp_path, no_pauses, monkeypatch, 
 
     def fsync(descriptor):
         calls.append(1)
-        if len(calls) == 4:  # the first is that of the folder's test at the start
+        if len(calls) == 4:  # the first call is the check of the folder at the start
             raise OSError(number, os.strerror(number))
         real(descriptor)
 

@@ -1,4 +1,4 @@
-"""Fault 11: a save folder that cannot be used is told at the start, before anything else is done.
+"""Fault 11: an unusable save folder is reported at the start, before anything else.
 
 The data folder of these runs does not exist either: whoever gets as far as that has begun too late.
 """
@@ -64,6 +64,6 @@ def test_save_dir_on_a_full_file_system_is_reported(config, tmp_path, monkeypatc
 def test_lack_of_disk_space_is_reported_at_the_start(config, monkeypatch, capfd):
     monkeypatch.setattr("toolkit.training.disk_space.COPIES", 10**12)
     run(config(max_update=1))
-    told = " ".join(capfd.readouterr().err.split())
-    assert "left, but the last checkpoint, the best and a new one take about 48." in told
-    assert told.index("Make room, or choose") < told.index("save update 1")
+    stderr = " ".join(capfd.readouterr().err.split())
+    assert "left, but the last checkpoint, the best and a new one take about 48." in stderr
+    assert stderr.index("Make room, or choose") < stderr.index("save update 1")

@@ -1,4 +1,4 @@
-"""Fault 14: a rank with other data or another configuration; nobody starts."""
+"""Fault 14: a rank with other data or another configuration; no rank starts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERS = [{"lr": 0.01}, {"batch_size": 4}, {"seed": 2}, {"arch__layers": 2}, {"m
 
 
 def started(config, world):
-    """What a rank says when it is started."""
+    """The error of a rank at its start."""
     try:
         TrainingRun(config, world).close()
     except ToolkitError as error:
@@ -42,18 +42,18 @@ def started(config, world):
     return "started"
 
 
-def refused(said):
+def refused(texts):
     """Whether both ranks name the other one."""
     want = [
         f"all ranks must have the same options and data, but those of rank {rank} differ from "
         f"those of [{1 - rank}]."
         for rank in (0, 1)
     ]
-    return [text[: len(start)] for text, start in zip(said, want, strict=True)] == want
+    return [text[: len(start)] for text, start in zip(texts, want, strict=True)] == want
 
 
 def test_different_data_on_a_rank_are_rejected_by_both(config, ranks, data, other, tmp_path):
-    """As on two machines, where folders of one name hold different text."""
+    """As on two machines whose folders of the same name hold different text."""
 
     def start(world):
         machine = tmp_path / f"machine{world.rank}"
@@ -71,4 +71,4 @@ def test_different_config_on_a_rank_is_rejected_by_both(config, ranks):
 
     first, second = ranks(start)
     assert first[0] == second[0] == "started"
-    assert all(refused(said) for said in zip(first[1:], second[1:], strict=True))
+    assert all(refused(texts) for texts in zip(first[1:], second[1:], strict=True))

@@ -1,4 +1,4 @@
-"""Scenario 15: one of two ranks dies behind update 2, which has been saved."""
+"""Scenario 15: one of two ranks dies after update 2, which has been saved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.training.run import TrainingRun, run
 
 
 def train(config, monkeypatch, dies):
-    """A run on two ranks, one of which does behind update 2 what is asked for."""
+    """A run on two ranks, one of which calls a function after update 2."""
     advance = TrainingRun.advance_progress_bar
 
     def last_words(self, step):
@@ -36,7 +36,7 @@ def killed(which):
 
 
 def whole(folder):
-    """The update of checkpoint_last, whose digests are right."""
+    """The update of checkpoint_last, after its digests are verified."""
     return manifest.verify(folder / "checkpoint_last")["update"]
 
 

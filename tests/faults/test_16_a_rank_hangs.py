@@ -1,4 +1,4 @@
-"""Scenario 16: one of two ranks does not come to an exchange that the other waits in."""
+"""Scenario 16: one of two ranks does not reach a collective that the other waits in."""
 
 from __future__ import annotations
 

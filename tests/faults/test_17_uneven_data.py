@@ -14,7 +14,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
 @pytest.fixture
 def folder(tmp_path):
-    """11 examples to learn from, 11 to validate on, and a test split of a single one."""
+    """11 examples to train on, 11 to validate on, and a test split of a single one."""
     draw = np.random.default_rng(0)
 
     def lines(count):
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 def trained(config, world, folder, **options):
-    """The figures and weights of a run, as plain data."""
+    """The metrics and weights of a run, as plain data."""
     options = {"data__dirs": [folder], "valid_subset": "valid,test", "max_epoch": 1, **options}
     run = TrainingRun(config(no_save=True, **options), world)
     result = run.fit()
@@ -34,7 +34,7 @@ def trained(config, world, folder, **options):
 
 
 UPDATES = {1: 6, 4: 2, 16: 1}
-"""By the size of a batch: 11 batches in the epoch, 3, and a single one, so that a rank has none."""
+"""Batch sizes with 11 batches per epoch, 3, and a single one, so that a rank has none."""
 
 
 def test_uneven_examples_on_two_ranks_equal_one_process(config, ranks, folder):

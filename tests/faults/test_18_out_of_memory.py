@@ -20,7 +20,7 @@ def out_of_memory(*ignored):
 
 
 def starved(config, world, where, fails, **options):
-    """A run whose second rank fails where `fails(update, sentences)` says so."""
+    """A run whose second rank fails if `fails(update, sentences)`."""
     training = TrainingRun(config(**{**SHORT, **options}), world)
     trainer = training.trainer
 
@@ -79,9 +79,9 @@ def test_out_of_memory_on_one_rank_halves_the_batches_on_all(
     assert updates == same == 5 and second[1] == (same, got)
     torch.testing.assert_close(torch.tensor(got), torch.tensor(calm), atol=1e-6, rtol=0)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    (told,) = [r for r in map(json_files.loads, lines) if r["event"] == "split_update"]
-    assert (told["update"], told["reason"]) == (3, "out of memory")
-    assert "on rank 1" in told["text"] and "4 sentences x" in told["text"]
+    (event,) = [r for r in map(json_files.loads, lines) if r["event"] == "split_update"]
+    assert (event["update"], event["reason"]) == (3, "out of memory")
+    assert "on rank 1" in event["text"] and "4 sentences x" in event["text"]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Fault 19: a process that prepares batches ends, fails or hangs; the error says over what."""
+"""Fault 19: a data worker dies, fails or hangs; the error names its examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAD = 7
 
 @pytest.fixture
 def do_at_bad(monkeypatch):
-    """Makes collating example 7 do something bad, in data workers and nowhere else."""
+    """Makes collating example 7 fail, in data workers only."""
     collate, trainer = MaskedExamples.collate, os.getpid()
 
     def plant(deed):
@@ -35,10 +35,10 @@ def test_dead_worker_is_reported_with_data_and_examples(config, data, do_at_bad)
     do_at_bad(lambda: os._exit(1))
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=2))
-    said = str(caught.value)
-    assert "a data worker exited with code 1 while collating examples " in said
-    assert f" of train of {data}. Use fewer --num-workers" in said
-    assert str(BAD) in said.partition("while collating examples ")[2].partition(" of train")[
+    message = str(caught.value)
+    assert "a data worker exited with code 1 while collating examples " in message
+    assert f" of train of {data}. Use fewer --num-workers" in message
+    assert str(BAD) in message.partition("while collating examples ")[2].partition(" of train")[
         0
     ].split(", ")
 
@@ -55,6 +55,6 @@ def test_stalled_worker_is_reported_after_the_timeout(config, data, do_at_bad):
     do_at_bad(lambda: time.sleep(10_000))
     with pytest.raises(ToolkitError) as caught:
         run(config(num_workers=1, data__timeout_seconds=4))
-    said = str(caught.value)
-    assert "has not answered within data.timeout_seconds (4); it is collating examples" in said
-    assert f" of train of {data}. Find out what holds it up" in said
+    message = str(caught.value)
+    assert "has not answered within data.timeout_seconds (4); it is collating examples" in message
+    assert f" of train of {data}. Find out what holds it up" in message

@@ -44,7 +44,7 @@ def zipped(content):
 
 
 def old_style(content):
-    """What torch wrote before 1.6: pickles one after another."""
+    """The format of torch before 1.6: pickles one after another."""
     buffer = io.BytesIO()
     torch.save(content, buffer, _use_new_zipfile_serialization=False)
     return buffer.getvalue()
@@ -117,8 +117,8 @@ def test_pickled_file_is_rejected_unread_by_every_command(
     file.write_bytes(FORMS[form](payload(name, marker)))
     for main, words in commands(data, file, tmp_path):
         assert main(words) == 2
-        told = capsys.readouterr().err
-        assert "checkpoint_best.pt" in told and "Traceback" not in told
+        stderr = capsys.readouterr().err
+        assert "checkpoint_best.pt" in stderr and "Traceback" not in stderr
     assert not marker.exists()
 
 

@@ -1,4 +1,4 @@
-"""Fault 21: nothing is ever unpickled, so there is nothing unsafe to fall back to."""
+"""Fault 21: nothing is ever unpickled, so there is no unsafe fallback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALLS = re.compile(
     r"|os\.(system|popen)|dist\.\w*object\w*|hydra\.\w+(\.\w+)*|\w+\.instantiate)"
 )
 TORCH_FILES = ROOT / "toolkit" / "conversion" / "torch_file.py"
-"""Reads what other programs saved with torch: its one call must name the weights-only loader."""
+"""Reads files of other programs; its only torch.load must be weights_only."""
 WEIGHTS_ONLY = re.compile(r"torch\.load\(file, map_location='cpu', weights_only=True\)")
 LOADERS = {"PlainLoader", "yaml.SafeLoader", "yaml.CSafeLoader"}
 
@@ -61,7 +61,7 @@ def test_sources_use_no_loader_that_executes_code():
 
 @pytest.fixture
 def unpickled(finished, monkeypatch):
-    """The calls of whatever unpickles, each of which fails; all is imported by then."""
+    """The calls of all unpicklers, each of which fails; everything is imported before."""
     calls = []
 
     class Unpickler(pickle.Unpickler):

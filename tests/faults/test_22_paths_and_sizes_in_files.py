@@ -1,4 +1,4 @@
-"""Fault 22: files that name others outside, or promise more than anybody would write.
+"""Fault 22: files that name others outside of their folder, or declare absurd sizes.
 
 There are no archives to unpack: a checkpoint and a data folder are folders. What could be done
 with an archive is tried with the names and sizes in their JSON and in the headers of tensors.
@@ -29,7 +29,7 @@ def folder(trained):
 
 
 def forge(folder, **changes):
-    """Rewrite the manifest with digests that are right."""
+    """Rewrite the manifest with correct digests."""
     facts = manifest.read(folder)
     (folder / manifest.NAME).write_text(manifest.to_text({**facts, **changes}))
 
@@ -45,8 +45,8 @@ def test_checkpoint_file_name_outside_the_folder_is_rejected(folder, name):
     files = manifest.read(folder)["files"]
     outside = {name: sha256_file(folder.parent / "secret")}
     forge(folder, files={**files, **outside})
-    told = refused(folder, r"must name files of its own folder, but names|but it is missing")
-    assert "out of reach" not in told
+    message = refused(folder, r"must name files of its own folder, but names|but it is missing")
+    assert "out of reach" not in message
 
 
 def test_checkpoint_link_outside_the_folder_is_rejected(folder):
@@ -76,7 +76,7 @@ def test_manifest_of_100000_files_is_rejected_unread(folder, monkeypatch):
 @pytest.mark.parametrize("name", ["manifest.json", "config.json", "tokenizer_config.json"])
 def test_oversized_json_is_rejected_unread(folder, name):
     with open(folder / name, "r+b") as file:
-        file.truncate(1 << 36)  # sparse: 64 GiB that take no room
+        file.truncate(1 << 36)  # sparse: 64 GiB that need no disk space
     if name == "manifest.json":
         refused(folder, r"must have at most 16,777,216 bytes, but has 68,719,476,736")
         return
@@ -116,7 +116,7 @@ def test_file_of_100000_empty_tensors_is_rejected(folder):
 
 @pytest.fixture
 def meta(data, tmp_path):
-    """Rewrites what a data folder says about itself, with the digest right; gives the folder."""
+    """Rewrites the metadata of a data folder with a correct digest; returns the folder."""
     path = shutil.copytree(data, tmp_path / "data")
 
     def rewrite(change):

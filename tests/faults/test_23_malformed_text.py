@@ -1,4 +1,4 @@
-"""Text that is damaged or strange: named by file and line, or kept; never a traceback."""
+"""Damaged or unusual text: reported by file and line, or kept; never a traceback."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ TOKENIZERS = ["words", "sentencepiece", pytest.param("wordpiece", marks=missing)
 
 @pytest.fixture
 def preprocess(tmp_path, capsys):
-    """Runs the command on a file of these bytes; gives its exit code, its last line and itself."""
+    """Runs the command on a file of these bytes; returns exit code, last line and the file."""
 
     def run(content, *options, name="text.txt"):
         path = tmp_path / name
@@ -60,10 +60,10 @@ def test_invalid_text_is_reported_by_file_and_line_and_leaves_no_output(
     preprocess, tmp_path, fault, tokenizer
 ):
     content, message = REFUSED[fault]
-    code, said, path = preprocess(content, "--tokenizer", tokenizer)
+    code, stderr, path = preprocess(content, "--tokenizer", tokenizer)
     assert code == 2
-    assert said.startswith(f"toolkit-preprocess: {path}{message.split('.*')[0]}")
-    assert said.endswith(".") and message.split(".*")[-1] in said
+    assert stderr.startswith(f"toolkit-preprocess: {path}{message.split('.*')[0]}")
+    assert stderr.endswith(".") and message.split(".*")[-1] in stderr
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
@@ -74,9 +74,9 @@ def test_truncated_archive_is_reported_with_the_last_line(preprocess, packing):
     name = "text.txt.gz" if packing is gzip.compress else "text.txt.xz"
     for share in np.linspace(0.01, 0.999, 12):
         cut = whole[: int(len(whole) * share)]
-        code, said, path = preprocess(cut, "--tokenizer", "words", name=name)
+        code, stderr, path = preprocess(cut, "--tokenizer", "words", name=name)
         assert code == 2
-        place, reason = said.split(": cannot read on: ")
+        place, reason = stderr.split(": cannot read on: ")
         assert place.rpartition(":")[0] == f"toolkit-preprocess: {path}"
         assert 1 <= int(place.rpartition(":")[2]) <= 5000
         assert "truncated or damaged: copy or pack it again." in reason
@@ -85,14 +85,14 @@ def test_truncated_archive_is_reported_with_the_last_line(preprocess, packing):
 def test_folder_without_text_is_reported(tmp_path, capsys):
     (tmp_path / "notes.md").write_text(LINE)
     assert main(["--trainpref", str(tmp_path), "--destdir", str(tmp_path / "data")]) == 2
-    said = capsys.readouterr().err
-    assert f"trainpref folder {tmp_path} must hold files ending in .txt, but holds none" in said
+    stderr = capsys.readouterr().err
+    assert f"trainpref folder {tmp_path} must hold files ending in .txt, but holds none" in stderr
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 def test_file_of_blank_lines_is_rejected(preprocess, tokenizer):
-    code, said, path = preprocess("\n \n\t\r\n", "--tokenizer", tokenizer)
-    assert (code, f"but {path} has only blank lines" in said) == (2, True)
+    code, stderr, path = preprocess("\n \n\t\r\n", "--tokenizer", tokenizer)
+    assert (code, f"but {path} has only blank lines" in stderr) == (2, True)
 
 
 STRANGE = {
@@ -138,6 +138,6 @@ def test_word_of_a_million_letters_is_kept_with_a_larger_line_limit(
 )  # fmt: skip
 def test_damaged_vocabulary_is_reported_by_file_and_line(preprocess, tmp_path, option, content):
     (tmp_path / "words").write_bytes(content)
-    code, said, _ = preprocess(LINE, option, str(tmp_path / "words"))
+    code, stderr, _ = preprocess(LINE, option, str(tmp_path / "words"))
     assert code == 2
-    assert said.startswith(f"toolkit-preprocess: {tmp_path / 'words'}:2: ")
+    assert stderr.startswith(f"toolkit-preprocess: {tmp_path / 'words'}:2: ")

@@ -1,4 +1,4 @@
-"""Fault 24: data files that lie about themselves, with checksums that are right all the same."""
+"""Fault 24: inconsistent data files with correct checksums."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def own(tmp_path):
 
 @pytest.fixture
 def fairseq(tmp_path):
-    """The stem of the same in fairseq's."""
+    """The stem of the same part in fairseq's format."""
     write_items(tmp_path / "train", [[7, 8, 2], [2], [9, 2]])
     return tmp_path / "train"
 
@@ -53,7 +53,7 @@ def use_fairseq(stem):
 
 
 def refused(use, stem):
-    """That using it ends in a user's error, and has asked for next to no memory."""
+    """Assert that using it ends in a user error and allocates almost no memory."""
     tracemalloc.start()
     try:
         with pytest.raises(ToolkitError) as caught:
@@ -65,7 +65,7 @@ def refused(use, stem):
 
 
 def sealed(stem, ending, payload=None, **fields):
-    """Give a file of ours another header or payload, with checksums that are right for it."""
+    """Give a column file another header or payload, with correct checksums."""
     path = stem.with_name(f"{stem.name}.{ending}")
     header = read_header(path)
     old = path.read_bytes()[HEADER_BYTES:][: header.payload_bytes]
@@ -88,8 +88,8 @@ def test_files_are_readable_before_they_are_damaged(own, fairseq):
 def test_impossible_counts_in_a_column_header_are_rejected(own, endings, field, value):
     for ending in endings:
         sealed(own, ending, **{field: value})
-    said = refused(use_own, own)
-    assert "must have sizes that fit together" in said or f"must agree on {field}" in said
+    message = refused(use_own, own)
+    assert "must have sizes that fit together" in message or f"must agree on {field}" in message
 
 
 @pytest.mark.parametrize("value", EXTREMES)

@@ -1,4 +1,4 @@
-"""Fault 25: configurations that ask for secrets, for code or for all of the memory.
+"""Fault 25: configurations that try to read secrets, run code or exhaust memory.
 
 Each is tried from a YAML file, from flags and from a checkpoint's config.json; what a data folder
 says about itself has no field that would be looked up or called.
@@ -35,7 +35,7 @@ def secret(monkeypatch):
 
 @pytest.fixture
 def yaml(tmp_path):
-    """What a YAML file is answered with."""
+    """The error of a YAML file."""
 
     def read(text):
         named = "".join(f"{s}: {n}\n" for s, n in NAMED.items() if not text.startswith(s))
@@ -49,7 +49,7 @@ def yaml(tmp_path):
 
 @pytest.fixture
 def saved(trained):
-    """What a checkpoint is answered with whose configuration was changed, its digests right."""
+    """The error of a checkpoint whose configuration was changed, with correct digests."""
     folder = (trained / "checkpoint_last").resolve()
 
     def read(change):
@@ -68,15 +68,15 @@ def saved(trained):
 
 @pytest.mark.parametrize("value", SECRETS)
 def test_configuration_interpolates_nothing(yaml, saved, value):
-    told = [yaml(f"checkpoint:\n  save_dir: '{value}'\n"), yaml(f"arch: '{value}'\n")]
+    errors = [yaml(f"checkpoint:\n  save_dir: '{value}'\n"), yaml(f"arch: '{value}'\n")]
     for flag in ("--save-dir", "--arch", "--lr", "--data.dirs"):
         with pytest.raises(ToolkitError) as caught:
             load([*FLAGS, flag, value], COMMAND)
-        told.append(str(caught.value))
-    told.append(saved(lambda found: found["run"]["checkpoint"].update(save_dir=value)))
-    told.append(saved(lambda found: found["run"]["arch"].update(name=value)))
-    assert not any("hunter2" in text for text in told)
-    assert all("must be a plain value, but is" in text for text in told)
+        errors.append(str(caught.value))
+    errors.append(saved(lambda found: found["run"]["checkpoint"].update(save_dir=value)))
+    errors.append(saved(lambda found: found["run"]["arch"].update(name=value)))
+    assert not any("hunter2" in text for text in errors)
+    assert all("must be a plain value, but is" in text for text in errors)
 
 
 def test_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
@@ -95,8 +95,8 @@ def test_target_to_call_is_an_unknown_option(yaml, saved, tmp_path):
 @pytest.mark.parametrize("tag", PYTHON)
 def test_yaml_tags_of_python_objects_are_rejected(yaml, tmp_path, tag):
     argument = f"['touch {tmp_path}/marker']" if "object" in tag or tag == "tuple" else "''"
-    told = yaml(f"arch: !!python/{tag} {argument}\n")
-    assert "could not determine a constructor for the tag" in told and "line 1" in told
+    error = yaml(f"arch: !!python/{tag} {argument}\n")
+    assert "could not determine a constructor for the tag" in error and "line 1" in error
     assert not (tmp_path / "marker").exists()
 
 
@@ -124,8 +124,8 @@ def test_plugins_are_never_loaded_from_a_checkpoint(saved, tmp_path):
     (tmp_path / "evil" / "code.py").write_text(f"open('{tmp_path}/marker', 'w')")
     for name in (str(tmp_path / "evil"), "../evil", "os", "pytest"):
         plugin = {"name": name, "sha256": "0" * 64, "path": str(tmp_path / "evil"), "module": "os"}
-        told = saved(lambda found, plugin=plugin: found.update(plugins=[plugin]))
-        assert f"requires the plugin {name!r}, which is not loaded" in told
+        error = saved(lambda found, plugin=plugin: found.update(plugins=[plugin]))
+        assert f"requires the plugin {name!r}, which is not loaded" in error
     assert not (tmp_path / "marker").exists()
 
 

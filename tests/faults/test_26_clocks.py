@@ -1,4 +1,4 @@
-"""Fault 26: clocks jump and dates of files are wrong; the last checkpoint has most updates."""
+"""Fault 26: clock jumps and wrong file dates; the last checkpoint has the most updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.training.run import run
 
 @pytest.fixture
 def leaping_clock(monkeypatch):
-    """Every look at the wall clock is a year before the one before."""
+    """The wall clock goes back a year whenever it is read."""
     now = [time.time()]
 
     def look():
@@ -27,7 +27,7 @@ def leaping_clock(monkeypatch):
 
 
 def reverse_dates(folder):
-    """The fewer updates, the younger."""
+    """Checkpoints with fewer updates get later dates."""
     for path in SaveFolder(folder).checkpoints():
         update = int(path.name.rpartition("u")[2])
         for file in (*path.iterdir(), path):

@@ -1,4 +1,4 @@
-"""Scenario 27: what earlier versions saved loads, predicts the same and goes on training."""
+"""Scenario 27: checkpoints of earlier versions load, predict the same and resume."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_tokenizer_of_a_release_encodes_the_same(release):
 
 
 def test_checkpoint_of_a_release_resumes(release, tmp_path):
-    """Options that came later have their defaults; those of the release hold."""
+    """New options have their defaults; those of the release are kept."""
     checkpoint, data = checkpoint_of(release), tmp_path / "data"
     shutil.copytree(release / "data", data)
     shutil.copy(checkpoint / "sentencepiece.model", data)
@@ -80,7 +80,7 @@ def test_files_of_a_release_are_unchanged(release):
 
 
 def test_option_missing_in_a_release_gets_its_default(release, tmp_path):
-    """As if a later version had given the architecture a field."""
+    """As if a later version had added a field to the architecture."""
     saved = json_files.loads((checkpoint_of(release) / "config.json").read_text())
     config, _ = read_config(checkpoint_of(release))
     del saved["run"]["arch"]["radius"], saved["run"]["training"]["compile"]

@@ -1,4 +1,4 @@
-"""Fault 28: a second process trains into the save folder of a first one, and is refused."""
+"""Fault 28: a second process trains into the save folder of a running one: rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def train_to_the_middle(config, parent):
 
 @pytest.fixture
 def first(config):
-    """A run in a process of its own that waits behind its seventh update until it is told."""
+    """A run in a separate process that waits after its seventh update until it is released."""
     mine, its = CONTEXT.Pipe()
     process = CONTEXT.Process(target=train_to_the_middle, args=(config(), its))
     process.start()

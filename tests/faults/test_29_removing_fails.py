@@ -1,4 +1,4 @@
-"""Fault 29: an old checkpoint cannot be removed; training goes on, and it is removed later."""
+"""Fault 29: an old checkpoint cannot be deleted; training continues and deletes it later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEPT += ["checkpoint_last", "metrics.jsonl", "result.json"]
 
 @pytest.fixture
 def fail(monkeypatch):
-    """Lets a function fail in its first so many calls; gives the list of all calls."""
+    """Lets the first calls of a function fail; returns the list of all calls."""
 
     def of(owner, name, times):
         real, calls = getattr(owner, name), []

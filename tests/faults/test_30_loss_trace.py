@@ -1,4 +1,4 @@
-"""Fault 30: a change that was to change nothing changes what is learned.
+"""Fault 30: a refactoring changes the losses by accident.
 
 Fifty updates of a tiny model are compared with those in tests/fixtures/losses.jsonl: letter by
 letter on the kind of machine that wrote them, elsewhere to 1e-5. After a change that is meant to
@@ -24,13 +24,13 @@ UPDATES = 50
 
 
 def machine():
-    """What decides the order and width of sums: processor, its vectors, torch and its version."""
+    """What determines the order and width of sums: processor, vector width, torch version."""
     facts = Path("/proc/cpuinfo")
     pairs = [line.split(":") for line in facts.read_text().splitlines()] if facts.exists() else []
-    said = {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
+    cpu = {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
     return {
         "machine": platform.machine(),
-        "processor": [said.get(key) for key in ("model name", "cpu family", "model", "stepping")],
+        "processor": [cpu.get(key) for key in ("model name", "cpu family", "model", "stepping")],
         "vectors": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
     }
@@ -43,7 +43,7 @@ def train(config, folder):
 
 @pytest.fixture
 def trace(config, in_process, tmp_path):
-    """The figures of every update, one JSON object each, in a process with one thread."""
+    """The metrics of every update, one JSON object each, in a process with one thread."""
     assert in_process(train, config, tmp_path / "run") == 0
     records = read_records(tmp_path / "run" / "metrics.jsonl")
     return [

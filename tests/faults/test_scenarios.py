@@ -1,4 +1,4 @@
-"""Every scenario of the fault suite is there, and docs/reliability.md says what it promises."""
+"""Every scenario of the fault suite exists and is described in docs/reliability.md."""
 
 from __future__ import annotations
 

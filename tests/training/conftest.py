@@ -1,4 +1,4 @@
-"""A learner of a few numbers and data in memory, for tests of the loop around them."""
+"""A tiny learner and data in memory, for tests of the training loop."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def rows(tokens):
 
 
 class Memory:
-    """The loader's contract over a list of micro-batches, the same in every epoch."""
+    """A loader of a list of micro-batches, the same in every epoch."""
 
     def __init__(self, batches, *, rank=0, ranks=1):
         self.batches, self.rank, self.ranks = batches, rank, ranks

@@ -128,8 +128,8 @@ def test_corpus_weights_repeat_examples_with_different_masks(config, folders):
     assert mixed.description == "40 in train, 10 of 20 + 30 of 10"
     assert mixed.micro_batches(1) == len(served(mixed, 1)) == 40
     copies = [mixed.examples.collate(np.array([25 + k * 30]), 1) for k in range(3)]
-    shown = [copy.inputs.tokens.tolist() for copy in copies]
-    assert shown[0] != shown[1] != shown[2]
+    tokens = [copy.inputs.tokens.tolist() for copy in copies]
+    assert tokens[0] != tokens[1] != tokens[2]
 
 
 def test_description_counts_truncated_sentences(config, folders):

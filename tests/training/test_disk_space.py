@@ -35,8 +35,8 @@ def test_disk_space_warning_is_empty_if_there_is_space(learner, disk, tmp_path):
 
 def test_disk_space_warning_names_both_sizes(learner, disk, tmp_path):
     disk(9 * 1023 * 1024 - 1)
-    told = disk_space_warning(tmp_path, learner, existing=0)
-    assert f"{tmp_path} has 9.0 MiB left, but" in told and "take about 3.0 MiB each" in told
+    warning = disk_space_warning(tmp_path, learner, existing=0)
+    assert f"{tmp_path} has 9.0 MiB left, but" in warning and "take about 3.0 MiB each" in warning
     assert disk_space_warning(tmp_path, learner, existing=1) == ""
 
 

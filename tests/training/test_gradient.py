@@ -47,6 +47,6 @@ def test_sharded_ranks_stop_if_one_runs_out_of_memory(make_trainer, batch):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     trainer.learner.register_forward_pre_hook(full)
-    said = r"memory of rank 1, but a batch of 1 sentences x 4 tokens .* did not, and sharded ranks"
-    with pytest.raises(ToolkitError, match=said):
+    error = r"memory of rank 1, but a batch of 1 sentences x 4 tokens .* did not, and sharded ranks"
+    with pytest.raises(ToolkitError, match=error):
         trainer.accumulator.try_accumulate([MicroBatchPart(data, 1)], data.weights)

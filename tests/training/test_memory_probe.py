@@ -19,8 +19,8 @@ def full(trainer):
 
 
 def test_probe_reports_that_the_largest_batch_does_not_fit(make_trainer, batches, memory):
-    said = r"the largest batch must fit into memory, but a batch of 5 sentences x 4 tokens \(CUDA"
-    with pytest.raises(ToolkitError, match=said):
+    error = r"the largest batch must fit into memory, but a batch of 5 sentences x 4 tokens \(CUDA"
+    with pytest.raises(ToolkitError, match=error):
         probe(full(make_trainer()), memory(batches))
 
 

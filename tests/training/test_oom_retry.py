@@ -50,8 +50,8 @@ def test_next_update_is_not_split(make_trainer, batches, memory):
 
 
 def test_training_stops_with_the_shape_if_no_part_fits(make_trainer, batches, memory):
-    said = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
-    with pytest.raises(ToolkitError, match=said + r" not on rank 0 in update 1, nor .* in 16 par"):
+    error = r"fit into memory, but a batch of 3 sentences x 4 tokens \(CUDA out of memory.*\) did"
+    with pytest.raises(ToolkitError, match=error + r" not on rank 0 in update 1, nor .* in 16 par"):
         fit(room_for(make_trainer(), 0), memory(batches))
 
 
@@ -74,7 +74,7 @@ def test_split_update_is_reproducible(make_trainer, batches, memory):
 
 
 def words(batch):
-    """(sentence, its hidden words) of a batch, whatever the padding."""
+    """(sentence, its masked words) of a batch, without padding."""
     found, width = [], batch.inputs.tokens.shape[1]
     for row, tokens in enumerate(batch.inputs.tokens.tolist()):
         mine = batch.selected.div(width, rounding_mode="floor").eq(row) & batch.targets.ge(0)

@@ -23,7 +23,7 @@ def made(arch="composite_bert_tiny", **options):
 
 
 def losses(learner, updates=5):
-    """Of updates with dropout on and batches of changing length."""
+    """The losses of updates with dropout on and batches of changing length."""
     optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
     found = []
     for update in range(updates):
@@ -94,7 +94,7 @@ def losses(compiled):
 
 print(*losses(False), *losses(True))
 """
-"""In a process of its own: annotations that are executed, as in these tests, cannot be compiled."""
+"""Run in a separate process: annotations that are checked, as in tests, cannot be compiled."""
 
 
 def both(arch, device, recomputed=""):

@@ -13,7 +13,7 @@ def flat(trainer):
 
 def test_two_ranks_equal_one_process(ranks, make_trainer, batches, memory):
     def train(world, update_freq):
-        # No clipping and no Adam: they would hide a gradient that is too long or too short.
+        # without clipping and Adam, which would hide a wrong gradient scale
         trainer = make_trainer(world=world, update_freq=update_freq, dropout=0.3, lr=0.1)
         trainer.fit(lambda epoch: memory(batches, rank=world.rank, ranks=world.size), max_update=6)
         return flat(trainer).tolist()

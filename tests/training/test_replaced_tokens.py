@@ -1,4 +1,4 @@
-"""A run of the task rtd as a whole: cut and gone on with, divided, and used afterwards."""
+"""Complete runs of the task rtd: resumed, on two ranks, and used for inference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
 
 
 def trained(config, world=None):
-    """The losses of validation at the end."""
+    """The validation losses at the end."""
     training = TrainingRun(config, world or World())
     try:
         training.fit()

@@ -1,4 +1,4 @@
-"""What a run comes to is written whole, or told in one line."""
+"""Files of results are written completely, or the error is one line."""
 
 from __future__ import annotations
 

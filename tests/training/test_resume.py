@@ -38,14 +38,14 @@ def test_run_of_two_ranks_resumes_in_one_process(config, tmp_path, ranks, stoppe
 
 def test_patience_continues_after_a_resume(config, stopped):
     how = {"lr": 0.0, "patience": 3, "max_epoch": 50}
-    stopped(config(**how), 16)  # behind the third validation, two of them without gain
+    stopped(config(**how), 16)  # after the third validation, two of them without improvement
     assert run(config(**how)).epochs == 4
 
 
 def test_log_of_a_resumed_run_has_every_update_once(config, tmp_path, stopped):
     how = {**options(tmp_path / "run"), "log_interval": 1, "save_interval_updates": 2}
     stopped(config(**how), 5)
-    shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed behind update 4
+    shutil.rmtree(tmp_path / "run" / "checkpoint_e1_u5")  # as if it had crashed after update 4
     run(config(**how))
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
     records = [json_files.loads(line) for line in text.splitlines()]
@@ -105,9 +105,9 @@ def test_resume_skips_a_damaged_checkpoint(config, tmp_path, capfd, stopped):
     weights = folder / "checkpoint_last" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
     assert run(config(**how)).updates == 10
-    told = capfd.readouterr().err
-    assert "model.safetensors must have the digest" in told
-    assert f"resuming from {folder}/checkpoint_e1_u2" in told
+    stderr = capfd.readouterr().err
+    assert "model.safetensors must have the digest" in stderr
+    assert f"resuming from {folder}/checkpoint_e1_u2" in stderr
 
 
 def test_resume_fails_if_every_checkpoint_is_damaged(config, tmp_path, stopped):
@@ -130,9 +130,9 @@ def test_restore_file_is_ignored_once_the_run_has_checkpoints(config, tmp_path, 
     how = {"save_dir": str(tmp_path / "b"), "restore_file": str(tmp_path / "a")}
     stopped(config(**how), 7, since=4)
     assert run(config(**how)).updates == 10
-    told = " ".join(capfd.readouterr().err.split())
-    assert f"ignoring --restore-file {tmp_path / 'a'}" in told and "has newer" in told
-    assert f"resuming from {tmp_path / 'b'}" in told and "7 updates" in told
+    stderr = " ".join(capfd.readouterr().err.split())
+    assert f"ignoring --restore-file {tmp_path / 'a'}" in stderr and "has newer" in stderr
+    assert f"resuming from {tmp_path / 'b'}" in stderr and "7 updates" in stderr
 
 
 def test_resume_rejects_another_order_before_it_changes_the_log(config, tmp_path, stopped):
@@ -168,9 +168,9 @@ def test_finetune_from_reports_weights_that_do_not_fit(config, tmp_path, capfd):
     run(config(save_dir=str(tmp_path / "a"), max_update=1))
     capfd.readouterr()
     TrainingRun(config(finetune_from=str(tmp_path / "a"), arch__radius=3, arch__layers=2), World())
-    told = capfd.readouterr().err
-    assert "initialized, since the checkpoint has none: encoder.layers.1." in told
-    assert "initialized, since the checkpoint's have another shape: " in told
+    stderr = capfd.readouterr().err
+    assert "initialized, since the checkpoint has none: encoder.layers.1." in stderr
+    assert "initialized, since the checkpoint's have another shape: " in stderr
 
 
 def test_finished_run_reports_the_same_result_again(config, tmp_path):

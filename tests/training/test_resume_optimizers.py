@@ -1,4 +1,4 @@
-"""Every optimizer and schedule goes on from a checkpoint bit for bit."""
+"""Every optimizer and schedule resumes from a checkpoint bit for bit."""
 
 from dataclasses import replace
 

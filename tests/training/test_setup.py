@@ -47,7 +47,7 @@ def test_trainer_takes_its_options_from_the_config(config, options):
 
 @pytest.fixture
 def languages():
-    """The tokenizer of two languages of one word each."""
+    """A tokenizer of two languages with one word each."""
 
     def make(source, target):
         inner, other = (

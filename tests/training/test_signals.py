@@ -64,5 +64,5 @@ def test_signal_to_one_rank_in_validation_or_save_stops_both(
         training.close()
         return result.updates, result.exit_code
 
-    assert ranks(train) == [(3, 143)] * 2  # behind the first epoch, which is validated and saved
+    assert ranks(train) == [(3, 143)] * 2  # after the first epoch, which is validated and saved
     assert os.readlink(tmp_path / "run" / "checkpoint_last") == "checkpoint_e1_u3"

@@ -1,4 +1,4 @@
-"""Runs of the tasks translation and language_modeling as a whole: cut and gone on with, divided."""
+"""Complete runs of translation and language_modeling: resumed, accumulated, on two ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TASKS = {
 
 @pytest.fixture
 def writing(parallel, data, tmp_path):
-    """Makes the configuration of a small run of one of these tasks: five updates an epoch."""
+    """Makes the config of a small run of one of these tasks: five updates per epoch."""
 
     def make(name, **options):
         folder = data if name == "language" else parallel
@@ -76,7 +76,7 @@ def test_text_generation_run_resumes_to_the_same_weights(writing, tmp_path, end_
 
 
 def trained(config, world=None):
-    """The figures of validation at the end."""
+    """The validation metrics at the end."""
     training = TrainingRun(config, world or World())
     try:
         training.fit()
@@ -106,7 +106,7 @@ def test_fsdp_with_shared_embeddings_equals_one_process(writing, tmp_path, ranks
     alone = trained(how("alone", update_freq=2))
     for found in ranks(lambda world: trained(how("both", sharding="full"), world)):
         assert found == pytest.approx({name: alone[name] for name in found}, rel=1e-4)
-        assert "bleu" not in found  # ranks write unequally far, so that they cannot share layers
+        assert "bleu" not in found  # ranks generate unequal lengths, so they cannot be sharded
 
 
 def test_validation_in_training_equals_toolkit_validate_and_its_file(writing, parallel, tmp_path):
@@ -118,13 +118,13 @@ def test_validation_in_training_equals_toolkit_validate_and_its_file(writing, pa
     )
     [again] = evaluate_checkpoints(config).values()
     assert again["valid"] == pytest.approx(result)
-    said = (tmp_path / "predictions").read_text().splitlines()
+    lines = (tmp_path / "predictions").read_text().splitlines()
     true = (parallel.parent / "valid.yy").read_text().splitlines()
-    scores = {score.name: score.value for score in corpus_scores(said, true)}
+    scores = {score.name: score.value for score in corpus_scores(lines, true)}
     assert scores == pytest.approx({name: result[name] for name in scores})
     events = [json.loads(line) for line in (tmp_path / "json").read_text().splitlines()]
-    told = [event for event in events if event["event"] == "score"]
-    assert [event["name"] for event in told] == ["bleu", "chrf"] and "tok:13a" in str(told)
+    scored = [event for event in events if event["event"] == "score"]
+    assert [event["name"] for event in scored] == ["bleu", "chrf"] and "tok:13a" in str(scored)
 
 
 def test_truncation_is_reported_for_each_split(writing, parallel, tmp_path, capsys):
@@ -176,7 +176,7 @@ def test_finetune_from_requires_the_same_target_vocabulary(writing, parallel, tm
 
 
 def fairseq_dictionary(folder, where):
-    """The words of a folder as fairseq lists them."""
+    """The words of a folder in fairseq's format."""
     symbols = Tokenizer.load(folder).vocabulary.symbols[4:-1]
     (where / "words.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
     return str(where / "words.txt")

@@ -1,4 +1,4 @@
-"""Whether data match the tokenizer of a checkpoint."""
+"""A check that data match the tokenizer of a checkpoint."""
 
 from __future__ import annotations
 

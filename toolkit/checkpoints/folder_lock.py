@@ -1,8 +1,8 @@
-"""One run at a time per save folder; a second run is refused and told who holds the folder.
+"""A lock on the save folder of a run; a second run gets an error that names the first one.
 
 The lock is the kernel's flock: it ends with its process, however that ends, and holds between hosts
-if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of the
-file is the lock; one that a dead process of this host left is taken over.
+if the file system forwards it (NFS, Lustre mounted with flock). Without flock, the existence of a
+file is the lock; the lock of a dead process of this host is taken over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds a folder, as it says in the file next to the lock."""
+    """The process that holds a folder; it is stored in a file next to the lock."""
 
     host: str
     pid: int
@@ -39,7 +39,7 @@ class Holder:
 
 
 class FolderLock:
-    """Held from `acquire` to `release`, or while this object exists; reentrant in a process."""
+    """A lock from `acquire` to `release`, or while this object exists; reentrant in a process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,8 +52,8 @@ class FolderLock:
             lock = lock_file(folder / LOCK)
         except Timeout as error:
             holder = read_holder(folder)
-            elsewhere = holder and holder.host != socket.gethostname()
-            hint = f" If that process has ended, delete {error.lock_file}." if elsewhere else ""
+            is_remote = holder and holder.host != socket.gethostname()
+            hint = f" If that process has ended, delete {error.lock_file}." if is_remote else ""
             raise ToolkitError(
                 f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
                 f"stop it, or choose another --save-dir.{hint}"

@@ -16,14 +16,14 @@ FORMAT = 1
 MAX_FILES = 10_000
 
 
-def to_text(facts: Mapping[str, Any]) -> str:
-    """The facts as JSON with their own digest, so that every change is detected."""
-    plain = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
-    sealed = {**facts, "digest": sha256(plain)}
-    return json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n"
+def to_text(facts: Mapping[str, object]) -> str:
+    """The facts as JSON with their digest, so that every change is detected."""
+    text = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
+    signed = {**facts, "digest": sha256(text)}
+    return json.dumps(signed, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
-def write(folder: Path, facts: Mapping[str, Any]) -> None:
+def write(folder: Path, facts: Mapping[str, object]) -> None:
     """Write the manifest of a folder whose other files are complete."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
@@ -39,11 +39,11 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         text = read_text(folder / NAME)
         facts = json.loads(text)
-        whole = isinstance(facts, dict) and facts.pop("digest", None) and text == to_text(facts)
+        intact = isinstance(facts, dict) and facts.pop("digest", None) and text == to_text(facts)
     except (FileNotFoundError, NotADirectoryError):
         raise ToolkitError(
             f"a checkpoint must be a folder with a {NAME}, but {folder} has none. "
-            f"Give a folder that toolkit-train wrote."
+            f"Name a folder that toolkit-train wrote."
         ) from None
     except ToolkitError:
         raise
@@ -51,22 +51,19 @@ def read(folder: Path) -> dict[str, Any]:
         raise unreadable_error(folder / NAME, error) from None
     except (ValueError, RecursionError):
         raise damaged from None
-    if (
-        not whole
-        or not isinstance(facts.get("format"), int)
-        or not is_file_table(facts.get("files"))
-    ):
+    version = facts.get("format") if intact else None
+    if not isinstance(version, int) or not is_file_table(facts.get("files")):
         raise damaged
-    if facts["format"] > FORMAT:
+    if version > FORMAT:
         raise ToolkitError(
-            f"checkpoint {folder} was written by format {facts['format']}, this toolkit reads up "
-            f"to {FORMAT}. Upgrade the toolkit."
+            f"checkpoint {folder} has format {version}, but this toolkit reads formats up to "
+            f"{FORMAT}. Upgrade the toolkit."
         )
-    return facts
+    return dict(facts)
 
 
-def is_file_table(files: Any) -> bool:
-    """Whether this maps file names to digests, at most MAX_FILES of them."""
+def is_file_table(files: object) -> bool:
+    """Whether it maps file names to digests, at most MAX_FILES of them."""
     if not isinstance(files, dict) or len(files) > MAX_FILES:
         return False
     return all(isinstance(digest, str) for digest in files.values())
@@ -102,10 +99,10 @@ def resolve_inside(folder: Path, name: str) -> Path:
     """The path of a checkpoint's file; names and links that lead outside are rejected."""
     path = folder / name
     try:
-        own = path.resolve().is_relative_to(folder.resolve())
+        inside = path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL in the name
-        own = False
-    if not own or Path(name).is_absolute():
+        inside = False
+    if not inside or Path(name).is_absolute():
         raise ToolkitError(
             f"{folder / NAME} must name files of its own folder, but names {name[:80]!r}. "
             f"toolkit-train writes no such checkpoint: do not use it."

@@ -1,4 +1,4 @@
-"""Folders that commands create as checkpoints outside of a run."""
+"""A check of the folder for a checkpoint outside of a run, as of toolkit-average."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolkit.common.errors import ToolkitError
 
 
 def check_new_directory(path: Path, option: str) -> None:
-    """Raise unless `path` is new, and no run would take it for one of its checkpoints."""
+    """Raise unless `path` is new and cannot be confused with a checkpoint of a run."""
     if path.exists() or path.is_symlink():
         raise ToolkitError(
             f"{option} must name a new folder, but {path} exists. Choose another, or delete it."

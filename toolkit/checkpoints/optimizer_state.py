@@ -14,7 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.distributed.fsdp import local_rows, shard_like
 
 SEPARATOR = "::"
-"""Between parameter and quantity; neither holds it."""
+"""Separates the names of parameter and quantity."""
 
 
 def collect_state(optimizer: Optimizer, learner: nn.Module) -> dict[str, Tensor]:
@@ -36,7 +36,7 @@ def restore(
     for key, value in saved.items():
         name, separator, quantity = key.rpartition(SEPARATOR)
         if not separator:
-            continue  # a parameter, which shards hold too
+            continue  # a parameter, which shards also contain
         if name not in parameters:
             raise ToolkitError(
                 f"the optimizer's state must belong to this learner, but {name!r} is not a "
@@ -48,7 +48,7 @@ def restore(
 
 
 def match_parameter(p: Tensor, value: Tensor | LazyTensor) -> Tensor | float:
-    """A saved quantity as the optimizer keeps it: sharded like a parameter of the same shape."""
+    """A saved quantity in the optimizer's form: sharded like a parameter of the same shape."""
     if value.shape and value.shape == p.shape:
         return shard_like(p, value[local_rows(p)])
     tensor = value[...]

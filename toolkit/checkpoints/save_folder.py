@@ -1,6 +1,6 @@
-"""The save folder of a run: checkpoints that appear complete or not at all, links, deletion.
+"""The save folder of a run: atomic checkpoints, links to them, and their deletion.
 
-A checkpoint is written under a temporary name, synced to disk and renamed; `checkpoint_last` and
+A checkpoint is written under a temporary name, synced to disk and renamed. `checkpoint_last` and
 `checkpoint_best` are relative symbolic links, replaced atomically.
 """
 
@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 
@@ -24,7 +23,7 @@ from toolkit.common.errors import ToolkitError
 CHECKPOINT_NAME = re.compile(r"checkpoint_e(\d+)_u(\d+)")
 LAST, BEST = "checkpoint_last", "checkpoint_best"
 OLD_SUFFIX = ".old.tmp"
-"""Ends the name of a checkpoint while another of the same name replaces it (common/atomic.py)."""
+"""Suffix of a checkpoint while another of the same name replaces it (common/atomic.py)."""
 RETRY_DELAYS_SECONDS = (1.0, 4.0)
 """Delays between attempts to write a checkpoint."""
 
@@ -42,16 +41,16 @@ def parse_update(folder: Path) -> int:
 
 
 def retry(attempt: Callable[[], object]) -> str:
-    """Try a write three times with delays, for transient I/O errors; the last error, or empty."""
+    """Try a write three times, for transient I/O errors; returns the last error, or ""."""
     for delay in (*RETRY_DELAYS_SECONDS, None):
         try:
             attempt()
-            break
+            return ""
         except (OSError, SafetensorError) as error:
-            if delay is None:
-                return str(error)
+            problem = str(error)
+        if delay is not None:
             time.sleep(delay)
-    return ""
+    return problem
 
 
 class SaveFolder:
@@ -89,7 +88,7 @@ class SaveFolder:
         """Release the folder for another run."""
         self.lock.release()
 
-    def write(self, name: str, fill: Callable[[Path], None], facts: Mapping[str, Any]) -> Path:
+    def write(self, name: str, fill: Callable[[Path], None], facts: Mapping[str, object]) -> Path:
         """Write a checkpoint with `fill`, and a manifest of `facts`; retried after I/O errors."""
         if problem := retry(lambda: self.write_once(name, fill, facts)):
             raise CheckpointSaveError(
@@ -98,7 +97,9 @@ class SaveFolder:
             )
         return self.path / name
 
-    def write_once(self, name: str, fill: Callable[[Path], None], facts: Mapping[str, Any]) -> None:
+    def write_once(
+        self, name: str, fill: Callable[[Path], None], facts: Mapping[str, object]
+    ) -> None:
         with atomic_dir(self.path / name, sync=True) as folder:
             fill(folder)
             manifest.write(folder, facts)
@@ -116,10 +117,9 @@ class SaveFolder:
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, newest first by their update, regardless of file dates."""
-        if not self.path.is_dir():
-            return []
-        found = [path for path in self.path.iterdir() if CHECKPOINT_NAME.fullmatch(path.name)]
-        return sorted(found, key=parse_update, reverse=True)
+        paths = self.path.iterdir() if self.path.is_dir() else ()
+        checkpoints = [path for path in paths if CHECKPOINT_NAME.fullmatch(path.name)]
+        return sorted(checkpoints, key=parse_update, reverse=True)
 
     def resume_candidates(self) -> list[Path]:
         """Checkpoints to try to resume from: checkpoint_last, then all others, newest first."""
@@ -127,7 +127,7 @@ class SaveFolder:
         return [*([last] if last else []), *(p for p in self.checkpoints() if p != last)]
 
     def delete_checkpoints(self, folders: Iterable[Path]) -> None:
-        """Delete checkpoints unless a link points at them; later saves retry failures."""
+        """Delete checkpoints unless a link points at them; later saves retry failed deletions."""
         linked = {self.resolve_link(LAST), self.resolve_link(BEST)}
         self.delete_leftovers()
         for folder in folders:

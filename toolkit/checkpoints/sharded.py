@@ -43,11 +43,11 @@ def write_rank_shard(
 
 
 def link_shards(source: Path, checkpoint: Path, ranks: int) -> None:
-    """Hard-link the ranks' files into a checkpoint; the originals stay for another attempt."""
+    """Hard-link the ranks' files into a checkpoint; the originals remain for another attempt."""
     files = sorted(source.iterdir())
     if len(files) != ranks:
         raise ToolkitError(
-            f"checkpoint.save_dir must be one folder for all ranks, but {source} holds the shares "
+            f"checkpoint.save_dir must be one folder for all ranks, but {source} holds the shards "
             f"of {len(files)} of {ranks}. Put it on a disk that all machines share."
         )
     (checkpoint / SHARDED).mkdir()
@@ -59,5 +59,5 @@ def link_shards(source: Path, checkpoint: Path, ranks: int) -> None:
 
 
 def list_shards(checkpoint: Path) -> list[Path]:
-    """The files that the ranks wrote; empty if the run was not sharded."""
+    """The files of the ranks; empty if the run was not sharded."""
     return sorted((checkpoint / SHARDED).glob("*.safetensors"))

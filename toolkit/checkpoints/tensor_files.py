@@ -28,7 +28,7 @@ OFFSETS_KEY, STARTS_KEY = "DCP_SHARDING_INFO", "saved_offsets"
 """In a file's metadata, and in the JSON there: first row of each tensor in the whole."""
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 4 << 20
-"""About 30,000 tensors with long names; malicious files list millions of empty ones."""
+"""Enough for 30,000 tensors with long names; malicious files list millions of empty ones."""
 
 
 @contextmanager
@@ -45,13 +45,13 @@ def open_file(path: Path) -> Iterator[Any]:
 
 
 def check_header(path: Path) -> None:
-    """Raise ToolkitError if the header is longer than the file, or than any of ours."""
+    """Raise ToolkitError if the header is longer than the file or than MAX_HEADER_BYTES."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
         size = file.seek(0, 2)
     if length + LENGTH_BYTES > size:
         raise ToolkitError(
-            f"{path} must hold the {length:,} bytes of its header, but has {size:,} in all. "
+            f"{path} must hold the {length:,} bytes of its header, but has {size:,} in total. "
             f"Use another checkpoint."
         )
     if length > MAX_HEADER_BYTES:
@@ -88,7 +88,7 @@ class TensorChunk(NamedTuple):
 
 
 class LazyTensor:
-    """A tensor in one file or several, of which only indexed rows are read: `t[3:5]`, `t[...]`."""
+    """A tensor in one or more files; only indexed rows are read: `t[3:5]`, `t[...]`."""
 
     def __init__(self, name: str, chunks: Iterable[TensorChunk]) -> None:
         self.name, self.chunks = name, sorted(chunks)
@@ -128,7 +128,7 @@ def open_tensors(files: Iterable[Path]) -> dict[str, LazyTensor]:
                 shape = tuple(file.get_slice(name).get_shape())
                 start = int(offsets[name][STARTS_KEY][0]) if shape and offsets else 0
                 chunks.setdefault(name, []).append(TensorChunk(start, shape, path))
-    return {name: LazyTensor(name, its) for name, its in chunks.items()}
+    return {name: LazyTensor(name, parts) for name, parts in chunks.items()}
 
 
 def read_chunk(name: str, chunk: TensorChunk, rows: slice | None) -> Tensor:
@@ -139,7 +139,7 @@ def read_chunk(name: str, chunk: TensorChunk, rows: slice | None) -> Tensor:
 
 
 def write_shard(path: Path, tensors: Mapping[str, Tensor], *, is_main: bool) -> None:
-    """Write this rank's rows of sharded tensors, and on the main rank all others; synced."""
+    """Write this rank's rows of sharded tensors, and on the main rank all others, to disk."""
     mine: dict[str, Tensor] = {}
     offsets: dict[str, dict[str, list[int]]] = {}
     for name, tensor in tensors.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def temporary_path(path: Path) -> Path:
-    """Hidden sibling of `path`, named for this process, that a write is prepared under."""
+    """Hidden sibling of `path` for this process to write to before it is renamed."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
@@ -18,7 +18,7 @@ def temporary_path(path: Path) -> Path:
 def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
     """A path to write to, which replaces `path` if the block ends without an error.
 
-    With `sync`, the content is on the disk before it does.
+    With `sync`, the content is on disk first.
     """
     temporary = temporary_path(path)
     try:
@@ -34,7 +34,7 @@ def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of `path` if the block ends without an error."""
+    """A new folder to fill, which replaces `path` if the block ends without an error."""
     temporary = temporary_path(path)
     delete(temporary)
     temporary.mkdir()
@@ -51,7 +51,7 @@ def atomic_dir(path: Path, *, sync: bool = False) -> Iterator[Path]:
 
 
 def replace_dir(path: Path, new: Path) -> None:
-    """Rename `new` to `path`; what was there is renamed first and then deleted."""
+    """Rename `new` to `path`; a folder there is renamed first and then deleted."""
     old = old_path(path)
     if path.exists():
         delete(old)
@@ -61,12 +61,12 @@ def replace_dir(path: Path, new: Path) -> None:
 
 
 def old_path(path: Path) -> Path:
-    """The name that a folder has while another one takes its place."""
+    """The name of a folder while another one replaces it."""
     return path.with_name(f".{path.name}.old.tmp")
 
 
 def delete(path: Path) -> None:
-    """Delete a file or folder if it exists; a folder is renamed first, to be gone in one step."""
+    """Delete a file or folder if it exists; a folder is renamed first, to disappear at once."""
     if path.is_dir() and not path.is_symlink():
         if not path.name.endswith(".tmp"):
             path = path.rename(path.with_name(f".{path.name}.gone.tmp"))
@@ -76,7 +76,7 @@ def delete(path: Path) -> None:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Return when the content of a file, or the entries of a folder, are on the disk."""
+    """Return once the content of a file, or the entries of a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -16,7 +16,7 @@ JsonObject = dict[str, Any]
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def dumps(value: Any, *, indent: int | None = None) -> str:
+def dumps(value: object, *, indent: int | None = None) -> str:
     """JSON by RFC 8259, which has no NaN: such numbers become "NaN", "Infinity", "-Infinity"."""
     return json.dumps(encode_non_finite(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
@@ -26,7 +26,7 @@ def loads(text: str) -> Any:
     return decode_non_finite(json.loads(text))
 
 
-def encode_non_finite(value: Any) -> Any:
+def encode_non_finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
@@ -36,7 +36,7 @@ def encode_non_finite(value: Any) -> Any:
     return value
 
 
-def decode_non_finite(value: Any) -> Any:
+def decode_non_finite(value: object) -> object:
     if isinstance(value, str):
         return NON_FINITE.get(value, value)
     if isinstance(value, dict):

@@ -88,15 +88,15 @@ def make_package(name: str, folder: Path | None) -> None:
     """Put a package into sys.modules and run its __init__.py if there is one."""
     if name in sys.modules:
         return
-    places = [str(folder)] if folder else []
+    locations = [str(folder)] if folder else []
     initial = folder / "__init__.py" if folder else None
     if initial is not None and initial.exists():
         spec = importlib.util.spec_from_file_location(
-            name, initial, submodule_search_locations=places
+            name, initial, submodule_search_locations=locations
         )
     else:
         spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = places
+        spec.submodule_search_locations = locations
     assert spec is not None, "Python files and namespace packages have specifications"
     sys.modules[name] = importlib.util.module_from_spec(spec)
     if spec.loader is not None:
@@ -124,11 +124,11 @@ def list_subpackages(folder: Path) -> list[Path]:
 
 def hash_files(files: Iterable[Path], folder: Path) -> str:
     """Digest of the names and contents of files."""
-    found = b""
+    content = b""
     for file in files:
         text = file.read_bytes()
-        found += f"{file.relative_to(folder).as_posix()}\0{len(text)}\0".encode() + text
-    return sha256(found)
+        content += f"{file.relative_to(folder).as_posix()}\0{len(text)}\0".encode() + text
+    return sha256(content)
 
 
 def describe_plugins(builders: Iterable[Callable[..., object]]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Random numbers as a function: a hash of where they are used, in place of a generator's state.
+"""Random numbers as a hash of the position they are for, instead of a generator's state.
 
 The mixing function is the finalizer of SplitMix64 (Steele, Lea & Flood 2014, figure 16).
 """

@@ -39,7 +39,7 @@ def source_location(thing: Callable[..., object]) -> str:
 
 
 def is_same_object(one: Callable[..., object], other: Callable[..., object]) -> bool:
-    """Whether both are the same object of the same file, which may have been imported twice."""
+    """Whether both are the same object, or the same one of a file that was imported twice."""
     files = (source_location(one).rpartition(":")[0], source_location(other).rpartition(":")[0])
     return one is other or (files[0] == files[1] and one.__qualname__ == other.__qualname__)
 
@@ -55,7 +55,7 @@ class Registry:
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str, config: object) -> Callable[[F], F]:
-        """Add a factory. The same one twice is harmless; two of the same name are an error."""
+        """Decorator that adds a factory; another one of the same name is an error."""
 
         def add(build: F) -> F:
             here, there = source_location(build), self._conflicting_source(name, build)
@@ -118,7 +118,7 @@ OPTIMIZERS = Registry("optimizer", builtins.OPTIMIZERS)
 LR_SCHEDULERS = Registry("learning-rate scheduler", builtins.LR_SCHEDULERS)
 FORMATS = Registry("data format", builtins.FORMATS)
 
-# Config section of a run -> the registry that its `name` is looked up in.
+# Config section of a run -> its registry.
 COMPONENTS: dict[str, Registry] = {
     "arch": ARCHITECTURES,
     "task": TASKS,

@@ -12,12 +12,12 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Keep memory that a step frees for the next step (Linux, glibc); whether that was possible.
+    """Keep freed memory for the next update (Linux, glibc); returns whether that was possible.
 
     glibc returns large blocks to the system as soon as they are free, and every update then faults
-    the same pages in again, a third of its time on a virtual machine. Here every block comes from
-    the heap, which is never trimmed, in huge pages. Call it before the first large tensor: torch
-    reads the variable once.
+    the same pages in again, which takes a third of its time on a virtual machine. With these
+    settings every block comes from the heap, in huge pages, and the heap is never trimmed. Call it
+    before the first large tensor: torch reads the variable once.
     """
     if not sys.platform.startswith("linux"):
         return False

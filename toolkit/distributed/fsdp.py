@@ -1,7 +1,7 @@
 """Fully sharded data parallelism (FSDP2): each rank keeps some rows of every tensor.
 
-A parameter is gathered before its layer runs forward or backward, and freed after it;
-its gradient is averaged over the ranks and each keeps its own rows (Zhao et al. 2023, section 3).
+A parameter is gathered before its layer's forward or backward pass, and freed after it. Its
+gradient is averaged over the ranks, and each rank keeps its rows (Zhao et al. 2023, section 3).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def apply_fsdp(
 ) -> nn.Module:
     """The learner with its parameters replaced by this rank's rows; make the optimizer afterwards.
 
-    Each layer is gathered on its own, and all else with the learner: tables that several parts
-    read (by tied heads, say) must be there from the first to the last. `compute` is the format
-    that parameters are gathered in; gradients are added up in fp32.
+    Each layer is gathered separately, and all other parameters with the learner: tables that
+    several modules share, as tied heads do, are needed throughout. Parameters are gathered in
+    `compute_dtype`; gradients are summed in fp32.
     """
     if not dist.is_initialized():
         return learner
@@ -51,7 +51,7 @@ def apply_fsdp(
     return learner
 
 
-def reshard_without_grad(learner: nn.Module, inputs: Any, outputs: Any) -> None:
+def reshard_without_grad(learner: nn.Module, inputs: object, outputs: object) -> None:
     """Free the learner's gathered parameters after a pass without gradients."""
     if isinstance(learner, FSDPModule) and not torch.is_grad_enabled():
         learner.reshard()
@@ -69,12 +69,12 @@ def to_full(tensor: Tensor) -> Tensor:
 
 def gather_on_main(tensors: Mapping[str, Tensor], world: World) -> dict[str, Tensor]:
     """Full tensors in the main rank's host memory, gathered one by one; all ranks must call it."""
-    found = {}
+    gathered = {}
     for name, tensor in tensors.items():
-        gathered = to_full(tensor)
+        full = to_full(tensor)
         if world.is_main:
-            found[name] = gathered.cpu()
-    return found
+            gathered[name] = full.cpu()
+    return gathered
 
 
 def is_sharded(learner: nn.Module) -> bool:
@@ -85,13 +85,13 @@ def local_rows(tensor: Tensor) -> slice | EllipsisType:
     """The rows of the full tensor that this rank keeps: equal parts, fewer on the last ranks."""
     if not isinstance(tensor, DTensor):
         return ...
-    share = -(-len(tensor) // tensor.device_mesh.size())
-    begin = min(len(tensor), share * tensor.device_mesh.get_local_rank())
-    return slice(begin, min(len(tensor), begin + share))
+    count = -(-len(tensor) // tensor.device_mesh.size())
+    start = min(len(tensor), count * tensor.device_mesh.get_local_rank())
+    return slice(start, min(len(tensor), start + count))
 
 
 def shard_like(tensor: Tensor, rows: Tensor) -> Tensor:
-    """These rows as this rank's part of a tensor that is sharded like the given one."""
+    """These rows as this rank's part of a tensor with the sharding of `tensor`."""
     rows = rows.to(tensor.device)
     if not isinstance(tensor, DTensor):
         return rows
@@ -111,6 +111,6 @@ def total_norm(tensors: Sequence[Tensor]) -> Tensor:
     sharded = next((tensor for tensor in tensors if isinstance(tensor, DTensor)), None)
     if sharded is None:
         return mine
-    squares = mine.double().square()  # which fp32 could not hold
+    squares = mine.double().square()  # may overflow fp32
     dist.all_reduce(squares, group=sharded.device_mesh.get_group())
     return squares.sqrt().to(mine.dtype)

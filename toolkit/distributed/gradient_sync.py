@@ -1,4 +1,4 @@
-"""Gradient averaging that a rank can complete although its backward pass has failed."""
+"""Gradient averaging that a rank can complete after its backward pass has failed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from toolkit.distributed.world import World
 class GradientSync:
     """Averages DDP's gradient buckets over the ranks while backward fills them.
 
-    All ranks reduce the same buckets in the same order. A rank that runs out of memory in between
-    would block the others forever; instead it contributes zeros for its remaining buckets
-    (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
+    All ranks reduce the same buckets in the same order. A rank that runs out of memory in the
+    backward pass would block the others forever; instead it contributes zeros for its remaining
+    buckets (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
     """
 
     def __init__(self, wrapped: DistributedDataParallel, world: World) -> None:
         self.wrapped, self.world = wrapped, world
-        self.pending: list[Any] = []
+        self.pending: list[dist.Work] = []
         wrapped.register_comm_hook(None, lambda state, bucket: self.all_reduce_bucket(bucket))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Heartbeats: what every rank is doing, and which one keeps the others from continuing."""
+"""Heartbeats: the state of every rank, and the rank that blocks the others."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ALIVE, DONE = "", "done"
 
 
 class CollectiveTracker:
-    """Counts the collectives that the main thread has entered, and names the one it waits in."""
+    """Counts the collectives that the main thread has entered, and names the current one."""
 
     def __init__(self) -> None:
         self.entered = 0
         self.current = ""
-        """The present collective, or the one an exception left; empty outside of collectives."""
+        """The current collective, or the one that raised; empty outside of collectives."""
         self.since = monotonic()
 
     @contextmanager
     def waiting(self, name: str) -> Iterator[None]:
-        """Mark this rank as waiting for others; an exception leaves it marked."""
+        """Mark this rank as waiting for others; it stays marked after an exception."""
         self.entered += 1
         self.current, self.since = name, monotonic()
         yield
@@ -38,13 +38,13 @@ class CollectiveTracker:
 
     @property
     def waited_seconds(self) -> float:
-        """Time in the present collective; 0 outside of collectives."""
+        """Time in the current collective; 0 outside of collectives."""
         since, current = self.since, self.current
         return monotonic() - since if current else 0.0
 
 
 def main_thread_location() -> str:
-    """The main thread's innermost line of code, and the lines of the toolkit that led there."""
+    """The main thread's innermost line of code, and the lines of the toolkit that called it."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     lines: list[str] = []
     while frame:
@@ -126,7 +126,7 @@ def find_stalled_rank(heartbeats: Sequence[Heartbeat], timeout: float) -> RankFa
 
 
 def process_namespace() -> str:
-    """Names the process table that this process is in: machine, boot and container."""
+    """An id of the process table of this process: machine, boot and container."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())

@@ -1,4 +1,4 @@
-"""Join the processes that torchrun describes in the environment (RANK, WORLD_SIZE, LOCAL_RANK)."""
+"""Start of distributed training: the processes of torchrun (RANK, WORLD_SIZE, LOCAL_RANK)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def select_device(name: str, local_rank: int = 0) -> torch.device:
     """The device of this process for auto, cpu or cuda."""
     if name == "cuda" and not torch.cuda.is_available():
         raise ToolkitError(
-            "device must be one that this machine has, but is 'cuda' and torch finds no "
-            "CUDA device. Use --device cpu or auto, or install a CUDA build of torch."
+            "device must be one of this machine, but is 'cuda' and torch finds no CUDA device. "
+            "Use --device cpu or auto, or install a CUDA build of torch."
         )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
@@ -55,9 +55,9 @@ def launch(
 ) -> Iterator[World]:
     """This process's world: a single process unless torchrun started it.
 
-    Host tensors go through gloo and GPU tensors through NCCL, so that the small all-reduce before
-    each update does not wait for the device. If ranks wait for another for longer than
-    `timeout_seconds`, it is named and all ranks are aborted, with their stacks in `folder`.
+    Host tensors use gloo and GPU tensors NCCL, so that the small all-reduce before each update does
+    not wait for the device. If a rank waits for another for longer than `timeout_seconds`, all
+    ranks are aborted with an error that names the stalled one, and their stacks are in `folder`.
     """
     rank, size = read_int_variable("RANK", 0), read_int_variable("WORLD_SIZE", 1)
     local_rank = read_int_variable("LOCAL_RANK", 0)
@@ -68,8 +68,9 @@ def launch(
     joins = (size > 1 or "TORCHELASTIC_RUN_ID" in os.environ) and not dist.is_initialized()
     if joins:
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-        second = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
-        dist.init_process_group(backend, rank=rank, world_size=size, timeout=second)
+        # later than the watchdog, which names the stalled rank
+        timeout = timedelta(seconds=timeout_seconds + 2 * GRACE_SECONDS + HEARTBEAT_SECONDS)
+        dist.init_process_group(backend, rank=rank, world_size=size, timeout=timeout)
     watched = joins and size > 1
     try:
         with Watchdog(world, timeout=timeout_seconds, folder=folder) if watched else nullcontext():

@@ -1,7 +1,7 @@
-"""Detects dead and stalled ranks, names them, and exits the others instead of letting them hang.
+"""Detection of dead and stalled ranks: the others exit with its name instead of hanging.
 
-A thread of every rank publishes a heartbeat once a second in the store through which torchrun's
-ranks found each other, and reads those of the other ranks. No update waits for it.
+A thread of every rank publishes a heartbeat once a second in the store of torchrun's rendezvous,
+and reads those of the other ranks. No update waits for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
@@ -37,13 +36,13 @@ PEER_FAILURE_EXIT_CODE = 3
 """Exit code of a rank that ends because another rank died, failed or stalled."""
 HEARTBEAT_SECONDS = 1.0
 GRACE_SECONDS = 6.0
-"""Time for a rank to fail by itself, perhaps of the same error, before the watchdog ends it."""
+"""Time for a rank to report an error itself before the watchdog ends it."""
 
 launch_numbers = itertools.count()
 
 
-def connect_to_store() -> Any:
-    """A separate connection to the store through which torchrun's ranks found each other."""
+def connect_to_store() -> PrefixStore:
+    """A separate connection to the store of torchrun's rendezvous."""
     server = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     store = TCPStore(*server, is_master=False, timeout=timedelta(seconds=60))
     again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -86,20 +85,20 @@ class Watchdog:
             try:
                 self.poll()
             except RuntimeError:  # the store is closed, since its process has ended
-                self.failure = RankFailure("died", "rank 0 died: the store that it kept is closed.")
+                self.failure = RankFailure("died", "rank 0 died: its store is closed.")
             if self.failure:
                 grace = 0.0 if self.failure.kind in ("stalled", "silent") else GRACE_SECONDS
                 if not self.closing.wait(grace):
                     self.abort()
 
     def poll(self) -> None:
-        """Exchange heartbeats and look for a failure; the first one found holds for all ranks."""
+        """Exchange heartbeats and look for a failure; all ranks use the first one published."""
         self.send_heartbeat()
-        heartbeats, known = self.read_heartbeats()
-        found = None if known else find_failure(heartbeats, self.world.rank, self.timeout)
-        if found:
-            known = self.store.compare_set("failure", "", json.dumps(asdict(found))).decode()
-        self.failure = RankFailure(**json.loads(known)) if known else None
+        heartbeats, published = self.read_heartbeats()
+        mine = None if published else find_failure(heartbeats, self.world.rank, self.timeout)
+        if mine:
+            published = self.store.compare_set("failure", "", json.dumps(asdict(mine))).decode()
+        self.failure = RankFailure(**json.loads(published)) if published else None
 
     def send_heartbeat(self) -> None:
         self.heartbeats_sent += 1
@@ -118,7 +117,7 @@ class Watchdog:
         self.store.set(f"heartbeat {self.world.rank}", json.dumps(asdict(mine)))
 
     def read_heartbeats(self) -> tuple[list[Heartbeat], str]:
-        """Every rank's latest heartbeat with its age by this clock, and the failure as JSON."""
+        """Every rank's latest heartbeat with its age by this clock, and the published failure."""
         *texts, failure = self.store.multi_get([*self.keys, "failure"])
         now, heartbeats = time.monotonic(), []
         for rank, text in enumerate(texts):
@@ -178,5 +177,5 @@ class Watchdog:
         message = f"rank {self.world.rank} exits: {failure.text} Run the same command to resume."
         print(message, file=sys.stderr, flush=True)
         if self.world.is_main:
-            time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure in the store kept here
+            time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
         os._exit(PEER_FAILURE_EXIT_CODE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.run import ComponentConfig
@@ -132,6 +133,10 @@ class TrainingData:
         if shard not in self._sizes:
             self._sizes[shard] = self.loader_for(epoch).micro_batches(epoch)
         return self._sizes[shard]
+
+    def example_ids(self, epoch: int, micro_batch: int) -> IntArray:
+        """The examples of one of the epoch's micro-batches."""
+        return self.loader_for(epoch).example_ids(epoch, micro_batch)
 
     def loader_for(self, epoch: int) -> BatchLoader[Batch]:
         """The loader of an epoch; the loader of other shards is closed."""

@@ -55,7 +55,9 @@ class FlopCounter(TorchDispatchMode):
     def total(self) -> int:
         return self.by_owner.total()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if formula := FORMULAS.get(func.overloadpacket):

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import torch
 
 from toolkit.common.errors import ToolkitError
-from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import MicroBatchPart
 from toolkit.training.oom_retry import gather_failures
+from toolkit.training.step import TrainingLoader
 from toolkit.training.trainer import Trainer
-
-
-@runtime_checkable
-class HasLargestBatches(Protocol):
-    """A loader that can return an epoch's largest batches."""
-
-    def largest_batches(self, epoch: int) -> list[Batch]: ...
 
 
 def should_probe(option: str, device: torch.device) -> bool:
@@ -25,7 +16,7 @@ def should_probe(option: str, device: torch.device) -> bool:
     return option == "always" or (option == "auto" and device.type == "cuda")
 
 
-def probe(trainer: Trainer, loader: HasLargestBatches) -> None:
+def probe(trainer: Trainer, loader: TrainingLoader) -> None:
     """Run forward and backward on the epoch's largest batches, then discard the gradients."""
     accumulator, device = trainer.accumulator, trainer.world.device
     epoch, reserved = trainer.progress.epoch, reserve_optimizer_memory(trainer)

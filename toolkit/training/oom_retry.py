@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -13,17 +12,10 @@ from toolkit.common.random_hash import derive_seed
 from toolkit.data.loading.loader import first_index_of_rank
 from toolkit.tasks.batch import Batch
 from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPart
-from toolkit.training.step import TrainingProgress
+from toolkit.training.step import TrainingLoader, TrainingProgress
 
 MAX_HALVINGS = 4
 """Maximum number of halvings of the micro-batches before training ends."""
-
-
-@runtime_checkable
-class SplittableLoader(Protocol):
-    """A loader that can collate a micro-batch again, in parts."""
-
-    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]: ...
 
 
 class OomRetry:
@@ -35,8 +27,8 @@ class OomRetry:
 
     def __init__(self, accumulator: GradientAccumulator, seed: int) -> None:
         self.accumulator, self.world, self.seed = accumulator, accumulator.world, seed
-        self.loader: object = None
-        """The epoch's data; its micro-batches are split only if it is a SplittableLoader."""
+        self.loader: TrainingLoader | None = None
+        """The epoch's data; without it, micro-batches are not split."""
         self.part_count = 1
         """Parts into which each micro-batch of the latest update was split."""
         self.failures: list[str] = []
@@ -58,7 +50,7 @@ class OomRetry:
                 return losses
             self.accumulator.discard()
             self.failures += failures
-            if not isinstance(self.loader, SplittableLoader):
+            if self.loader is None:
                 break
         raise ToolkitError(
             f"a micro-batch must fit into memory, but {self.failures[0]} in update "
@@ -75,7 +67,7 @@ class OomRetry:
         indices = count(first_index_of_rank(progress.consumed, rank, ranks), ranks)
         for index, batch in zip(indices, micro_batches, strict=False):
             seed = self.seed, progress.epoch, index
-            if self.part_count == 1 or not isinstance(self.loader, SplittableLoader):
+            if self.part_count == 1 or self.loader is None:
                 parts.append(MicroBatchPart(batch, derive_seed(*seed)))
                 continue
             batches = self.loader.split_micro_batch(progress.epoch, index, self.part_count)

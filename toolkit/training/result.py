@@ -58,6 +58,6 @@ def write_results(path: Path, text: str) -> None:
         ) from error
 
 
-def config_digest(run: Mapping[str, Any]) -> str:
+def config_digest(run: Mapping[str, object]) -> str:
     """SHA-256 of a config, which identifies a run."""
     return sha256(json_files.dumps(run))

@@ -16,6 +16,7 @@ from toolkit.config.serialize import to_dict
 from toolkit.data.storage.corpora import Corpora
 from toolkit.distributed import World, launch
 from toolkit.reporting.sinks import Sink, TrainingConsole
+from toolkit.reporting.tables import Table
 from toolkit.training import memory_probe, resume
 from toolkit.training.callbacks.checkpoint_contents import CheckpointWriter
 from toolkit.training.callbacks.checkpointing import Checkpointer
@@ -38,7 +39,7 @@ from toolkit.training.result import RunResult, config_digest
 from toolkit.training.setup import make_ema, make_sinks, make_trainer, make_validation
 from toolkit.training.signals import listen_for_signals
 from toolkit.training.step import Observer, Stateful, Step, TrainingProgress
-from toolkit.training.summary import print_end, print_start
+from toolkit.training.summary import print_end, start_rows
 
 
 def run(config: RunConfig) -> RunResult:
@@ -95,9 +96,7 @@ class TrainingRun:
         )
         self.stopping = StoppingCriteria(self.trainer, config.training)
         self.skipped_updates = SkippedUpdateReporter(
-            self.trainer,
-            self.sink,
-            lambda epoch, index: self.train.loader_for(epoch).example_ids(epoch, index),
+            self.trainer, self.sink, self.train.example_ids
         )
         self.observers = self.make_observers()
         self.checkpointer = self.make_checkpointer()
@@ -204,14 +203,8 @@ class TrainingRun:
         warning = disk_space_warning(self.save_folder.path, self.trainer.learner, existing=existing)
         if warning and not self.config.checkpoint.no_save:
             self.print_message(warning)
-        print_start(
-            self.config,
-            self.trainer,
-            self.train,
-            self.valid,
-            total=self.total_updates,
-            console=self.stderr,
-        )
+        rows = start_rows(self.config, self.trainer, self.train, self.valid, self.total_updates)
+        Table(columns=("run", ""), rows=list(rows.items())).print(self.stderr)
 
     def step_observers(self) -> list[Observer]:
         """The observers of each update, in the order of their calls."""

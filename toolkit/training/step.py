@@ -1,8 +1,8 @@
-"""Training progress, and the record of an update that observers receive."""
+"""Training progress, the record of an update, and the interfaces of the training loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -72,6 +72,18 @@ Metrics = dict[str, float | int]
 """Name of a metric -> its value."""
 State = dict[str, Any]
 """State in a checkpoint: JSON values."""
+
+
+@runtime_checkable
+class TrainingLoader(Protocol):
+    """This rank's micro-batches of an epoch, grouped by update."""
+
+    def micro_batches(self, epoch: int) -> int: ...
+    def updates(
+        self, epoch: int, *, start: int = 0, update_freq: int = 1
+    ) -> Iterator[Sequence[Batch]]: ...
+    def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]: ...
+    def largest_batches(self, epoch: int) -> list[Batch]: ...
 
 
 @runtime_checkable

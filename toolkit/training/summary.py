@@ -17,20 +17,6 @@ from toolkit.training.step import Metrics
 from toolkit.training.trainer import Trainer
 
 
-def print_start(
-    config: RunConfig,
-    trainer: Trainer,
-    train: TrainingData,
-    valid: Sequence[LoadedSplit],
-    *,
-    total: int,
-    console: Console,
-) -> None:
-    """Print model, data, machine and length of the run."""
-    rows = start_rows(config, trainer, train, valid, total)
-    Table(columns=("run", ""), rows=list(rows.items())).print(console)
-
-
 def start_rows(
     config: RunConfig,
     trainer: Trainer,
@@ -38,6 +24,7 @@ def start_rows(
     valid: Sequence[LoadedSplit],
     total: int,
 ) -> dict[str, str]:
+    """Model, data, machine and length of the run."""
     world, c = trainer.world, config.data
     remarks = {split.name: split.examples.remark for split in valid}
     examples = [train.description, *(f"{name}: {text}" for name, text in remarks.items() if text)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch.optim import Optimizer
@@ -20,17 +19,7 @@ from toolkit.tasks.task import Learner
 from toolkit.training.gradient import GradientAccumulator, Losses
 from toolkit.training.oom_retry import OomRetry
 from toolkit.training.spikes import SpikeDetector
-from toolkit.training.step import Observer, Step, TrainingProgress
-
-
-@runtime_checkable
-class TrainingLoader(Protocol):
-    """This rank's micro-batches of an epoch, grouped by update."""
-
-    def micro_batches(self, epoch: int) -> int: ...
-    def updates(
-        self, epoch: int, *, start: int = 0, update_freq: int = 1
-    ) -> Iterator[Sequence[Batch]]: ...
+from toolkit.training.step import Observer, Step, TrainingLoader, TrainingProgress
 
 
 class Trainer:

@@ -20,7 +20,7 @@ def layer():
 
 
 def moved(layer, average, updates):
-    """Random walks of the weights, with what they were after each update."""
+    """Random walks of the weights, and their values after each update."""
     seen = [[p.detach().double().clone() for p in layer.parameters()]]
     for update in range(1, updates + 1):
         for p in layer.parameters():
@@ -62,7 +62,7 @@ def test_frozen_weights_are_kept_without_averaging(layer):
 
 
 def figures(data, path):
-    """The validation loss of each of a checkpoint's weights."""
+    """The validation loss of each kind of weights of a checkpoint."""
     how = {"dirs": [str(data)], "path": [str(path)], "precision": "fp32", "batch_size": 8}
     return {
         weights: evaluate_checkpoints(ValidateConfig(weights=weights, **how))[str(path)]["valid"][

@@ -84,8 +84,10 @@ def test_loss_scale_below_its_minimum_stops_training_and_names_the_layer(
 ):
     trainer = make_trainer(precision="fp16")
     trainer.learner.encoder.mix.register_forward_hook(lambda m, i, y: y / 0)
-    said = r"loss scale of fp16 must stay above 0\.0001, but is 6\.1e-05 after update 29 \(epoch 4"
-    with pytest.raises(ToolkitError, match=said + r"\); .*: the output of encoder\.mix \(Linear\)"):
+    error = r"loss scale of fp16 must stay above 0\.0001, but is 6\.1e-05 after update 29 \(epoch 4"
+    with pytest.raises(
+        ToolkitError, match=error + r"\); .*: the output of encoder\.mix \(Linear\)"
+    ):
         fit(trainer, memory(batches))
 
 

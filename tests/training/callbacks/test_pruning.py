@@ -9,7 +9,7 @@ from toolkit.training.callbacks.checkpointing import find_superfluous
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a checkpoint, with a validation's figures where a loss is given."""
+    """Writes a checkpoint, with the metrics of a validation if a loss is given."""
 
     def make(update, *reasons, loss=None, validated_at=None):
         folder = tmp_path / f"checkpoint_e1_u{update}"

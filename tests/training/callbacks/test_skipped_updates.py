@@ -21,8 +21,8 @@ class Kept:
 
 
 @pytest.fixture
-def told(batches, memory):
-    """The events of so many updates of a trainer."""
+def events(batches, memory):
+    """The events of the first updates of a trainer."""
 
     def fit(trainer, updates=4):
         data, sink = memory(batches), Kept()
@@ -47,39 +47,39 @@ def at(trainer, update, change):
     return trainer
 
 
-def test_finite_run_reports_nothing(make_trainer, told):
-    assert told(make_trainer()) == []
+def test_finite_run_reports_nothing(make_trainer, events):
+    assert events(make_trainer()) == []
 
 
-def test_non_finite_loss_is_reported_with_its_examples(make_trainer, told):
-    (values,) = told(at(make_trainer(), 3, lambda v: v / 0))
+def test_non_finite_loss_is_reported_with_its_examples(make_trainer, events):
+    (values,) = events(at(make_trainer(), 3, lambda v: v / 0))
     assert (values["update"], values["epoch"], values["reason"]) == (3, 1, "loss")
     assert (values["micro_batches"], values["examples"]) == ("2", "20 21")
-    said = "skipped: its loss is not finite; micro-batches 2, examples 20 21"
-    assert values["text"] == said
+    text = "skipped: its loss is not finite; micro-batches 2, examples 20 21"
+    assert values["text"] == text
 
 
-def test_non_finite_gradient_is_reported(make_trainer, told):
+def test_non_finite_gradient_is_reported(make_trainer, events):
     trainer = make_trainer(update_freq=2)
     weight = trainer.learner.task.word.weight
     weight.register_hook(lambda g: g / 0 if trainer.progress.update == 1 else g)
-    (values,) = told(trainer)
+    (values,) = events(trainer)
     assert (values["reason"], values["micro_batches"]) == ("gradient", "2 3")
 
 
-def test_fp16_overflows_are_not_reported(make_trainer, told):
+def test_fp16_overflows_are_not_reported(make_trainer, events):
     trainer = make_trainer(precision="fp16")
     trainer.precision.loss_scale.scale.fill_(2.0**40)
-    assert told(trainer) == []
+    assert events(trainer) == []
 
 
-def test_spike_is_reported_with_its_norm(make_trainer, told):
+def test_spike_is_reported_with_its_norm(make_trainer, events):
     trainer = at(
         make_trainer(spike_detector=SpikeDetector(torch.device("cpu"), window=4)),
         6,
         lambda v: 1e9 * v,
     )
-    (values,) = told(trainer, 7)
+    (values,) = events(trainer, 7)
     assert (values["update"], values["reason"]) == (6, "spike")
     assert values["text"].startswith("skipped as a spike of norm ")
 

@@ -48,10 +48,10 @@ def find_non_finite_parameter(learner: nn.Module) -> str:
 
 
 class NonFiniteTracer:
-    """Hooks on one forward and backward pass; `found` lists what was not finite, in order."""
+    """Hooks on one forward and backward pass; `findings` lists non-finite values in order."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.findings: list[str] = []
         self.hooks: list[RemovableHandle] = []
 
     def attach(self, learner: nn.Module, criterion: nn.Module) -> None:
@@ -67,7 +67,7 @@ class NonFiniteTracer:
     def make_forward_hook(self, what: str) -> Callable[[nn.Module, object, object], None]:
         def hook(module: nn.Module, inputs: object, outputs: object) -> None:
             if not is_finite(outputs):
-                self.found.append(f"the output of {what}")
+                self.findings.append(f"the output of {what}")
             for output in collect_tensors(outputs):
                 if output.requires_grad:
                     output.register_hook(
@@ -79,7 +79,7 @@ class NonFiniteTracer:
     def make_gradient_hook(self, what: str) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
             if not is_finite(gradient):
-                self.found.append(what)
+                self.findings.append(what)
 
         return hook
 
@@ -100,7 +100,7 @@ def find_first_non_finite(
         backward_for_hooks(loss * scale.scale if scale else loss, learner)
     finally:
         tracer.close()
-    return next(iter(tracer.found), "")
+    return next(iter(tracer.findings), "")
 
 
 def backward_for_hooks(loss: Tensor, learner: nn.Module) -> None:
