@@ -7,7 +7,8 @@ from torch.distributed.tensor import DTensor
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import OPTIMIZERS
 from toolkit.distributed.fsdp import apply_fsdp, local_rows, shard_like, to_full
-from toolkit.optim.foreach import ForeachOptimizer, state_tensors, update_counts
+from toolkit.optim.foreach import ForeachOptimizer
+from toolkit.optim.parameter_groups import OptimizerConfig
 from toolkit.optim.update import clip_and_step
 from toolkit.tasks.build import build_model
 
@@ -16,7 +17,7 @@ class Recorder(ForeachOptimizer):
     """Records which parameters are updated together."""
 
     def __init__(self, groups):
-        super().__init__(groups, lr=1.0)
+        super().__init__(groups, OptimizerConfig(lr=1.0))
         self.batches = []
 
     def batch_key(self, p):
@@ -26,9 +27,9 @@ class Recorder(ForeachOptimizer):
         return {"sum": torch.zeros_like(p)}
 
     def update_batch(self, group, batch):
-        torch._foreach_add_(state_tensors(batch.states, "sum"), batch.g)
+        torch._foreach_add_(batch.state("sum"), batch.g)
         shapes = [tuple(p.shape) for p in batch.p]
-        self.batches.append((group["name"], shapes, update_counts(batch.states)))
+        self.batches.append((group["name"], shapes, batch.update_counts()))
 
 
 def parameter(*shape):

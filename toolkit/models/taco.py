@@ -26,12 +26,7 @@ from toolkit.nn.attention import (
     SummedMaps,
     TwoStreamMaps,
 )
-from toolkit.nn.embeddings import (
-    build_projection,
-    check_length,
-    position_rows,
-    token_type_vectors,
-)
+from toolkit.nn.embeddings import build_projection, position_vectors, token_type_vectors
 from toolkit.nn.encoder_layer import NORM_EPS
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layer_stack import LayerStack
@@ -114,16 +109,8 @@ class StreamEmbeddings(nn.Module):
         x = self.words(inputs.tokens)
         if self.types is not None:
             x = x + token_type_vectors(self.types, inputs.segments)
-        p = self.embed_positions(inputs).expand(len(x), -1, -1)
-        return self.word_norm(x), self.position_norm(p)
-
-    def embed_positions(self, inputs: Inputs) -> Float[Tensor, "#B S P"]:
-        """Embeddings of the position ids; None means 0 .. S-1 in every sentence."""
-        table, length = self.positions, inputs.tokens.shape[1]
-        check_length(length, table.num_embeddings - 1)
-        if inputs.positions is None:
-            return table.weight[None, :length]
-        return table(position_rows(inputs.positions, table.num_embeddings, hidden=True))
+        p = position_vectors(self.positions, inputs.positions, x.shape[1], hidden=True)
+        return self.word_norm(x), self.position_norm(p.expand(len(x), -1, -1))
 
 
 class TiedStreamEmbeddings(nn.Module):

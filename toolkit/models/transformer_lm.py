@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolkit.common.registry import register_arch
 from toolkit.config.declared import PositiveInt
@@ -19,6 +19,19 @@ class TransformerLMConfig(RelativeConfig):
     """Share one table between token embedding and output scores."""
 
 
+GPT = TransformerLMConfig(
+    layers=12,
+    width=768,
+    heads=12,
+    feed_forward_width=3072,
+    activation="gelu",
+    positions="learned",
+    max_positions=512,
+    scale_embedding=False,
+    attention_dropout=0.1,
+)
+
+
 @register_arch(
     "transformer_lm_tiny",
     TransformerLMConfig(layers=2, width=128, heads=4, feed_forward_width=512, pre_norm=True),
@@ -28,34 +41,8 @@ class TransformerLMConfig(RelativeConfig):
     "transformer_lm_big",
     TransformerLMConfig(layers=12, width=1024, heads=16, feed_forward_width=4096),
 )
-@register_arch(
-    "transformer_lm_gpt",
-    TransformerLMConfig(
-        layers=12,
-        width=768,
-        heads=12,
-        feed_forward_width=3072,
-        activation="gelu",
-        positions="learned",
-        max_positions=512,
-        scale_embedding=False,
-        attention_dropout=0.1,
-    ),
-)
-@register_arch(
-    "transformer_lm_gpt2",
-    TransformerLMConfig(
-        layers=12,
-        width=768,
-        heads=12,
-        feed_forward_width=3072,
-        activation="gelu",
-        pre_norm=True,
-        positions="learned",
-        scale_embedding=False,
-        attention_dropout=0.1,
-    ),
-)
+@register_arch("transformer_lm_gpt", GPT)
+@register_arch("transformer_lm_gpt2", replace(GPT, max_positions=1024, pre_norm=True))
 def transformer_lm(c: TransformerLMConfig, sizes: Sizes) -> DecoderOnly:
     """p(w_t | w_1 .. w_{t-1}) by attention to the left."""
     attention = [lambda: build_self_attention(c, left_only=True)] * c.layers

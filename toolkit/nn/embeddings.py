@@ -58,12 +58,8 @@ class Embeddings(nn.Module):
         """LN(word + type [+ position]), with the width of the tables."""
         x = self.words(tokens) + token_type_vectors(self.types, segments)
         if self.positions is not None:
-            rows, hidden = self.positions.num_embeddings, self.hidden_position_embedding
-            if positions is None:
-                check_length(tokens.shape[1], rows - hidden)
-                x = x + self.positions.weight[: tokens.shape[1]]
-            else:
-                x = x + self.positions(position_rows(positions, rows, hidden=hidden))
+            hidden = self.hidden_position_embedding
+            x = x + position_vectors(self.positions, positions, tokens.shape[1], hidden=hidden)
         normed: Tensor = self.norm(x)
         return normed
 
@@ -113,6 +109,17 @@ def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
         return types.weight[0]
     vectors: Tensor = types(segments)
     return vectors
+
+
+def position_vectors(
+    table: nn.Embedding, positions: Int[Tensor, "B S"] | None, length: int, *, hidden: bool
+) -> Float[Tensor, "#B S E"]:
+    """Vectors of the position ids; None means 0 .. S-1 in every sentence."""
+    rows = table.num_embeddings
+    check_length(length, rows - hidden)
+    if positions is None:
+        return table.weight[None, :length]
+    return table(position_rows(positions, rows, hidden=hidden))
 
 
 def check_length(length: int, limit: int) -> None:

@@ -14,14 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_optimizer
 from toolkit.config.declared import PositiveFloat, Rate
 from toolkit.config.options import ADVANCED
-from toolkit.optim.foreach import (
-    ForeachOptimizer,
-    ParameterBatch,
-    State,
-    Tensors,
-    state_tensors,
-    update_counts,
-)
+from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, Tensors
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     OptimizerConfig,
@@ -50,10 +43,9 @@ class AdafactorConfig(OptimizerConfig):
     """Momentum: fraction of the previous step kept; 0 saves the memory for it."""
 
 
-class Adafactor(ForeachOptimizer):
+class Adafactor(ForeachOptimizer[AdafactorConfig]):
     def __init__(self, groups: Iterable[ParameterGroup], c: AdafactorConfig) -> None:
-        super().__init__(groups, c.lr)
-        self.c = c
+        super().__init__(groups, c)
         if any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"]):
             raise ToolkitError(
                 "optimizer adafactor cannot be combined with training.sharding full: it needs the "
@@ -68,65 +60,49 @@ class Adafactor(ForeachOptimizer):
         state = {"mean": torch.zeros_like(p)} if self.c.beta1 else {}
         if p.dim() < 2:
             return {**state, "square": torch.zeros_like(p)}
-        return {
-            **state,
-            "row": torch.zeros_like(p[..., 0]),
-            "column": torch.zeros_like(p[..., 0, :]),
-        }
+        row, column = torch.zeros_like(p[..., 0]), torch.zeros_like(p[..., 0, :])
+        return {**state, "row": row, "column": column}
 
     def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
-        p, g, states = batch.p, batch.g, batch.states
-        rates = self.learning_rates(group["lr"], states)
-        step = self.direction(g, states)
-        factors = self.clip_factors(step)
+        p, c = batch.p, self.c
+        rates = [group["lr"]] * len(p)  # rho_t
+        if c.relative_step:
+            rates = [min(group["lr"], t**-0.5) for t in batch.update_counts()]
+        step = self.direction(batch)
+        factors = root_mean_squares(step)  # max(1, RMS(u) / d)
+        torch._foreach_div_(factors, c.clip_threshold)
+        torch._foreach_clamp_min_(factors, 1.0)
         torch._foreach_reciprocal_(factors)
         torch._foreach_mul_(factors, rates)
-        if self.c.scale_parameter:
-            torch._foreach_mul_(factors, self.scales(p))
+        if c.scale_parameter:
+            scales = root_mean_squares(p)  # max(eps_2, RMS(p))
+            torch._foreach_clamp_min_(scales, c.scale_floor)
+            torch._foreach_mul_(factors, scales)
         torch._foreach_mul_(step, factors)
-        if self.c.beta1:
-            mean = state_tensors(states, "mean")
-            torch._foreach_lerp_(mean, step, 1 - self.c.beta1)
+        if c.beta1:
+            mean = batch.state("mean")
+            torch._foreach_lerp_(mean, step, 1 - c.beta1)
             step = mean
         if group["weight_decay"]:
             torch._foreach_mul_(p, [1 - group["weight_decay"] * rate for rate in rates])
         torch._foreach_sub_(p, step)
 
-    def learning_rates(self, lr: float, states: list[State]) -> list[float]:
-        """rho_t of each parameter."""
-        if not self.c.relative_step:
-            return [lr] * len(states)
-        return [min(lr, t**-0.5) for t in update_counts(states)]
-
-    def direction(self, g: Tensors, states: list[State]) -> Tensors:
-        """g / sqrt(v), v = row column / mean(row)."""
-        new_weights = [t**-self.c.decay_power for t in update_counts(states)]
+    def direction(self, batch: ParameterBatch) -> Tensors:
+        """u = g / sqrt(v), v = row column / mean(row)."""
+        g, new_weights = batch.g, [t**-self.c.decay_power for t in batch.update_counts()]
         squares = torch._foreach_mul(g, g)
         torch._foreach_add_(squares, TINY)
-        if "square" in states[0]:
-            mean = state_tensors(states, "square")
+        if "square" in batch.states[0]:
+            mean = batch.state("square")
             torch._foreach_lerp_(mean, squares, new_weights)
             return torch._foreach_div(g, torch._foreach_sqrt(mean))
-        rows, columns = state_tensors(states, "row"), state_tensors(states, "column")
+        rows, columns = batch.state("row"), batch.state("column")
         torch._foreach_lerp_(rows, [square.mean(-1) for square in squares], new_weights)
         torch._foreach_lerp_(columns, [square.mean(-2) for square in squares], new_weights)
         row_factors = [(row / row.mean(-1, keepdim=True)).unsqueeze(-1) for row in rows]
         step = torch._foreach_mul(g, torch._foreach_rsqrt(row_factors))
         torch._foreach_mul_(step, [column.rsqrt().unsqueeze(-2) for column in columns])
         return step
-
-    def clip_factors(self, step: Tensors) -> Tensors:
-        """max(1, RMS(step) / threshold) of each parameter."""
-        factors = root_mean_squares(step)
-        torch._foreach_div_(factors, self.c.clip_threshold)
-        torch._foreach_clamp_min_(factors, 1.0)
-        return factors
-
-    def scales(self, p: Tensors) -> Tensors:
-        """max(floor, RMS(p)) of each parameter."""
-        scales = root_mean_squares(p)
-        torch._foreach_clamp_min_(scales, self.c.scale_floor)
-        return scales
 
 
 def root_mean_squares(tensors: Tensors) -> Tensors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -13,8 +14,9 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from toolkit.distributed.fsdp import to_local
-from toolkit.optim.parameter_groups import ParameterGroup
+from toolkit.optim.parameter_groups import OptimizerConfig, ParameterGroup
 
+Config = TypeVar("Config", bound=OptimizerConfig)
 State = dict[str, Tensor]
 Tensors = list[Tensor] | tuple[Tensor, ...]
 
@@ -30,15 +32,24 @@ class ParameterBatch:
     """Gradients of `p`."""
     states: list[State]
 
+    def state(self, name: str) -> list[Tensor]:
+        """One tensor of every state."""
+        return [state[name] for state in self.states]
 
-class ForeachOptimizer(Optimizer):
+    def update_counts(self) -> list[float]:
+        """Number of updates of each parameter, including this one."""
+        return [float(step) for step in self.state("step")]
+
+
+class ForeachOptimizer(Optimizer, Generic[Config]):
     """A subclass defines a parameter's initial state and the update of a list of parameters.
 
     `step` in a state counts its updates. It stays on the host, so that reading it needs no sync.
     """
 
-    def __init__(self, groups: Iterable[ParameterGroup], lr: float) -> None:
-        super().__init__(groups, {"lr": lr})
+    def __init__(self, groups: Iterable[ParameterGroup], c: Config) -> None:
+        super().__init__(groups, {"lr": c.lr})
+        self.c = c
 
     def init_state(self, p: Tensor) -> State:
         """The state of a parameter before its first update."""
@@ -77,15 +88,6 @@ class ForeachOptimizer(Optimizer):
             state |= {"step": torch.zeros(()), **self.init_state(p)}
         state["step"] = state["step"].cpu() + 1
         return state
-
-
-def state_tensors(states: list[State], name: str) -> Tensors:
-    return [state[name] for state in states]
-
-
-def update_counts(states: list[State]) -> list[float]:
-    """Number of updates of each parameter, including this one."""
-    return [float(state["step"]) for state in states]
 
 
 def tensor_norms(rows: Tensors, parameters: list[Tensor]) -> Float[Tensor, " N"]:

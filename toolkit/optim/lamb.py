@@ -11,32 +11,16 @@ from torch.optim import Optimizer
 
 from toolkit.common.registry import register_optimizer
 from toolkit.optim.adam import AdamConfig
-from toolkit.optim.foreach import (
-    ForeachOptimizer,
-    ParameterBatch,
-    State,
-    Tensors,
-    state_tensors,
-    tensor_norms,
-    update_counts,
-)
-from toolkit.optim.parameter_groups import (
-    NamedParameter,
-    ParameterGroup,
-    build_parameter_groups,
-)
+from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, Tensors, tensor_norms
+from toolkit.optim.parameter_groups import NamedParameter, ParameterGroup, build_parameter_groups
 
 
-class Lamb(ForeachOptimizer):
-    def __init__(self, groups: Iterable[ParameterGroup], c: AdamConfig) -> None:
-        super().__init__(groups, c.lr)
-        self.c = c
-
+class Lamb(ForeachOptimizer[AdamConfig]):
     def init_state(self, p: Tensor) -> State:
         return {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
 
     def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
-        step = self.direction(batch.g, batch.states)
+        step = self.direction(batch)
         if group["weight_decay"]:
             torch._foreach_add_(step, batch.p, alpha=group["weight_decay"])
         if not group["no_decay"]:
@@ -44,18 +28,18 @@ class Lamb(ForeachOptimizer):
             torch._foreach_mul_(step, trust_ratios(*norms))
         torch._foreach_add_(batch.p, step, alpha=-group["lr"])
 
-    def direction(self, g: Tensors, states: list[State]) -> Tensors:
+    def direction(self, batch: ParameterBatch) -> Tensors:
         """m^ / (sqrt(v^) + eps)."""
-        c, mean, square = self.c, state_tensors(states, "mean"), state_tensors(states, "square")
+        c, g, mean, square = self.c, batch.g, batch.state("mean"), batch.state("square")
         torch._foreach_lerp_(mean, g, 1 - c.beta1)
         torch._foreach_mul_(square, c.beta2)
         torch._foreach_addcmul_(square, g, g, 1 - c.beta2)
         root = torch._foreach_sqrt(square)
         if c.bias_correction:
-            torch._foreach_div_(root, [(1 - c.beta2**t) ** 0.5 for t in update_counts(states)])
+            torch._foreach_div_(root, [(1 - c.beta2**t) ** 0.5 for t in batch.update_counts()])
         torch._foreach_add_(root, c.eps)
         if c.bias_correction:
-            torch._foreach_mul_(root, [1 - c.beta1**t for t in update_counts(states)])
+            torch._foreach_mul_(root, [1 - c.beta1**t for t in batch.update_counts()])
         return torch._foreach_div(mean, root)
 
 

@@ -16,7 +16,7 @@ from toolkit.config.declared import NonNegativeFloat, PositiveInt, Rate
 from toolkit.config.options import ADVANCED
 from toolkit.distributed.fsdp import local_rows, shard_like, to_full
 from toolkit.optim.adam import AdamConfig, build_adam
-from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State, state_tensors
+from toolkit.optim.foreach import ForeachOptimizer, ParameterBatch, State
 from toolkit.optim.parameter_groups import (
     NamedParameter,
     ParameterGroup,
@@ -65,12 +65,8 @@ class MuonConfig(AdamConfig):
     """Peak learning rate of all parameters that AdamW updates; by default lr."""
 
 
-class MatrixMuon(ForeachOptimizer):
+class MatrixMuon(ForeachOptimizer[MuonConfig]):
     """Muon for matrices; those of one shape are updated together."""
-
-    def __init__(self, groups: Iterable[ParameterGroup], c: MuonConfig) -> None:
-        super().__init__(groups, c.lr)
-        self.c = c
 
     def batch_key(self, p: Tensor) -> Hashable:
         return tuple(p.shape)
@@ -80,7 +76,7 @@ class MatrixMuon(ForeachOptimizer):
 
     def update_batch(self, group: ParameterGroup, batch: ParameterBatch) -> None:
         """Sharded matrices are gathered: orthogonalization needs all rows."""
-        c, mean = self.c, state_tensors(batch.states, "mean")
+        c, mean = self.c, batch.state("mean")
         torch._foreach_lerp_(mean, batch.g, 1 - c.momentum)
         momentum = torch._foreach_lerp(batch.g, mean, c.momentum) if c.nesterov else mean
         full = [to_full(shard_like(p, m)) for p, m in zip(batch.parameters, momentum, strict=True)]

@@ -3,9 +3,6 @@ from toolkit.nn.attention.cross import CrossAttention as CrossAttention
 from toolkit.nn.attention.cross import CrossAttentionSource as CrossAttentionSource
 from toolkit.nn.attention.inputs import AttentionInputs as AttentionInputs
 from toolkit.nn.attention.inputs import SequenceContext as SequenceContext
-from toolkit.nn.attention.kernel_convolution import Convolution as Convolution
-from toolkit.nn.attention.kernel_convolution import KernelConvolution as KernelConvolution
-from toolkit.nn.attention.kernel_convolution import PlainConvolution as PlainConvolution
 from toolkit.nn.attention.kernel_map import KernelMap as KernelMap
 from toolkit.nn.attention.kernels import FixedKernel as FixedKernel
 from toolkit.nn.attention.kernels import Kernel as Kernel
@@ -39,6 +36,9 @@ from toolkit.nn.attention.two_stream_maps import MixedMaps as MixedMaps
 from toolkit.nn.attention.two_stream_maps import SummedMaps as SummedMaps
 from toolkit.nn.attention.two_stream_maps import TwoStreamMaps as TwoStreamMaps
 from toolkit.nn.attention.values import AttentionValues as AttentionValues
+from toolkit.nn.attention.values import Convolution as Convolution
 from toolkit.nn.attention.values import DepthwiseValues as DepthwiseValues
+from toolkit.nn.attention.values import KernelConvolution as KernelConvolution
 from toolkit.nn.attention.values import MixedValues as MixedValues
+from toolkit.nn.attention.values import PlainConvolution as PlainConvolution
 from toolkit.nn.attention.values import PlainValues as PlainValues
