@@ -16,10 +16,13 @@ WIDTHS = (16, 64)
 def kernel_variants() -> Iterator[tuple[str, Variant]]:
     """A name and a compilation each; a new kernel joins here."""
     for dtype, width in product(FORMATS, WIDTHS):
-        sizes = {"places": "i32", "width": "i32"}
+        sizes = {"length": "i32", "width": "i32"}
         constants = {"TAPS": TAPS, "ROWS": ROWS, "WIDTH": width}
         pointers = {name: f"*{dtype}" for name in ("taps", "v", "out", "g")}
-        for turned in (False, True):
-            name = f"convolve{' turned' * turned} {dtype} {width}"
-            yield name, Variant(_convolve, {**pointers, **sizes}, {**constants, "TURNED": turned})
+        for transposed in (False, True):
+            name = f"convolve{' transposed' * transposed} {dtype} {width}"
+            yield (
+                name,
+                Variant(_convolve, {**pointers, **sizes}, {**constants, "TRANSPOSED": transposed}),
+            )
         yield f"correlate {dtype} {width}", Variant(_correlate, {**pointers, **sizes}, constants)

@@ -23,7 +23,7 @@ def operations() -> torch.library.Library:
     return library
 
 
-def launch_convolution(taps: Tensor, v: Tensor, *, turned: bool) -> Tensor:
+def launch_convolution(taps: Tensor, v: Tensor, *, transposed: bool) -> Tensor:
     return torch.ops.toolkit_fake.convolution(taps, v)
 
 
