@@ -31,20 +31,20 @@ def run(tmp_path, **options):
     return DataFolder.open(options["destdir"])
 
 
-def test_text_comes_back_from_the_folder_item_by_item(make_folder):
+def test_text_is_read_back_item_by_item(make_folder):
     folder = make_folder(TEXT)
     decoded = [folder.tokenizer.decode(ids) for ids in items(folder)]
     assert decoded == ["the old house.", "the river", "under the red house"]
     assert folder.split("train").column("tokens").parts[0].document_starts.tolist() == [0, 2]
 
 
-def test_a_model_is_trained_on_the_text_unless_one_is_given(tmp_path, text_file, random_prose):
+def test_model_is_trained_on_the_text_unless_given(tmp_path, text_file, random_prose):
     folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=45)
     assert len(folder.vocabulary) == 49
     assert folder.tokenizer.decode(items(folder)[0]) in random_prose(300)
 
 
-def test_a_vocabulary_that_the_text_cannot_fill_is_smaller(
+def test_vocabulary_is_smaller_if_the_text_cannot_fill_it(
     tmp_path, text_file, random_prose, capsys
 ):
     folder = run(tmp_path, trainpref=str(text_file(random_prose(300))), vocab_size=20000)
@@ -70,7 +70,7 @@ def test_the_folder_does_not_depend_on_the_number_of_workers(
     assert len({folder.fingerprint for folder in folders}) == 1
 
 
-def test_parts_hold_what_one_part_holds(make_folder, monkeypatch, random_prose):
+def test_several_parts_hold_the_same_items_as_one(make_folder, monkeypatch, random_prose):
     whole = make_folder(random_prose(300), "whole")
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
     cut = make_folder(random_prose(300), "cut")
@@ -93,27 +93,27 @@ def test_held_out_items_are_missing_from_the_training_split(make_folder):
     assert set(begins.tolist()) == {0, *(b for b in begins if b - 1 not in numbers["train"])}
 
 
-def test_the_share_held_out_is_that_of_the_whole_text_whatever_its_parts(make_folder, monkeypatch):
+def test_held_out_fraction_does_not_depend_on_the_parts(make_folder, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 1000)
     folder = make_folder("a house\n" * 5000, valid_fraction=0.02)
     assert len(folder.split("train").column("tokens").parts) > 30
     assert sum(part.items for part in folder.split("valid").column("tokens").parts) == 96
 
 
-def test_packed_texts_and_folders_of_texts_are_taken(tmp_path, text_file, model_file):
+def test_compressed_texts_and_folders_are_read(tmp_path, text_file, model_file):
     text_file(TEXT, "a.txt")
     text_file(gzip.compress(TEXT.encode()), "b.txt.gz")
     folder = run(tmp_path, trainpref=str(tmp_path), sentencepiece_model=str(model_file))
     assert items(folder)[:3] == items(folder)[3:]
 
 
-def test_lower_case_is_kept_in_the_tokenizer(make_folder):
+def test_lowercasing_is_stored_in_the_tokenizer(make_folder):
     folder = make_folder("THE OLD Café\n", lowercase=True)
     assert folder.tokenizer.decode(items(folder)[0]) == "the old cafe"
     assert folder.tokenizer.encode("THE") == folder.tokenizer.encode("the")
 
 
-def test_lines_of_which_nothing_is_left_are_dropped(make_folder):
+def test_lines_without_tokens_are_dropped(make_folder):
     folder = make_folder("\u200b\nthe old\n\n\u0301\nhouse\n", lowercase=True)
     column = folder.split("train").column("tokens")
     assert (column.items, column.documents) == (2, 2)
@@ -127,7 +127,7 @@ def refusal(tmp_path, **options):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_bad_line_ends_the_run_names_it_and_leaves_nothing_behind(
+def test_malformed_line_ends_the_run_and_leaves_no_files(
     tmp_path, text_file, model_file, monkeypatch, workers
 ):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
@@ -138,24 +138,24 @@ def test_a_bad_line_ends_the_run_names_it_and_leaves_nothing_behind(
     )
 
 
-def test_blank_text_is_refused(tmp_path, text_file, model_file):
+def test_blank_text_is_rejected(tmp_path, text_file, model_file):
     path = str(text_file("\n \n"))
     found = refusal(tmp_path, trainpref=path, sentencepiece_model=str(model_file))
     assert found == f"trainpref must hold text, but {path} has only blank lines. Give other files."
 
 
-def test_text_too_short_to_hold_out_of_is_refused(tmp_path, text_file, model_file):
+def test_text_too_short_to_hold_out_of_is_rejected(tmp_path, text_file, model_file):
     options = {"sentencepiece_model": str(model_file), "valid_fraction": 0.01}
     found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
     assert found.startswith("the text is too short to hold out")
 
 
-def test_text_too_poor_for_a_model_is_refused(tmp_path, text_file):
+def test_text_too_short_for_a_model_is_rejected(tmp_path, text_file):
     found = refusal(tmp_path, trainpref=str(text_file("a b c\n")), vocab_size=4)
     assert "Give more text, a smaller --vocab-size, or a --sentencepiece-model." in found
 
 
-def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
+def test_missing_or_invalid_model_is_rejected(tmp_path, text_file):
     path = str(text_file(TEXT))
     found = refusal(tmp_path, trainpref=path, sentencepiece_model="nowhere.model")
     assert found.startswith("cannot read --sentencepiece-model nowhere.model")
@@ -163,12 +163,12 @@ def test_a_model_that_is_not_there_or_none_is_refused(tmp_path, text_file):
     assert found.startswith("a SentencePiece model must be readable by sentencepiece")
 
 
-def test_a_model_cannot_be_trained_without_training_text(tmp_path, text_file):
+def test_training_a_model_requires_training_text(tmp_path, text_file):
     found = refusal(tmp_path, validpref=str(text_file(TEXT)))
     assert found.startswith("no training text to learn a vocabulary from")
 
 
-def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
+def test_complete_folder_is_replaced_only_with_overwrite(make_folder):
     before = make_folder(TEXT)
     with pytest.raises(ToolkitError, match=r"holds a data folder already.* with --overwrite"):
         make_folder(TEXT + "more\n")
@@ -178,21 +178,21 @@ def test_a_complete_folder_is_only_replaced_when_asked(make_folder):
     assert [p.name for p in before.path.parent.glob("data?*") if p.is_dir()] == []
 
 
-def test_a_folder_of_something_else_is_never_replaced(tmp_path, make_folder):
+def test_folder_of_other_files_is_never_replaced(tmp_path, make_folder):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "thesis.tex").write_text("")
     with pytest.raises(ToolkitError, match="holds something else than a data folder"):
         make_folder(TEXT, overwrite=True)
 
 
-def test_a_failed_replacement_leaves_the_old_folder(make_folder):
+def test_failed_replacement_keeps_the_old_folder(make_folder):
     before = make_folder(TEXT)
     with pytest.raises(ToolkitError, match="NUL"):
         make_folder("\0", overwrite=True)
     assert DataFolder.open(before.path).fingerprint == before.fingerprint
 
 
-def test_a_killed_run_never_looks_complete_and_the_next_one_tidies_up(
+def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
     tmp_path, text_file, model_file, random_prose
 ):
     text = text_file(random_prose(1000) * 40)
@@ -212,7 +212,7 @@ def test_a_killed_run_never_looks_complete_and_the_next_one_tidies_up(
     assert [p.name for p in tmp_path.glob("out*")] == ["out"]
 
 
-def test_a_table_closes_the_run(make_folder, capsys):
+def test_run_ends_with_a_table(make_folder, capsys):
     make_folder(TEXT, validpref="")
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("documents", "unknown", "tokens/s", "with 1 worker"))
@@ -228,7 +228,7 @@ def fitted(tmp_path, text_file, **options):
     return [len(ids) for ids in items(folder)], meta["splits"]["train"]
 
 
-def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file):
+def test_item_beyond_the_limit_is_an_error_with_its_line(tmp_path, text_file):
     options = {"tokenizer": "words", "max_item_tokens": 4}
     found = refusal(tmp_path, trainpref=str(text_file("\n" + LONG)), **options)
     assert found.startswith(
@@ -241,7 +241,9 @@ def test_an_item_beyond_the_limit_ends_the_run_and_is_named(tmp_path, text_file)
     ("policy", "lengths", "lost"),
     [("skip", [3, 2], 10), ("truncate", [3, 2, 4], 6), ("split", [3, 2, 4, 4, 2], 0)],
 )
-def test_what_is_too_long_is_counted_and_shown(tmp_path, text_file, capsys, policy, lengths, lost):
+def test_overlength_items_are_counted_and_reported(
+    tmp_path, text_file, capsys, policy, lengths, lost
+):
     found, entry = fitted(tmp_path, text_file, overlength=policy)
     assert found == lengths
     assert (entry["overlength"], entry["lost_tokens"]) == (1, lost)
@@ -249,14 +251,14 @@ def test_what_is_too_long_is_counted_and_shown(tmp_path, text_file, capsys, poli
     assert "over 4" in shown and "tokens lost" in shown and "train: 1 item too long" in shown
 
 
-def test_items_of_nothing_visible_are_counted(tmp_path, text_file, model_file, capsys):
+def test_items_of_invisible_characters_are_counted(tmp_path, text_file, model_file, capsys):
     path = str(text_file("the\n\u200b\n\u200b\n"))
     folder = run(tmp_path, trainpref=path, sentencepiece_model=str(model_file))
     assert len(items(folder)) == 1
     assert "train: 2 items of invisible characters only, left out" in capsys.readouterr().out
 
 
-def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
+def test_split_of_overlength_items_only_is_rejected(tmp_path, text_file):
     options = {"tokenizer": "words", "max_item_tokens": 1, "overlength": "skip"}
     found = refusal(tmp_path, trainpref=str(text_file(TEXT)), **options)
     assert "has only lines that are blank or have more than 1 tokens" in found
@@ -308,14 +310,14 @@ def test_items_that_are_all_too_long_are_refused(tmp_path, text_file):
         ({"min_count": 2}, "--min-count requires a vocabulary of words"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_options_that_cannot_be_combined_are_rejected(options, message):
     options = {"trainpref": "a", **options} if options else {}
     with pytest.raises(ToolkitError, match=message):
         preprocess(preprocess_config(**options))
 
 
 @pytest.mark.realdata
-def test_novels_with_bom_crlf_and_gz_become_a_folder(tmp_path, real_data, model_file):
+def test_novels_with_bom_crlf_and_gz_are_preprocessed(tmp_path, real_data, model_file):
     novels = real_data / "text" / "english_novels"
     packed = sorted((real_data / "text" / "english_novels_gz").glob("*.gz"))[0]
     folder = run(

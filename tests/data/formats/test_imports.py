@@ -13,7 +13,7 @@ READERS = (
 )
 
 
-def test_splits_are_read_without_preprocessing():
+def test_readers_of_splits_do_not_import_preprocessing():
     names = [f"toolkit.data.formats.{name}" for name in READERS]
     code = f"import sys, {', '.join(names)}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

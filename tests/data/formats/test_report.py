@@ -14,7 +14,7 @@ class Remarking(Format):
         return ["a remark"]
 
 
-def test_the_report_of_a_pipe_is_aligned_lines(capsys, tokenizer):
+def test_report_to_a_pipe_is_aligned_lines(capsys, tokenizer):
     config = preprocess_config(trainpref="x", destdir="data[red]")
     row = {"items": 80, "tokens": "2,000"}
     splits = {

@@ -23,7 +23,7 @@ def found(tmp_path):
     return call
 
 
-def test_a_folder_for_training_alone_brings_all_its_splits(found):
+def test_folder_as_trainpref_alone_stands_for_all_splits(found):
     assert found("train.tsv", "dev_matched.tsv", "dev_mismatched.tsv", train=".") == {
         "train": ["train.tsv"],
         "valid": ["dev_matched.tsv"],
@@ -31,32 +31,32 @@ def test_a_folder_for_training_alone_brings_all_its_splits(found):
     }
 
 
-def test_a_folder_beside_others_stands_for_its_own_split(found):
+def test_folder_given_with_other_options_stands_for_its_split(found):
     names = found("train.tsv", "dev.tsv", "x.tsv", task="RTE", train=".", valid="x.tsv")
     assert names == {"train": ["train.tsv"], "valid": ["x.tsv"]}
 
 
-def test_files_of_mismatched_genres_are_known_by_their_name(found):
+def test_files_of_mismatched_genres_are_recognized_by_name(found):
     assert found("a.tsv", "my_mismatched.tsv", test="my_mismatched.tsv") == {
         "test_mismatched": ["my_mismatched.tsv"]
     }
 
 
-def test_the_original_corpus_of_mrpc_and_packed_files_are_found(found):
+def test_original_files_of_mrpc_and_compressed_files_are_found(found):
     names = found("msr_paraphrase_train.txt", "dev.tsv.gz", task="MRPC", train=".")
     assert names == {"train": ["msr_paraphrase_train.txt"], "valid": ["dev.tsv.gz"]}
 
 
-def test_a_folder_without_the_file_is_refused(found):
+def test_folder_without_the_file_is_rejected(found):
     with pytest.raises(ToolkitError, match=r"trainpref folder .* must hold train.tsv, but does"):
         found("dev.tsv", task="RTE", train=".")
 
 
-def test_a_file_that_is_not_there_is_refused(found):
+def test_missing_file_is_rejected(found):
     with pytest.raises(ToolkitError, match=r"No such file: .*x.tsv \(validpref\)"):
         found(valid="x.tsv")
 
 
-def test_the_diagnostic_set_has_nothing_to_train_on(found):
+def test_diagnostic_set_has_no_training_file(found):
     with pytest.raises(ToolkitError, match=r"a file of that split, which this task does not have"):
         found("diagnostic.tsv", task="AX", train=".")

@@ -31,14 +31,14 @@ def test_words_counted_by_two_workers_are_the_same(folder_of, monkeypatch):
     assert folders[0].fingerprint == folders[1].fingerprint
 
 
-def test_a_dictionary_of_fairseq_is_taken(folder_of, text_file):
+def test_dictionary_of_fairseq_is_used(folder_of, text_file):
     path = text_file("the 3\nHouse 1\n", "dict.txt")
     folder = folder_of(srcdict=str(path))
     assert folder.vocabulary.symbols[4:] == ["the", "House", "<mask>"]
     assert folder.tokenizer.encode("the old House") == [4, 3, 5]
 
 
-def test_a_wordpiece_vocabulary_is_taken(folder_of, text_file):
+def test_wordpiece_vocabulary_is_used(folder_of, text_file):
     pytest.importorskip("tokenizers")
     symbols = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "house", "riv", "##er"]
     path = text_file("\n".join(symbols), "vocab.txt")
@@ -53,7 +53,7 @@ def test_wordpiece_is_learned(folder_of, capsys):
     assert "WordPiece pieces in" in capsys.readouterr().err
 
 
-def test_a_vocabulary_of_a_tagger_which_has_no_mask_is_refused(folder_of, tmp_path):
+def test_vocabulary_without_mask_is_rejected(folder_of, tmp_path):
     (tmp_path / "tagged.txt").write_text("the DET\nhouse NOUN\n\n")
     tagged = folder_of("tagged", format="columns", trainpref=str(tmp_path / "tagged.txt"))
     with pytest.raises(ToolkitError, match=r"must have \[CLS\], \[SEP\] and \[MASK\], but that of"):
@@ -61,7 +61,7 @@ def test_a_vocabulary_of_a_tagger_which_has_no_mask_is_refused(folder_of, tmp_pa
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "wordpiece"])
-def test_the_tokenizer_of_another_folder_is_taken_whole(folder_of, tokenizer):
+def test_tokenizer_from_keeps_all_settings(folder_of, tokenizer):
     if tokenizer == "wordpiece":
         pytest.importorskip("tokenizers")
     first = folder_of(tokenizer=tokenizer, lowercase=True, vocab_size=40)
@@ -69,7 +69,7 @@ def test_the_tokenizer_of_another_folder_is_taken_whole(folder_of, tokenizer):
     assert again.fingerprint == first.fingerprint
 
 
-def test_the_tokenizer_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of, tmp_path):
+def test_tokenizer_from_a_save_folder_is_that_of_its_best_checkpoint(folder_of, tmp_path):
     (tmp_path / "run").mkdir()
     for link, text in (("checkpoint_last", "other\n"), ("checkpoint_best", TEXT)):
         (tmp_path / f"{link}.txt").write_text(text)
@@ -93,7 +93,7 @@ def test_the_tokenizer_of_a_save_folder_is_that_of_its_best_checkpoint(folder_of
         ),
     ],
 )
-def test_a_vocabulary_that_is_not_there_is_refused(folder_of, text_file, options, message):
+def test_missing_vocabulary_is_rejected(folder_of, text_file, options, message):
     options = {"validpref": str(text_file(TEXT)), **options}
     with pytest.raises(ToolkitError, match=message):
         folder_of(**options)

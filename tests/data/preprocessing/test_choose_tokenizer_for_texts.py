@@ -27,28 +27,28 @@ def choose(tmp_path):
     return run
 
 
-def test_a_vocabulary_is_learned_from_texts_of_several_lines(choose):
+def test_vocabulary_is_learned_from_texts_of_several_lines(choose):
     assert choose(["a b\nc", "a\u2028d"]).vocabulary.symbols[4:8] == ["a", "b", "c", "d"]
 
 
-def test_a_given_tokenizer_comes_without_its_labels(choose, tokenizer, tmp_path):
+def test_given_tokenizer_loses_its_labels(choose, tokenizer, tmp_path):
     labels = Labels(task="x", classes=["a", "b"], metrics=["accuracy"], pairs=False, bounds=[])
     ClassificationTokenizer(tokenizer, labels).save(tmp_path)
     found = choose([], tokenizer=None, tokenizer_from=str(tmp_path))
     assert type(found) is type(tokenizer) and found.fingerprint == tokenizer.fingerprint
 
 
-def test_texts_that_a_reader_accepted_are_learned_from_however_long(choose):
+def test_long_texts_are_learned_from(choose):
     found = choose(["a\0 " * 9, "b"], max_line_bytes=9)
     assert found.vocabulary.symbols[4:6] == ["a\ufffd", "b"]
 
 
-def test_nothing_can_be_learned_without_texts(choose):
+def test_vocabulary_requires_texts(choose):
     with pytest.raises(ToolkitError, match="no training text to learn a vocabulary from"):
         choose([])
 
 
-def test_no_character_changes_its_offset():
+def test_replacing_line_breaks_keeps_offsets():
     text = "a\n\tb\u2028c\r\nd\ud800\0"
     single = replace_line_breaks(text)
     assert single == "a  b c  d\ufffd\ufffd" and len(single) == len(text)

@@ -22,7 +22,7 @@ def data_folder(folder, tokenizer, kind="text"):
     (folder / "train.tokens.0.bin").write_text("")
 
 
-def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
+def test_folder_appears_when_all_of_it_is_written(tmp_path):
     with create_output_folder(tmp_path / "new" / "data", overwrite=False) as partial:
         filled(partial, "1")
         assert not (tmp_path / "new" / "data").exists()
@@ -30,7 +30,7 @@ def test_a_folder_appears_when_all_of_it_is_written(tmp_path):
     assert (tmp_path / "new" / "data" / "meta.json").read_text() == "1"
 
 
-def test_nothing_appears_where_the_writing_fails(tmp_path):
+def test_no_folder_appears_if_writing_fails(tmp_path):
     with (
         pytest.raises(ZeroDivisionError),
         create_output_folder(tmp_path / "data", overwrite=False) as partial,
@@ -39,7 +39,7 @@ def test_nothing_appears_where_the_writing_fails(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, tokenizer):
+def test_old_folder_stays_until_the_new_one_is_complete(tmp_path, tokenizer):
     with create_output_folder(tmp_path / "data", overwrite=False) as partial:
         data_folder(partial, tokenizer)
     with create_output_folder(tmp_path / "data", overwrite=True) as partial:
@@ -50,7 +50,7 @@ def test_an_old_folder_stays_whole_until_the_new_one_is(tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize("text", ['{"name": "my recordings"}', "{", ""])
-def test_a_folder_with_another_meta_json_is_not_overwritten_and_advice_leads_on(tmp_path, text):
+def test_folder_with_a_foreign_meta_json_is_not_overwritten(tmp_path, text):
     filled(tmp_path, text)
     told = f"the content of {tmp_path} is unknown: .* Choose another --destdir, or move it away"
     with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
@@ -58,7 +58,7 @@ def test_a_folder_with_another_meta_json_is_not_overwritten_and_advice_leads_on(
 
 
 @pytest.mark.parametrize("name", ["thesis.doc", "run/checkpoint", "train.txt", "target/notes"])
-def test_a_data_folder_that_holds_other_things_too_is_not_overwritten(tmp_path, tokenizer, name):
+def test_data_folder_with_other_files_is_not_overwritten(tmp_path, tokenizer, name):
     data_folder(tmp_path, tokenizer)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("")
@@ -68,7 +68,7 @@ def test_a_data_folder_that_holds_other_things_too_is_not_overwritten(tmp_path, 
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_the_folder_behind_it_is_written(tmp_path, there):
+def test_link_stays_and_its_target_is_written(tmp_path, there):
     (tmp_path / "data").symlink_to(tmp_path / "disk")
     if there:
         (tmp_path / "disk").mkdir()
@@ -79,7 +79,7 @@ def test_a_link_stays_and_the_folder_behind_it_is_written(tmp_path, there):
     assert {path.name for path in tmp_path.iterdir()} == {"data", "disk"}
 
 
-def test_links_that_lead_to_each_other_are_refused(tmp_path):
+def test_cyclic_links_are_rejected(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     told = "destdir must be a folder that can be renamed, but .*a cannot"
@@ -90,7 +90,7 @@ def test_links_that_lead_to_each_other_are_refused(tmp_path):
         pytest.fail("entered")
 
 
-def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
+def test_only_folders_of_dead_processes_are_removed(tmp_path):
     dead, alive = (tmp_path / f"data.partial-{n}" for n in (2**22 + 1, os.getppid()))
     dead.mkdir(), alive.mkdir()
     with create_output_folder(tmp_path / "data", overwrite=False) as partial:
@@ -98,7 +98,7 @@ def test_only_what_a_dead_process_left_is_tidied_up(tmp_path):
     assert not dead.exists() and alive.exists()
 
 
-def test_what_an_earlier_process_of_the_same_number_left_is_tidied_up(tmp_path):
+def test_folder_of_an_earlier_process_with_the_same_id_is_removed(tmp_path):
     (left := tmp_path / f"data.partial-{os.getpid()}").mkdir()
     (left / "half").write_text("")
     with create_output_folder(tmp_path / "data", overwrite=False) as partial:
@@ -107,21 +107,21 @@ def test_what_an_earlier_process_of_the_same_number_left_is_tidied_up(tmp_path):
 
 
 @pytest.mark.parametrize("name", [".", "new/.."])
-def test_a_folder_without_a_name_of_its_own_is_refused(name, tmp_path, monkeypatch):
+def test_folder_without_a_name_is_rejected(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = "destdir must be a folder that can be renamed, but .* cannot. Name one in it, as .*data"
     with pytest.raises(ToolkitError, match=told), create_output_folder(Path(name), overwrite=False):
         pytest.fail("entered")
 
 
-def test_a_mounted_folder_is_refused_before_the_work(tmp_path, monkeypatch):
+def test_mount_point_is_rejected_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
     told = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
     with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=False):
         pytest.fail("entered")
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_destination_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(ToolkitError, match=r"destdir must be a folder that can be made, but"),
@@ -130,7 +130,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
         pytest.fail("entered")
 
 
-def test_a_disk_that_does_not_take_the_data_is_told():
+def test_full_disk_is_reported():
     full = OSError(28, "No space left on device")
     told = r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
     with pytest.raises(ToolkitError, match=told), report_write_errors("data"):

@@ -31,22 +31,22 @@ def test_paragraphs_join_lines_and_a_file_is_one_document(path):
 @pytest.mark.parametrize(
     ("kind", "lines"), [("lines", [0, 1, 4, 5]), ("paragraphs", [0, 4]), ("sentences", [0, 4, 4])]
 )
-def test_every_item_knows_the_line_that_it_or_its_paragraph_begins_in(path, kind, lines):
+def test_items_have_the_first_line_of_their_paragraph(path, kind, lines):
     found = read_items(FileChunk(path, 0, path.stat().st_size, True), kind, 1000)
     assert [line for batch in found for line in batch.lines] == lines
 
 
-def test_sentences_are_cut_out_of_the_paragraphs(path):
+def test_sentences_are_split_within_paragraphs(path):
     assert units(path, "sentences") == (["one. two.", "three.", "Four five? six"], [1, 1, 1])
 
 
-def test_a_piece_inside_a_document_goes_on_with_document_0(path):
+def test_chunk_inside_a_document_continues_document_0(path):
     assert units(path, "lines", fresh=False)[1] == [0, 0, 1, 1]
     assert units(path, "paragraphs", fresh=False)[1] == [0, 0]
 
 
 @pytest.mark.parametrize("text", ["\n\na\n", "a\n\n\n\n", "\n \t\na"])
-def test_blank_lines_at_the_ends_make_no_documents(text_file, text):
+def test_blank_lines_at_the_ends_start_no_documents(text_file, text):
     assert units(text_file(text), "lines") == (["a"], [1])
 
 
@@ -68,7 +68,7 @@ def test_blank_lines_at_the_ends_make_no_documents(text_file, text):
         ("\u042d\u0442\u043e \u0442. \u0435. \u0434\u043e\u043c. \u041e\u043d.", 2),
     ],
 )
-def test_sentences_end_where_a_new_one_seems_to_begin(text, count):
+def test_sentences_end_before_an_apparent_start_of_another(text, count):
     found = split_sentences(text)
     assert len(found) == count
     assert "".join(found).replace(" ", "") == text.replace(" ", "")

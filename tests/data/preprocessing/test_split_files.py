@@ -27,9 +27,7 @@ def read(parts, units):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("units", ["lines", "paragraphs", "sentences"])
 @pytest.mark.parametrize("window", [80, 1 << 20])
-def test_cutting_a_file_changes_neither_its_items_nor_its_documents(
-    text_file, monkeypatch, seed, units, window
-):
+def test_cutting_a_file_keeps_items_and_documents(text_file, monkeypatch, seed, units, window):
     path = text_file(random_text(seed))
     whole = plan_parts([path], units)
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 40 + seed)
@@ -39,7 +37,7 @@ def test_cutting_a_file_changes_neither_its_items_nor_its_documents(
     assert read(cut, units) == read(whole, units)
 
 
-def test_a_file_without_blank_lines_is_cut_into_lines_but_never_inside_a_paragraph(
+def test_file_without_blank_lines_is_cut_between_lines_but_not_inside_a_paragraph(
     text_file, monkeypatch
 ):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 50)
@@ -48,7 +46,7 @@ def test_a_file_without_blank_lines_is_cut_into_lines_but_never_inside_a_paragra
     assert len(plan_parts([path], "paragraphs")) == 1
 
 
-def test_small_files_share_a_part_and_archives_stay_whole(text_file, monkeypatch):
+def test_small_files_share_a_part_and_archives_are_not_cut(text_file, monkeypatch):
     monkeypatch.setattr("toolkit.data.preprocessing.split_files.PART_BYTES", 100)
     files = [text_file("x" * 40, f"{i}.txt") for i in range(6)] + [text_file("y" * 900, "z.gz")]
     parts = plan_parts(files, "lines")

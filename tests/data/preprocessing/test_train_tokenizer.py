@@ -57,7 +57,7 @@ def test_items_are_lowercased_unless_the_training_does_so(numbers, kind, first):
         assert sample_text(numbers, config, pool)[0] == first
 
 
-def test_an_endless_word_is_cut_and_each_cut_appears_once(text_file):
+def test_long_word_is_split_and_each_part_appears_once(text_file):
     text = text_of(text_file("a " + "x" * 1000 + " b\n" + "yz" * 200 + "\n"))
     found = sample_items(text.parts[0], text, 1.0, lower=False)
     assert found == [f"a {'x' * 256} {'x' * (1000 - 3 * 256)} b", f"{'yz' * 128} {'yz' * 72}"]

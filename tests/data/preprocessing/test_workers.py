@@ -34,13 +34,13 @@ def test_a_killed_worker_is_reported_with_what_to_do():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_a_worker_reaches_the_user_and_stops_the_others(workers):
+def test_error_of_a_worker_reaches_the_user_and_stops_the_others(workers):
     with pytest.raises(ToolkitError, match="bad item 4"), WorkerPool(workers) as pool:
         pool.map(partial(work, fail_at=4), list(range(9)), on_progress=lambda *_: None)
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
+def test_imap_reads_few_items_ahead_and_keeps_their_order(number):
     read = []
 
     def items():
@@ -55,19 +55,19 @@ def test_a_stream_reads_few_items_ahead_and_gives_all_in_their_order(number):
         assert [*found] == [(n, str(n)) for n in range(1, 20)]
 
 
-def test_a_stream_left_half_way_is_read_no_further():
+def test_abandoned_imap_reads_no_further():
     items = iter(range(10**9))
     with WorkerPool(2) as workers:
         next(workers.imap(str, items))
     assert next(items) <= 2 * module.PREFETCH + 1
 
 
-def test_a_worker_of_a_stream_that_is_killed_is_told():
+def test_killed_worker_of_imap_is_reported():
     with pytest.raises(ToolkitError, match="fewer --workers"), WorkerPool(2) as workers:
         list(workers.imap(os._exit, [9, 9]))
 
 
-def test_a_worker_that_is_killed_before_more_work_is_given_out_is_told():
+def test_worker_killed_before_a_submission_is_reported():
     with WorkerPool(2) as workers:
 
         def codes():

@@ -15,13 +15,13 @@ def tokenizer():
     return ParallelTokenizer(GERMAN, ENGLISH, source_lang="de", target_lang="en")
 
 
-def test_it_reads_the_source_and_has_the_target_beside_it(tokenizer):
+def test_parallel_tokenizer_encodes_source_and_target(tokenizer):
     assert tokenizer.decode(tokenizer.encode("Hund")) == "Hund"
     assert tokenizer.target.decode(tokenizer.target.encode("dog")) == "dog"
     assert tokenizer.decode(tokenizer.encode("dog")) == "<unk>" and tokenizer.sizes["targets"] == 6
 
 
-def test_it_comes_back_from_a_folder(tokenizer, tmp_path):
+def test_saved_parallel_tokenizer_loads_equal(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     again = Tokenizer.load(tmp_path)
     assert isinstance(again, ParallelTokenizer) and again.fingerprint == tokenizer.fingerprint
@@ -34,7 +34,7 @@ def test_it_comes_back_from_a_folder(tokenizer, tmp_path):
     }
 
 
-def test_the_other_direction_of_a_joined_vocabulary_is_a_difference():
+def test_opposite_direction_of_a_joined_vocabulary_is_a_difference():
     def pair(source, target):
         return ParallelTokenizer(GERMAN, None, source_lang=source, target_lang=target)
 
@@ -46,12 +46,12 @@ def test_the_other_direction_of_a_joined_vocabulary_is_a_difference():
     assert pair("de", "en").describe_difference(GERMAN) == "their vocabularies differ"
 
 
-def test_other_words_to_write_are_another_fingerprint(tokenizer):
+def test_fingerprint_includes_the_target_vocabulary(tokenizer):
     joined = ParallelTokenizer(GERMAN, None, source_lang="de", target_lang="en")
     assert joined.target is joined.inner and joined.fingerprint != tokenizer.fingerprint
 
 
-def test_a_target_that_is_one_of_two_languages_itself_is_refused(tokenizer, tmp_path):
+def test_target_that_is_a_parallel_tokenizer_is_rejected(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     (tmp_path / "target" / "target").mkdir()
     ENGLISH.save(tmp_path / "target" / "target")
@@ -62,7 +62,7 @@ def test_a_target_that_is_one_of_two_languages_itself_is_refused(tokenizer, tmp_
         Tokenizer.load(tmp_path)
 
 
-def test_a_target_that_is_gone_is_told(tokenizer, tmp_path):
+def test_missing_target_file_is_named(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     (tmp_path / "target" / "dict.txt").unlink()
     with pytest.raises(ToolkitError, match=r"target must hold a readable dict.txt"):

@@ -37,7 +37,7 @@ def test_special_tokens_are_required(tmp_path, special):
         Tokenizer.load(tmp_path)
 
 
-def test_a_tokenizer_writes_the_files_that_it_names(tokenizer, tmp_path):
+def test_tokenizer_writes_the_files_that_it_names(tokenizer, tmp_path):
     for number, kind in enumerate([tokenizer, WordLevelTokenizer.from_counts({"a": 1}, size=1)]):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -45,7 +45,7 @@ def test_a_tokenizer_writes_the_files_that_it_names(tokenizer, tmp_path):
         assert sorted(path.name for path in folder.iterdir()) == sorted(kind.files)
 
 
-def test_a_tokenizer_of_a_plugin_is_found_by_its_kind(tokenizer, tmp_path):
+def test_tokenizer_of_a_plugin_is_found_by_its_kind(tokenizer, tmp_path):
     class Graded(WrappedTokenizer):
         kind = "graded"
 

@@ -5,17 +5,17 @@ from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.metrics.classification import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
 
-def test_all_nine_tasks_and_the_diagnostic_set_are_known():
+def test_glue_has_nine_tasks_and_the_diagnostic_set():
     assert tuple(GLUE_SCHEMAS) == GLUE_TASKS and len(GLUE_SCHEMAS) == 10
 
 
-def test_every_task_has_figures_that_are_known():
+def test_every_task_has_known_metrics():
     for task in GLUE_SCHEMAS.values():
         known = REGRESSION_METRICS if task.is_regression else CLASSIFICATION_METRICS
         assert set(task.metrics) <= set(known) and task.is_regression == (not task.classes)
 
 
-def test_a_submission_has_the_benchmarks_eleven_files():
+def test_submission_has_the_benchmarks_eleven_files():
     mnli, others = ["MNLI-m", "MNLI-mm"], ["QNLI", "RTE", "WNLI", "AX"]
     names = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", *mnli, *others]
     submitted = [name for task in GLUE_SCHEMAS.values() for name, _ in task.submissions.values()]

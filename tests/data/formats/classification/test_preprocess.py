@@ -15,7 +15,7 @@ from .conftest import PAIRS, RTE, STS
 BROKEN = {**RTE, "train.tsv": RTE["train.tsv"] + "9\tonly two\n"}
 
 
-def test_texts_and_answers_come_back(folder):
+def test_texts_and_labels_are_read_back(folder):
     data = folder()
     split = ClassificationSplit(data, "valid")
     assert split.answers.tolist() == [0, 1] and split.labeled.all() and len(split) == 2
@@ -25,12 +25,12 @@ def test_texts_and_answers_come_back(folder):
         assert [data.tokenizer.decode(row.tolist()) for row in ids] == texts
 
 
-def test_rows_to_be_answered_keep_their_index(folder):
+def test_unlabeled_rows_keep_their_index(folder):
     split = ClassificationSplit(folder(), "test")
     assert split.index.tolist() == [1, 0] and not split.labeled.any()
 
 
-def test_an_own_tables_id_may_be_a_text(folder, written):
+def test_index_of_a_tsv_table_may_be_text(folder, written):
     test = written({"t.tsv": "id\tsentence1\tsentence2\nq-1\tcats\ta\nq-2\tdogs\tb\n"}) / "t.tsv"
     own = {name: RTE[name] for name in ("train.tsv", "dev.tsv")}
     train = written(own) / "train.tsv"
@@ -39,12 +39,12 @@ def test_an_own_tables_id_may_be_a_text(folder, written):
     assert ClassificationSplit(data, "test").index.tolist() == [0, 1]
 
 
-def test_numbers_are_kept_exactly(folder):
+def test_numbers_are_stored_exactly(folder):
     split = ClassificationSplit(folder(STS, glue_task="STS-B"), "train")
     assert split.is_regression and split.answers[:2].tolist() == [3.8, 0.0]
 
 
-def test_a_broken_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, capsys):
+def test_malformed_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"train.tsv:10: a row must have 4 columns.*2\. Correct"):
         folder(BROKEN)
     data = folder(BROKEN, on_malformed="skip", json=str(tmp_path / "told"))
@@ -56,24 +56,24 @@ def test_a_broken_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, 
     assert next(e for e in events if e.get("split") == "train")["malformed"] == 1
 
 
-def test_a_broken_row_that_must_be_answered_is_never_left_out(folder):
+def test_malformed_row_of_a_submission_is_never_left_out(folder):
     with pytest.raises(ToolkitError, match=r"test.tsv:4: .*has 2\. Correct it\.$"):
         folder({**RTE, "test.tsv": RTE["test.tsv"] + "2\tx\n"}, on_malformed="skip")
 
 
-def test_training_and_validation_must_have_answers(folder):
+def test_training_and_validation_require_labels(folder):
     with pytest.raises(ToolkitError, match=r"dev.tsv has no column of labels"):
         folder({**RTE, "dev.tsv": RTE["test.tsv"]})
 
 
-def test_files_of_one_split_agree_on_having_answers(folder, written):
+def test_files_of_one_split_all_have_labels_or_none(folder, written):
     path = written()
     both = f"{path / 'test.tsv'},{path / 'dev.tsv'}"
     with pytest.raises(ToolkitError, match=r"must have labels, or none, but .*dev.tsv differs"):
         folder(trainpref=str(path / "train.tsv"), testpref=both)
 
 
-def test_another_task_is_read_with_the_vocabulary_of_the_first(folder):
+def test_tokenizer_from_another_task_keeps_the_vocabulary_only(folder):
     first = folder()
     second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))
     assert second.tokenizer.vocabulary.fingerprint == first.tokenizer.vocabulary.fingerprint
@@ -83,7 +83,7 @@ def test_another_task_is_read_with_the_vocabulary_of_the_first(folder):
     )
 
 
-def test_text_is_read_with_the_words_of_a_task_but_has_none_of_its_classes(folder, tmp_path):
+def test_text_with_the_tokenizer_of_a_task_has_no_classes(folder, tmp_path):
     first = folder()
     (tmp_path / "text.txt").write_text("the cat sat\n" * 9)
     more = {"tokenizer_from": str(first.path), "trainpref": str(tmp_path / "text.txt")}
@@ -98,7 +98,7 @@ OWN = {"format": "tsv", "text_columns": "said", "label_column": "mood"}
 MOODS = "mood\tsaid\n" + "good\tthe cat sat\nbad\tdogs run\nso-so\ta cat\n" * 3
 
 
-def test_a_table_of_ones_own_has_the_classes_of_its_training_part(folder, written):
+def test_tsv_table_has_the_classes_of_its_training_data(folder, written):
     path = written({"mine.tsv": MOODS, "new.tsv": "said\ncats\n"})
     data = folder({}, trainpref=str(path / "mine.tsv"), **OWN)
     labels = data.tokenizer.labels
@@ -115,20 +115,20 @@ def test_a_table_of_ones_own_has_the_classes_of_its_training_part(folder, writte
         ("feeling\tsaid\nbad\tcats\n", r"dev.tsv has no column of labels"),
     ],
 )
-def test_answers_that_training_does_not_have_are_refused(folder, written, valid, message):
+def test_labels_that_training_does_not_have_are_rejected(folder, written, valid, message):
     path = written({"mine.tsv": MOODS, "dev.tsv": valid})
     files = {"trainpref": str(path / "mine.tsv"), "validpref": str(path / "dev.tsv")}
     with pytest.raises(ToolkitError, match=message):
         folder({}, **files, **OWN)
 
 
-def test_one_class_is_nothing_to_tell_apart(folder, written):
+def test_one_class_is_rejected(folder, written):
     path = written({"mine.tsv": "mood\tsaid\ngood\tcats\n"})
     with pytest.raises(ToolkitError, match=r"needs two classes or more, but the training data has"):
         folder({}, trainpref=str(path / "mine.tsv"), **OWN)
 
 
-def test_nothing_to_learn_a_vocabulary_from_is_said(folder, written):
+def test_vocabulary_requires_training_text(folder, written):
     path = written({"dev.tsv": PAIRS + "0\ta\tb\tentailment\n"})
     with pytest.raises(ToolkitError, match=r"no training text to learn a vocabulary from"):
         folder({}, trainpref="", validpref=str(path / "dev.tsv"))
@@ -145,7 +145,7 @@ def test_nothing_to_learn_a_vocabulary_from_is_said(folder, written):
         ({"max_item_tokens": 5}, "no option is called max_item_tokens"),
     ],
 )
-def test_options_are_those_of_the_format(wrong, message, tmp_path):
+def test_options_of_other_formats_are_rejected(wrong, message, tmp_path):
     options = {"trainpref": str(tmp_path), "destdir": str(tmp_path / "data"), "format": "glue"}
     with pytest.raises(ToolkitError, match=message):
         preprocess(preprocess_config(**{**options, **wrong}))

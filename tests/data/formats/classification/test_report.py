@@ -3,7 +3,7 @@ from __future__ import annotations
 from .conftest import RTE, STS
 
 
-def test_classes_and_rows_without_answers_are_counted(folder, capsys):
+def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
     folder()
     told = capsys.readouterr().out.splitlines()
     assert any(line.endswith(": RTE, entailment, not_entailment") for line in told)
@@ -12,12 +12,12 @@ def test_classes_and_rows_without_answers_are_counted(folder, capsys):
     assert lines["test"].endswith("none")
 
 
-def test_numbers_are_counted_together(folder, capsys):
+def test_report_counts_numbers(folder, capsys):
     folder(STS, glue_task="STS-B")
     assert "8 numbers" in capsys.readouterr().out
 
 
-def test_of_many_rows_left_out_the_first_are_shown(folder, capsys):
+def test_report_lists_the_first_malformed_rows_only(folder, capsys):
     broken = {**RTE, "train.tsv": RTE["train.tsv"] + "x\n" * 9}
     folder(broken, on_malformed="skip")
     told = capsys.readouterr().out

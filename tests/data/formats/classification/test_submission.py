@@ -42,7 +42,7 @@ def rows_of(task, split="test", count=None, **changes):
     return Rows(**{**given, "folder": SimpleNamespace(name="there"), **changes})
 
 
-def test_a_file_has_a_header_and_the_rows_by_index(tmp_path):
+def test_submission_has_a_header_and_rows_in_order_of_the_index(tmp_path):
     rows = rows_of("RTE", count=3, index=np.array([2, 0, 1]))
     write_submission(rows, np.array([1, 0, 0]), tmp_path / "mine.tsv")
     assert (tmp_path / "mine.tsv").read_text() == (
@@ -50,12 +50,12 @@ def test_a_file_has_a_header_and_the_rows_by_index(tmp_path):
     )
 
 
-def test_numbers_stay_in_the_range_of_the_task(tmp_path):
+def test_numbers_are_clipped_to_the_range_of_the_task(tmp_path):
     write_submission(rows_of("STS-B", count=3), np.array([-0.5, 2.12345, 7.0]), tmp_path / "x.tsv")
     assert (tmp_path / "x.tsv").read_text().split()[3::2] == ["0.000", "2.123", "5.000"]
 
 
-def test_numbers_of_one_s_own_tables_keep_their_digits(tmp_path):
+def test_numbers_of_unbounded_tables_keep_their_digits(tmp_path):
     labels = Labels(task="tsv", classes=[], metrics=[], pairs=False, bounds=[])
     numbers = np.array([1.25e-7, 123456.789, -3.0])
     write_submission(rows_of("STS-B", count=3, labels=labels), numbers, tmp_path / "x.tsv")
@@ -63,12 +63,12 @@ def test_numbers_of_one_s_own_tables_keep_their_digits(tmp_path):
     assert told == ["1.25e-07", "123456.789", "-3"]
 
 
-def test_a_folder_gets_the_benchmarks_name(tmp_path):
+def test_submission_in_a_folder_has_the_benchmarks_name(tmp_path):
     write_submission(rows_of("MNLI", "test_mismatched", 1), np.array([2]), tmp_path)
     assert (tmp_path / "MNLI-mm.tsv").read_text() == "index\tprediction\n0\tcontradiction\n"
 
 
-def test_a_zip_is_filled_task_by_task_with_the_benchmarks_rows(tmp_path):
+def test_zip_collects_one_file_per_task(tmp_path):
     path = tmp_path / "submission.zip"
     for task in ("WNLI", "AX", "WNLI"):
         rows = rows_of(task)
@@ -79,7 +79,7 @@ def test_a_zip_is_filled_task_by_task_with_the_benchmarks_rows(tmp_path):
     assert len(lines) == 147 and lines[:2] == ["index\tprediction", "0\t1"]
 
 
-def test_other_files_in_a_zip_stay_as_they_are(tmp_path):
+def test_other_files_in_a_zip_are_unchanged(tmp_path):
     path, rows = tmp_path / "it.zip", rows_of("WNLI")
     with zipfile.ZipFile(path, "w") as held:
         held.writestr(zipfile.ZipInfo("notes/mine.txt", (2020, 1, 2, 3, 4, 6)), "hello")
@@ -91,7 +91,7 @@ def test_other_files_in_a_zip_stay_as_they_are(tmp_path):
         assert found.getinfo("notes/mine.txt").date_time == (2020, 1, 2, 3, 4, 6)
 
 
-def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
+def test_zip_rejects_an_incomplete_test_file(tmp_path):
     with pytest.raises(ToolkitError, match=r"WNLI.tsv in a submission must have 146 rows, but"):
         write_submission(rows_of("WNLI", count=3), np.ones(3, np.int64), tmp_path / "it.zip")
 
@@ -103,12 +103,12 @@ def test_a_zip_takes_no_part_of_a_test_file(tmp_path):
         (rows_of("RTE", count=2, index=np.array([1, 1])), r"needs its own index, but split"),
     ],
 )
-def test_what_is_no_submission_is_refused(rows, message, tmp_path):
+def test_invalid_submissions_are_rejected(rows, message, tmp_path):
     with pytest.raises(ToolkitError, match=message):
         write_submission(rows, np.zeros(2, np.int64), tmp_path)
 
 
-def test_another_file_is_not_taken_for_a_zip(tmp_path):
+def test_file_that_is_not_a_zip_is_rejected(tmp_path):
     (tmp_path / "it.zip").write_text("no zip")
     rows = rows_of("WNLI")
     with pytest.raises(ToolkitError, match=r"it.zip must be a zip of answers, but is none"):

@@ -15,7 +15,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 NUMBER = Labels(task="STS-B", classes=[], metrics=["pearson"], pairs=True, bounds=[0.0, 5.0])
 
 
-def test_a_tokenizer_and_its_labels_come_back(folder, tmp_path):
+def test_saved_classification_tokenizer_loads_with_its_labels(folder, tmp_path):
     tokenizer = folder().tokenizer
     assert isinstance(tokenizer, ClassificationTokenizer) and tokenizer.labels.task == "RTE"
     (tmp_path / "copy").mkdir()
@@ -26,7 +26,7 @@ def test_a_tokenizer_and_its_labels_come_back(folder, tmp_path):
     assert tokenizer.sizes == {"tokens": len(tokenizer.vocabulary), "labels": 2}
 
 
-def test_only_the_classes_make_other_answers(folder):
+def test_fingerprint_of_labels_depends_on_classes_only(folder):
     tokenizer = folder().tokenizer
     renamed = ClassificationTokenizer(
         tokenizer.inner, Labels(**{**vars(tokenizer.labels), "task": "QNLI"})
@@ -39,7 +39,7 @@ def test_only_the_classes_make_other_answers(folder):
 @pytest.mark.parametrize(
     "change", [{"classes": ["one"]}, {"more": 1}, {"metrics": [1]}, {"bounds": ["x"]}]
 )
-def test_labels_that_are_none_are_refused(folder, change):
+def test_invalid_labels_are_rejected(folder, change):
     path = folder().path / LABELS_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ToolkitError, match=r"must hold a readable"):

@@ -32,7 +32,7 @@ def test_quotes_are_text(read):
     assert [row.label for row in table.rows] == ["1", "0"] and not table.problems
 
 
-def test_a_byte_order_mark_and_crlf_are_no_part_of_names_and_answers(read):
+def test_byte_order_mark_and_crlf_are_ignored(read):
     table = read(b"\xef\xbb\xbf" + (HEADER + "well\t1\n").replace("\n", "\r\n").encode())
     assert [(row.line, row.texts, row.label) for row in table.rows] == [(2, ("well",), "1")]
 
@@ -43,11 +43,11 @@ def test_only_line_feeds_end_a_row(read):
     ]
 
 
-def test_a_last_line_without_an_end_and_blank_ones_behind_it_are_no_matter(read):
+def test_missing_line_end_and_blank_lines_at_the_end_are_ignored(read):
     assert texts(read(HEADER + "a\t0\nb\t1")) == texts(read(HEADER + "a\t0\nb\t1\n\n \n"))
 
 
-def test_rows_that_are_none_are_named_by_line(read):
+def test_malformed_rows_are_named_by_line(read):
     table = read(HEADER + "good\t1\nbad\n\ngood\t2\nmore\t0\tthings\ngood\t\nlast\t0\n")
     assert texts(table) == [("good",), ("last",)]
     assert [row.number for row in table.rows] == [0, 6], "places in the file"
@@ -61,11 +61,11 @@ def test_rows_that_are_none_are_named_by_line(read):
     ]
 
 
-def test_a_very_long_row_is_a_row(read):
+def test_very_long_row_is_read(read):
     assert len(texts(read(HEADER + "word " * 40_000 + "\t1\n"))[0][0]) == 199_999
 
 
-def test_a_row_beyond_the_limit_is_refused(read):
+def test_row_beyond_the_limit_is_rejected(read):
     with pytest.raises(ToolkitError, match=r"table.tsv:2: a row must have at most 9 bytes, but"):
         read(HEADER + "word word\t1\n", most=9)
 
@@ -80,12 +80,12 @@ def test_a_row_beyond_the_limit_is_refused(read):
         (HEADER + "a\0b\t1\n", r":2: found a NUL byte"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(read, text, message):
+def test_file_without_a_table_is_rejected(read, text, message):
     with pytest.raises(ToolkitError, match=message):
         read(text)
 
 
-def test_cola_has_names_in_its_test_file_alone(read):
+def test_cola_has_a_header_in_its_test_file_only(read):
     table = read("gj04\t1\t\tIt works.\ngj04\t0\t*\tWorks it.\n", "CoLA")
     assert [(row.line, row.number, row.texts, row.label) for row in table.rows] == [
         (1, 0, ("It works.",), "1"),
@@ -96,7 +96,7 @@ def test_cola_has_names_in_its_test_file_alone(read):
 
 
 @pytest.mark.parametrize("more", ["", "\tlabel2\tlabel3\tlabel4\tlabel5"])
-def test_mnli_has_its_columns_by_name_not_by_place(read, more):
+def test_mnli_columns_are_found_by_name(read, more):
     head = f"index\tsentence1\tsentence2\tlabel1{more}\tgold_label"
     body = "\t".join(["0", "a", "b", *["neutral"] * (1 + more.count("\t")), "entailment"])
     [row] = read(f"{head}\n{body}\n", "MNLI").rows
@@ -104,13 +104,13 @@ def test_mnli_has_its_columns_by_name_not_by_place(read, more):
 
 
 @pytest.mark.parametrize("score", ["5.001", "-1", "nan", "inf", "five", ""])
-def test_a_score_is_a_number_in_its_range(read, score):
+def test_score_must_be_a_number_in_its_range(read, score):
     table = read(f"sentence1\tsentence2\tscore\na\tb\t{score}\na\tb\t4.75\n", "STS-B")
     assert [row.label for row in table.rows] == ["4.75"]
     assert f"the answer must be a number from 0 to 5, but is {score!r}." in str(table.problems[0])
 
 
-def test_the_index_of_a_row_to_be_answered_is_a_number(read):
+def test_index_of_an_unlabeled_row_must_be_a_number(read):
     table = read("index\tsentence\n0\ta\nx\tb\n")
     assert "the index must be a whole number, but is 'x'." in str(table.problems[0])
 
@@ -131,7 +131,7 @@ PLACES = {"CoLA": 1, "SST-2": 1, "MRPC": 0, "QNLI": -1, "MNLI": -1, "QQP": -1}
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", COUNTS)
-def test_real_files_have_their_own_rows_and_answers(name, real_data):
+def test_real_files_have_the_published_rows_and_labels(name, real_data):
     folder = real_data / "glue_data" / name
     if not folder.is_dir():
         pytest.skip(f"no {folder}")

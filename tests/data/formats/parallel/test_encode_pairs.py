@@ -34,7 +34,7 @@ FOUND = EncodedPairs(
 )
 
 
-def test_pairs_without_text_are_left_out_of_training_alone(block):
+def test_pairs_without_text_are_left_out_unless_kept(block):
     left = limit_pairs(block, FOUND, PairLimits(max_tokens=0, policy="error", keep_empty=False))
     assert left.kept.tolist() == [True, False, True] and left.empty == 1
     assert left.pairs.target.ids.tolist() == [4, 6]
@@ -42,7 +42,7 @@ def test_pairs_without_text_are_left_out_of_training_alone(block):
     assert kept.kept.all() and kept.pairs.source.lengths.tolist() == [2, 0, 1]
 
 
-def test_long_pairs_are_skipped_or_shortened_and_counted(block):
+def test_long_pairs_are_skipped_or_truncated_and_counted(block):
     skipped = limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="skip", keep_empty=False))
     assert skipped.kept.tolist() == [False, False, True]
     assert (skipped.overlength, skipped.lost) == (1, 3)
@@ -53,13 +53,13 @@ def test_long_pairs_are_skipped_or_shortened_and_counted(block):
     assert shortened.pairs.target.ids.tolist() == [4, 6]
 
 
-def test_a_long_line_is_named_with_its_file(block):
+def test_long_line_is_named_with_its_file(block):
     with pytest.raises(ToolkitError, match=r"a:4: .* at most 1 tokens, but 'x y'.* has 2"):
         limit_pairs(block, FOUND, PairLimits(max_tokens=1, policy="error", keep_empty=False))
 
 
 @pytest.mark.slow
-def test_several_processes_give_what_one_does(folder):
+def test_several_processes_encode_the_same_as_one(folder):
     data = folder()
     lines = ["der Hund", "eine Katze", ""]
     some = [

@@ -12,14 +12,14 @@ def list_pairs(prefixes):
     return list_file_pairs("trainpref", prefixes, ("de", "en"))
 
 
-def test_a_prefix_stands_for_a_file_in_each_language(written):
+def test_prefix_stands_for_a_file_in_each_language(written):
     first, second = written({"de": "a\n", "en": "b\n"}), written({"de": "c\n", "en": "d\n"}, "more")
     written({"de": "", "en": ""}, "more", ".gz")  # what is not packed goes first
     found = list_pairs(f"{first},{second}")
     assert found == [FilePair(Path(f"{it}.de"), Path(f"{it}.en")) for it in (first, second)]
 
 
-def test_a_language_that_is_not_there_is_told_with_those_that_are(written):
+def test_missing_language_is_reported_with_those_that_exist(written):
     prefix = written({"de": "a\n", "fr": "b\n"}, ending=".gz")
     with pytest.raises(ToolkitError, match=r"train\.en is not there, only de, fr\. Give the path"):
         list_pairs(prefix)
@@ -27,17 +27,17 @@ def test_a_language_that_is_not_there_is_told_with_those_that_are(written):
         list_pairs(prefix + "/nowhere")
 
 
-def test_a_folder_without_a_name_in_place_of_a_prefix_is_told():
+def test_folder_in_place_of_a_prefix_is_rejected():
     with pytest.raises(ToolkitError, match=r"trainpref must name files in both languages, but"):
         list_pairs(".")
 
 
-def test_an_empty_file_is_refused(written):
+def test_empty_file_is_rejected(written):
     with pytest.raises(ToolkitError, match=r"train.en must hold text, but is empty\. Take it out"):
         list_pairs(written({"de": "a\n", "en": ""}))
 
 
-def test_lines_come_side_by_side_in_blocks(written):
+def test_blocks_hold_corresponding_lines(written):
     prefix = written({"de": "a\r\nb\r\n\r\nd", "en": "A\nB\n\nD\n"}, ending=".gz")
     found = list(read_blocks(list_pairs(prefix)[0], 3, 100))
     assert [block.source for block in found] == [["a", "b", ""], ["d"]]
@@ -47,7 +47,7 @@ def test_lines_come_side_by_side_in_blocks(written):
     assert sum(block.read_bytes for block in found) == sizes
 
 
-def test_unequal_numbers_of_lines_are_told(written):
+def test_unequal_numbers_of_lines_are_rejected(written):
     [pair] = list_pairs(written({"de": "a\n" * 5, "en": "b\n" * 7}))
     with pytest.raises(ToolkitError, match=r"equally many lines, but have 5 and 7\. Line n of one"):
         list(read_blocks(pair, 3, 100))

@@ -23,7 +23,7 @@ def texts(split, column, tokenizer):
     return [tokenizer.decode(row.tolist()) for row in rows]
 
 
-def test_both_languages_come_back_line_by_line(folder):
+def test_both_languages_are_read_back_line_by_line(folder):
     data = folder()
     split, tokenizer = ParallelSplit(data, "train"), data.tokenizer
     assert texts(split, split.source, tokenizer)[:3] == ["der Hund bellt", "eine Katze", "der Hund"]
@@ -31,14 +31,14 @@ def test_both_languages_come_back_line_by_line(folder):
     assert split.references(np.array([1, 0])) == ["a cat", "the dog barks"]
 
 
-def test_validation_keeps_blank_lines_and_the_text_to_judge_by(folder):
+def test_validation_keeps_blank_lines_and_reference_texts(folder):
     split = ParallelSplit(folder(), "valid")
     assert split.source.lengths.tolist() == [2, 0, 1]
     assert split.references(np.arange(3)) == ["the cat", "", "dog"]  # the cat is in no dictionary
     assert texts(split, split.target, split.tokenizer.target)[0] == "the cat"
 
 
-def test_a_pair_with_a_blank_side_is_left_out_of_training_and_counted(folder, capsys, tmp_path):
+def test_training_leaves_out_and_counts_pairs_with_a_blank_side(folder, capsys, tmp_path):
     train = {"de": TRAIN["de"] + "allein\n", "en": TRAIN["en"] + "\n"}
     data = folder(train, json=str(tmp_path / "told"))
     assert data.split("train").items == 12 and "blank, left out" in capsys.readouterr().out
@@ -46,7 +46,7 @@ def test_a_pair_with_a_blank_side_is_left_out_of_training_and_counted(folder, ca
     assert next(e for e in told if e.get("split") == "train")["empty"] == 1
 
 
-def test_each_language_has_a_vocabulary_or_both_have_one(folder):
+def test_languages_have_separate_or_joined_vocabularies(folder):
     apart, joined = folder(), folder(name="joined", joined_dictionary=True)
     assert apart.tokenizer.sizes == {"tokens": 10, "targets": 10}
     assert apart.tokenizer.vocabulary.symbols != apart.tokenizer.target.vocabulary.symbols
@@ -60,7 +60,7 @@ def test_each_language_has_a_vocabulary_or_both_have_one(folder):
         assert again.languages == "de-en"
 
 
-def test_sentence_pieces_may_be_joined_or_apart(folder):
+def test_sentencepiece_models_are_separate_or_joined(folder):
     how = {"tokenizer": None, "vocab_size": 40}
     apart, joined = folder(**how), folder(name="joined", joined_dictionary=True, **how)
     assert "▁dog" not in "".join(apart.tokenizer.vocabulary.symbols)
@@ -68,7 +68,7 @@ def test_sentence_pieces_may_be_joined_or_apart(folder):
     assert joined.tokenizer.target.encode("the dog") == joined.tokenizer.encode("the dog")
 
 
-def test_more_text_is_read_with_the_vocabularies_of_another_folder(folder):
+def test_tokenizer_from_reuses_both_vocabularies(folder):
     first = folder()
     second = folder(None, name="more", tokenizer=None, tokenizer_from=str(first.path))
     assert second.tokenizer.fingerprint == first.tokenizer.fingerprint and second.splits == [
@@ -81,7 +81,7 @@ def test_more_text_is_read_with_the_vocabularies_of_another_folder(folder):
         )  # fmt: skip
 
 
-def test_a_vocabulary_of_one_language_serves_both_only_where_that_is_asked(folder, tmp_path):
+def test_vocabulary_of_one_language_serves_both_only_if_joined(folder, tmp_path):
     (tmp_path / "dict.txt").write_text("the 1\ndog 1\nHund 1\n")
     given = {"tokenizer": None, "srcdict": str(tmp_path / "dict.txt")}
     assert folder(joined_dictionary=True, **given).tokenizer.sizes["targets"] == 8
@@ -93,13 +93,13 @@ def test_a_vocabulary_of_one_language_serves_both_only_where_that_is_asked(folde
     ("side", "counts"),
     [("srcdict", {"tokens": 8, "targets": 7}), ("tgtdict", {"tokens": 7, "targets": 8})],
 )
-def test_rare_words_are_left_out_of_the_vocabulary_that_is_learned(folder, tmp_path, side, counts):
+def test_min_count_applies_to_the_learned_vocabulary(folder, tmp_path, side, counts):
     (tmp_path / "dict.txt").write_text("the 1\ndog 1\nHund 1\n")
     data = folder(min_count=5, **{side: str(tmp_path / "dict.txt")})
     assert data.tokenizer.sizes == counts
 
 
-def test_what_was_written_is_shown_and_checked(folder):
+def test_parallel_folder_is_described_and_verified(folder):
     data = folder()
     told = describe_data(str(data.path), verify=True, examples=1)
     assert told.items["train 0"] == "der Hund bellt -> the dog barks"
@@ -112,18 +112,18 @@ def test_what_was_written_is_shown_and_checked(folder):
         DataFolder.open(data.path)
 
 
-def test_text_with_nothing_in_it_is_refused(folder):
+def test_split_without_items_is_rejected(folder):
     with pytest.raises(ToolkitError, match=r"validpref .* has no items to write"):
         folder(valid={"de": "a b c d\n", "en": "a\n"}, max_item_tokens=3, overlength="skip")
 
 
-def test_other_kinds_of_data_are_refused(folder, data):
+def test_other_kinds_of_data_are_rejected(folder, data):
     with pytest.raises(ToolkitError, match=r"task translation must have a folder of parallel text"):
         ParallelSplit(DataFolder.open(data), "train")
 
 
 @pytest.mark.realdata
-def test_multi30k_is_read_line_by_line(real_data, tmp_path):
+def test_multi30k_has_the_published_number_of_pairs(real_data, tmp_path):
     raw = real_data / "multi30k" / "task1" / "raw"
     if not raw.is_dir():
         pytest.skip(f"no Multi30k at {raw}")

@@ -1,4 +1,4 @@
-def test_the_table_counts_pairs_and_tokens_of_both_languages(folder, capsys):
+def test_table_counts_pairs_and_tokens_of_both_languages(folder, capsys):
     folder(max_item_tokens=2, overlength="truncate")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].endswith("de-en, 10 and 10 symbols")

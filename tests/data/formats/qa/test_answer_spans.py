@@ -15,11 +15,11 @@ BEGINS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])
     ("place", "tokens"),
     [((0, 2), (0, 0)), ((3, 10), (2, 2)), ((1, 12), (0, 3)), ((2, 3), None), ((17, 18), None)],
 )
-def test_an_answer_is_in_the_tokens_that_stand_for_its_characters(place, tokens):
+def test_token_span_covers_the_characters_of_an_answer(place, tokens):
     assert token_span(BEGINS, ENDS, *place) == tokens
 
 
-def test_tokens_give_back_their_characters():
+def test_character_span_covers_the_tokens():
     assert TEXT[slice(*character_span(BEGINS, ENDS, 1, 2))] == "1905-06"
     assert character_span(BEGINS, ENDS, 3, 4) == (11, 17)
 
@@ -33,11 +33,11 @@ def test_tokens_give_back_their_characters():
         (" ", "no token covers it"),
     ],
 )
-def test_an_answer_that_is_not_given_back_is_told_with_the_reason(text, why):
+def test_mismatch_of_an_answer_has_the_reason(text, why):
     miss = find_mismatch("question 1", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS)
     assert miss is not None and miss.why == why and repr(text) in str(miss)
 
 
 @pytest.mark.parametrize("text", ["1905-06", " 1905-06 ", "in 1905-06 (Rome)"])
-def test_an_answer_that_is_given_back_is_no_miss(text):
+def test_recovered_answer_is_no_mismatch(text):
     assert find_mismatch("", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS) is None

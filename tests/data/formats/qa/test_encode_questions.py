@@ -27,7 +27,7 @@ def items(chunk, name):
     return [part.tolist() for part in np.split(values, np.cumsum(lengths)[:-1])]
 
 
-def test_a_passage_stands_with_its_first_question(words):
+def test_passage_is_stored_with_its_first_question(words):
     chunk = encode_squad(
         [Passage(TEXT, questions=(COOK, NONE)), Passage("came.", questions=(LOST,))], words
     )
@@ -40,7 +40,7 @@ def test_a_passage_stands_with_its_first_question(words):
     assert [text[b:e] for b, e in places] == ["The", "cook,", "Jos\u00e9,", "came.", "\U0001f600"]
 
 
-def test_the_first_answer_is_learned_and_all_are_judged(words):
+def test_span_is_that_of_the_first_answer_and_the_record_has_all(words):
     chunk = encode_squad([Passage(TEXT, questions=(COOK, NONE, LOST))], words)
     assert items(chunk, "span") == [[2, 2], [-1, -1], [-2, -2]]
     records = [json.loads(bytes(item)) for item in items(chunk, "record")]
@@ -49,7 +49,7 @@ def test_the_first_answer_is_learned_and_all_are_judged(words):
     assert chunk.counts["answers"] == 2 and chunk.counts["none"] == 1
 
 
-def test_options_stand_back_to_back(words):
+def test_options_are_stored_back_to_back(words):
     choices = [
         ChoiceQuestion("a 1", ("The cook,", "The"), 1, "high"),
         ChoiceQuestion("a 2", ("came.", "x"), None, ""),

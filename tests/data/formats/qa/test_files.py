@@ -13,7 +13,7 @@ def names(form, **given):
     return {split: [path.name for path in paths] for split, paths in files.items()}
 
 
-def test_a_folder_brings_the_files_of_all_splits(written, tmp_path):
+def test_folder_stands_for_the_files_of_all_splits(written, tmp_path):
     for name in ("squad/train-v2.0.json", "squad/dev-v2.0.json", "swag/train.csv", "swag/val.csv"):
         written(name, "x")
     found = names("squad", trainpref=tmp_path / "squad")
@@ -21,7 +21,7 @@ def test_a_folder_brings_the_files_of_all_splits(written, tmp_path):
     assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]
 
 
-def test_the_parts_of_race_are_folders(written, tmp_path):
+def test_splits_of_race_are_folders(written, tmp_path):
     for name in ("train/high/1.txt", "dev/middle/2.txt"):
         written(f"RACE/{name}", "x")
     assert names("race", trainpref=tmp_path / "RACE") == {"train": ["train"], "valid": ["dev"]}
@@ -29,7 +29,7 @@ def test_the_parts_of_race_are_folders(written, tmp_path):
     assert one == {"valid": ["dev", "high"]}
 
 
-def test_folders_that_are_not_there_are_told(tmp_path):
+def test_missing_folders_are_named(tmp_path):
     with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)"):
         names("race", trainpref=tmp_path / "nowhere")
     with pytest.raises(ToolkitError, match=r"No such file: .*nowhere \(trainpref\)"):

@@ -17,7 +17,7 @@ WRONG = {"id": "q9", "question": "?", "answers": [{"text": "Bell", "answer_start
 BARE = {"id": "q9", "question": "Who?", "answers": []}
 
 
-def test_workers_write_what_one_process_writes(folder, monkeypatch):
+def test_several_workers_write_the_same_as_one(folder, monkeypatch):
     monkeypatch.setattr("toolkit.data.formats.qa.format.BATCH_PASSAGES", 1)
     held = squad(FOUNDER)
     text = "It was founded in 1905 by Jos\u00e9."
@@ -29,7 +29,7 @@ def test_workers_write_what_one_process_writes(folder, monkeypatch):
         assert files[0] == files[1]
 
 
-def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, capsys):
+def test_malformed_questions_end_the_run_or_are_left_out_and_reported(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --on-m"):
         folder(squad(FOUNDER, WRONG))
     data = folder(squad(FOUNDER, WRONG), on_malformed="skip", json=str(tmp_path / "told"))
@@ -40,13 +40,13 @@ def test_what_is_wrong_ends_the_run_or_is_left_out_and_told(folder, tmp_path, ca
     assert left["where"].endswith("id q9") and left["split"] == "train"
 
 
-def test_a_wrong_place_does_not_take_a_question_out_of_validation(folder, capsys):
+def test_validation_keeps_questions_with_wrong_offsets(folder, capsys):
     data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), on_malformed="skip")
     assert SquadSplit(data, "valid").spans[1].tolist() == [-2, -2]
     assert "evaluated by its text" in capsys.readouterr().out
 
 
-def test_questions_to_be_answered_need_no_answers_but_all_stay(folder):
+def test_test_questions_need_no_answers_but_none_may_be_left_out(folder):
     data = folder(squad(FOUNDER), test=squad(BARE))
     assert not any(record["known"] for record in SquadSplit(data, "test").records)
     with pytest.raises(ToolkitError, match=r"question 2: a question must have .* Correct it\.$"):
@@ -54,20 +54,20 @@ def test_questions_to_be_answered_need_no_answers_but_all_stay(folder):
 
 
 @pytest.mark.parametrize(("form", "held"), [("squad", squad(BARE)), ("swag", SWAG[:-2] + "\n")])
-def test_validation_must_have_answers(folder, form, held):
+def test_validation_requires_answers(folder, form, held):
     good = {"squad": SQUAD, "swag": SWAG}[form]
     with pytest.raises(ToolkitError, match="an answer"):
         folder(good, held, form=form)
 
 
-def test_a_file_of_which_nothing_is_left_is_refused(folder):
+def test_file_without_well_formed_questions_is_rejected(folder):
     """Nor is it said that what is wrong could be left out."""
     for malformed in ("error", "skip"):
         with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
             folder(squad(WRONG), on_malformed=malformed)
 
 
-def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
+def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys):
     folder(SQUAD, json=str(tmp_path / "told"))
     assert "2 of 4 (50.00%)" in (shown := capsys.readouterr().out)
     assert re.search(r"not recovered exactly: \S+\.json:article 1 .A town., paragraph 1", shown)
@@ -77,7 +77,7 @@ def test_what_the_tokens_do_not_give_back_is_listed(folder, tmp_path, capsys):
     assert next(e for e in events if e["event"] == "split")["recovered"] == 2
 
 
-def test_another_vocabulary_can_be_given(folder):
+def test_tokenizer_from_another_format_is_used(folder):
     first = folder(SQUAD)
     second = folder(RACE, form="race", name="two", tokenizer=None, tokenizer_from=str(first.path))
     assert (
@@ -86,7 +86,7 @@ def test_another_vocabulary_can_be_given(folder):
     )
 
 
-def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folder):
+def test_replaced_folder_is_written_with_the_new_vocabulary(folder):
     folder(SQUAD, lowercase=True)
     data = folder(squad(FOUNDER), tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
@@ -94,7 +94,7 @@ def test_a_folder_that_is_written_again_is_written_with_its_own_vocabulary(folde
     assert ids.tolist() == data.tokenizer.encode("Who founded it?")
 
 
-def test_pieces_are_learned_from_passages_and_questions(folder):
+def test_sentencepiece_is_trained_on_passages_and_questions(folder):
     data = folder(squad(*SQUAD["data"][0]["paragraphs"][0]["qas"]), tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
     assert data.tokenizer.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
@@ -122,7 +122,7 @@ def test_pieces_are_learned_from_passages_and_questions(folder):
          {"train": (4, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
     ],
 )  # fmt: skip
-def test_real_files_have_as_many_questions_as_are_published(real_data, form, given, counts):
+def test_real_files_have_the_published_numbers_of_questions(real_data, form, given, counts):
     options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
     config = preprocess_config(format=form, **options)
     splits = FORMATS[form].factory(config.format.config, config).read()

@@ -23,7 +23,7 @@ def race(written, tmp_path):
     return read
 
 
-def test_passages_come_in_the_order_of_their_numbers_with_their_part(race):
+def test_passages_are_sorted_by_number_and_have_their_group(race):
     found = race({"high/10.txt": RACE, "high/9.txt": RACE, "middle/1.txt": RACE})
     choices = [choice for passage in found.passages for choice in passage.choices]
     assert [c.name for c in choices[::3]] == ["high/9.txt 1", "high/10.txt 1", "middle/1.txt 1"]
@@ -31,20 +31,20 @@ def test_passages_come_in_the_order_of_their_numbers_with_their_part(race):
     assert [c.answer for c in choices[:3]] == [0, 0, 1] and not found.problems
 
 
-def test_packed_passages_are_read_in_the_order_of_their_numbers(race):
+def test_compressed_passages_are_sorted_by_number(race):
     packed = gzip.compress(json.dumps(RACE).encode())
     found = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
     names = [passage.choices[0].name for passage in found.passages]
     assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not found.notes
 
 
-def test_an_option_stands_in_the_blank_or_behind_the_question():
+def test_option_fills_the_blank_or_follows_the_question():
     assert fill_blank("Tom flies on _ .", "Sundays") == "Tom flies on Sundays ."
     assert fill_blank("Who is Tom?", " a boy ") == "Who is Tom? a boy"
     assert fill_blank("_ is to _ as", "x; y") == "_ is to _ as x; y"
 
 
-def test_files_that_systems_leave_are_passed_over_and_told(race):
+def test_files_of_the_operating_system_are_skipped_and_reported(race):
     found = race({"1.txt": RACE, ".DS_Store": b"\0\1", "._1.txt": b"\0", "note.md": "x"})
     assert len(found.passages) == 1
     assert found.notes == ["3 files skipped, .DS_Store, ._1.txt, note.md"]
@@ -62,7 +62,7 @@ def test_files_that_systems_leave_are_passed_over_and_told(race):
         ({"questions": ["x", 3, "y"]}, r"2.txt:question 2: a question must be text and have two"),
     ],
 )  # fmt: skip
-def test_a_wrong_question_is_told_and_the_others_stay(race, change, message):
+def test_malformed_question_is_a_problem_and_the_others_stay(race, change, message):
     found = race({"1.txt": RACE, "2.txt": {**RACE, **change}})
     [problem] = found.problems
     assert [len(p.choices) for p in found.passages] == [3, 2]
@@ -82,28 +82,28 @@ def test_a_wrong_question_is_told_and_the_others_stay(race, change, message):
         ([], "2.txt:1: a passage must have an article and questions"),
     ],
 )
-def test_a_wrong_file_is_told_and_the_others_stay(race, held, message):
+def test_malformed_file_is_a_problem_and_the_others_stay(race, held, message):
     found = race({"1.txt": RACE, "2.txt": held})
     assert len(found.passages) == 1 and message in str(found.problems[0])
 
 
-def test_three_options_everywhere_are_as_good_as_four(race):
+def test_questions_may_all_have_three_options(race):
     three = {**RACE, "options": [["a", "b", "c"]] * 3, "answers": ["A", "B", "C"]}
     assert not race({"1.txt": three, "2.txt": three}).problems
 
 
-def test_answers_may_be_absent_where_they_are_not_wanted(race):
+def test_answers_may_be_absent_unless_required(race):
     held = {name: RACE[name] for name in ("article", "questions", "options")}
     found = race({"1.txt": held}, wanted=False)
     assert [c.answer for c in found.passages[0].choices] == [None] * 3
     assert len(race({"1.txt": held}).problems) == 3
 
 
-def test_half_a_character_in_an_article_is_read(race):
+def test_surrogate_in_an_article_is_read(race):
     assert race({"1.txt": {**RACE, "article": "half \ud800"}}).passages[0].text == "half \ud800"
 
 
-def test_a_folder_without_passages_and_a_long_article_are_refused(race, tmp_path):
+def test_folder_without_passages_and_long_article_are_rejected(race, tmp_path):
     with pytest.raises(ToolkitError, match=r"must hold passages, files that end in .txt, but hol"):
         race({"x.json": RACE})
     with pytest.raises(ToolkitError, match=r"an article must have at most 20 bytes, but has 43"):

@@ -21,11 +21,11 @@ def cells(form, entry):
         ("race", {"options": 4000, "questions": 1000, "unlabeled": 1}, ["4,000", "999"]),
     ],
 )
-def test_the_table_has_cells_of_its_format(form, entry, expected):
+def test_table_has_the_cells_of_its_format(form, entry, expected):
     assert cells(form, entry) == expected
 
 
-def test_of_many_things_some_are_shown(folder, capsys):
+def test_report_lists_the_first_problems_only(folder, capsys):
     from .conftest import SQUAD, asked, squad
 
     many = [asked(f"x{number}", "Who?", "Anna") for number in range(9)]

@@ -10,7 +10,7 @@ from toolkit.data.storage.data_folder import DataFolder
 from .conftest import NOTHING, RACE, SQUAD, SWAG, TEXT, YEAR, squad
 
 
-def test_questions_come_back_with_their_passages(folder):
+def test_questions_are_read_back_with_their_passages(folder):
     split = SquadSplit(folder(SQUAD, SQUAD), "valid")
     assert len(split) == 3 and split.passage_items.tolist() == [0, 0, 0]
     read = split.read_passage(2)
@@ -20,20 +20,20 @@ def test_questions_come_back_with_their_passages(folder):
     assert TEXT[read.begins[first] : read.ends[last]] == "1905"
 
 
-def test_folders_are_read_one_after_the_other(folder):
+def test_squad_split_reads_folders_one_after_the_other(folder):
     one = folder(SQUAD)
     two = folder(squad(YEAR), name="two", tokenizer=None, tokenizer_from=str(one.path))
     split = SquadSplit(DataFolder.open(one.path, two.path), "train")
     assert split.passage_items.tolist() == [0, 0, 0, 3] and split.read_passage(3).text == TEXT
 
 
-def test_whether_answers_may_be_none_is_said_by_the_file(folder):
+def test_none_allowed_follows_the_version_of_the_file(folder):
     assert not SquadSplit(folder(SQUAD), "train").none_allowed
     split = SquadSplit(folder(squad(YEAR, NOTHING), name="two"), "train")
     assert split.none_allowed and split.spans[1].tolist() == [-1, -1]
 
 
-def test_options_of_different_number_come_back(folder):
+def test_options_are_read_back_by_question(folder):
     split = ChoiceSplit(folder(SWAG, form="swag"), "train")
     assert split.option_counts.tolist() == [3, 3] and split.answers.tolist() == [0, 2]
     assert split.option_lengths.tolist() == [2, 3, 2, 2, 2, 2]
@@ -44,7 +44,7 @@ def test_options_of_different_number_come_back(folder):
     assert race.folder.tokenizer.decode(taken.tolist()) == said
 
 
-def test_data_of_another_kind_is_refused(folder):
+def test_data_of_another_kind_is_rejected(folder):
     found = folder(SQUAD)
     with pytest.raises(ToolkitError, match=r"task multiple_choice must have a folder of questions"):
         ChoiceSplit(found, "train")

@@ -18,7 +18,7 @@ def read(written):
     return call
 
 
-def test_questions_come_with_their_passage_and_answers(read):
+def test_questions_have_their_passage_and_answers(read):
     found = read(SQUAD)
     [passage] = found.passages
     assert passage.text == TEXT and [it.name for it in passage.questions] == ["q1", "q2", "q3"]
@@ -27,11 +27,11 @@ def test_questions_come_with_their_passage_and_answers(read):
 
 
 @pytest.mark.parametrize("text", [f"\ufeff{json.dumps(SQUAD)}\r\n", json.dumps(SQUAD, indent=1)])
-def test_a_byte_order_mark_and_line_ends_are_no_matter(read, text):
+def test_byte_order_mark_and_line_ends_are_ignored(read, text):
     assert len(read(text).passages[0].questions) == 3
 
 
-def test_questions_without_an_answer_are_those_that_say_so(read):
+def test_questions_with_is_impossible_are_unanswerable(read):
     found = read(squad(YEAR, NOTHING, version="v2.0"))
     assert found.none_allowed and [it.unanswerable for it in found.passages[0].questions] == [
         False,
@@ -55,7 +55,7 @@ def test_questions_without_an_answer_are_those_that_say_so(read):
         ({**YEAR, "id": "q1"}, r"id q1: ids must be unique, .* the id of article 1 '"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_learned_from_is_told_with_its_place(read, wrong, message):
+def test_malformed_questions_are_problems_with_their_location(read, wrong, message):
     found = read(squad(FOUNDER, wrong))
     [problem] = found.problems
     assert [it.name for it in found.passages[0].questions] == ["q1"] and not problem.kept
@@ -63,14 +63,14 @@ def test_what_cannot_be_learned_from_is_told_with_its_place(read, wrong, message
         raise ToolkitError(str(problem))
 
 
-def test_what_is_only_judged_stays_with_its_texts(read):
+def test_evaluated_questions_with_wrong_offsets_stay(read):
     wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
     found = read(squad(FOUNDER, wrong), judged=True)
     assert [it.name for it in found.passages[0].questions] == ["q1", "q2"]
     assert found.problems[0].kept and found.passages[0].questions[1].answers[0].start == -1
 
 
-def test_a_blank_context_is_told_with_its_questions(read):
+def test_blank_context_is_one_problem_for_all_its_questions(read):
     held = squad(YEAR, COOK, context=" \n")
     held["data"][0]["paragraphs"].append({"context": TEXT, "qas": [FOUNDER]})
     found = read(held)
@@ -82,7 +82,7 @@ def test_a_blank_context_is_told_with_its_questions(read):
     assert [it.name for p in kept.passages for it in p.questions] == ["q2", "q3", "q1"]
 
 
-def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
+def test_paragraphs_without_questions_are_counted(read):
     held = squad(YEAR)
     held["data"][0]["paragraphs"].append({"context": "More.", "qas": []})
     assert read(held).notes == ["1 paragraphs without questions"]
@@ -106,12 +106,12 @@ def test_paragraphs_that_nothing_is_asked_about_are_counted(read):
         ("\udcff".encode("utf-8", "surrogateescape"), r"expected UTF-8, found byte 0xff"),
     ],
 )
-def test_files_that_are_none_of_squad_are_refused(read, held, message):
+def test_files_without_squads_layout_are_rejected(read, held, message):
     with pytest.raises(ToolkitError, match=message):
         read(held)
 
 
-def test_a_paragraph_without_context_and_a_huge_one_are_told(read):
+def test_paragraph_without_context_is_a_problem_and_a_huge_one_an_error(read):
     held = squad(YEAR)
     held["data"][0]["paragraphs"].append({"qas": [COOK]})
     assert "a paragraph must have 'context' and 'qas', but is an object with 'qas'" in str(
@@ -121,13 +121,13 @@ def test_a_paragraph_without_context_and_a_huge_one_are_told(read):
         read(SQUAD, most=50)
 
 
-def test_half_a_character_and_nul_in_a_context_are_read(read):
+def test_surrogate_and_nul_in_a_context_are_read(read):
     text = "half \ud800, none \0, end"
     found = read(squad(asked(1, "Last?", "end", text=text), context=text))
     assert found.passages[0].text == text and not found.problems
 
 
-def test_a_context_of_sixty_thousand_characters_is_read(read):
+def test_context_of_60000_characters_is_read(read):
     text = "word " * 12000 + "end"
     found = read(squad(asked(1, "Last?", "end", text=text), context=text))
     assert found.passages[0].questions[0].answers[0].start == 60000

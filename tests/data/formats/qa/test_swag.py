@@ -24,7 +24,7 @@ def read(written):
 
 
 @pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", "\r\n")])
-def test_rows_are_texts_that_go_on_in_several_ways(read, change):
+def test_rows_are_texts_with_several_continuations(read, change):
     first, second = read(change(SWAG)).passages
     assert first.text == "A cat sits."
     [choice] = first.choices
@@ -32,25 +32,25 @@ def test_rows_are_texts_that_go_on_in_several_ways(read, change):
     assert second.choices[0].answer == 2 and second.choices[0].name == "1"
 
 
-def test_the_full_layout_has_the_right_ending_in_all_places(read):
+def test_full_layout_moves_the_gold_ending(read):
     [one], [two] = (passage.choices for passage in read(FULL).passages)
     assert one.options == ("It sleeps.", "It flies.", "It sings.") and one.answer == 0
     assert two.options == ("He reads.", "He barks.") and two.answer == 1
 
 
-def test_a_further_column_is_no_matter(read):
+def test_further_columns_are_ignored(read):
     text = "".join(f"7,{line}" for line in SWAG.splitlines(keepends=True))
     assert [p.text for p in read(text).passages] == ["A cat sits.", "A dog."]
 
 
-def test_a_table_of_codah_has_no_names(read):
+def test_codah_is_read_without_a_header(read):
     rows = 'o\tI am "hungry\teats.\tsings.\t1\nn\tIt\ta\tb\t0\n'
     first, second = read(rows, "x.tsv").passages
     assert first.text == 'I am "hungry' and first.choices[0].answer == 1
     assert [p.choices[0].group for p in (first, second)] == ["o", "n"]
 
 
-def test_labels_may_be_absent_where_they_are_not_wanted(read):
+def test_labels_may_be_absent_unless_required(read):
     bare = "".join(line.rpartition(",")[0] + "\n" for line in SWAG.splitlines())
     assert [p.choices[0].answer for p in read(bare, wanted=False).passages] == [None, None]
     problems = read(bare).problems
@@ -67,19 +67,19 @@ def test_labels_may_be_absent_where_they_are_not_wanted(read):
         ("1,2\n", "x.csv:3: a row must have 11 columns, as the first line, but has 2"),
     ],
 )
-def test_a_wrong_row_is_told_by_its_line_and_the_others_stay(read, row, message):
+def test_malformed_row_is_named_by_line_and_the_others_stay(read, row, message):
     found = read(HEAD + FIRST + row + SECOND)
     assert len(found.passages) == 2 and message in str(found.problems[0])
     assert [p.choices[0].name for p in found.passages] == ["0", "2"], "rows of the file"
 
 
-def test_a_row_that_is_left_out_changes_no_other_one(read):
+def test_malformed_row_does_not_change_other_rows(read):
     head, first, second = FULL.splitlines(keepends=True)
     whole, rest = (read(head + row + second).passages[-1] for row in (first, "v,A\n"))
     assert rest == whole
 
 
-def test_a_row_over_several_lines_is_told_by_its_first(read):
+def test_row_over_several_lines_is_named_by_its_first(read):
     long = FIRST.replace('"sings, loud."', '"sings,\nloud."')
     found = read(HEAD + long + FIRST.replace(",0\n", ",9\n"))
     assert found.passages[0].choices[0].options[1] == "It sings,\nloud."
@@ -97,11 +97,11 @@ def test_a_row_over_several_lines_is_told_by_its_first(read):
         (HEAD + FIRST.replace("A cat sits.", "cat " * 50000), r"x.csv:2: a row must have at most"),
     ],
 )  # fmt: skip
-def test_files_that_are_none_are_refused(read, text, message):
+def test_files_without_swags_layout_are_rejected(read, text, message):
     with pytest.raises(ToolkitError, match=message):
         read(text, most=100000)
 
 
-def test_a_row_of_two_hundred_thousand_characters_is_read(read):
+def test_row_of_200000_characters_is_read(read):
     text = HEAD + FIRST.replace("A cat sits.", "cat " * 50000) + SECOND.replace("reads", "a\u2028b")
     assert len(read(text).passages[0].text) == 199999

@@ -29,7 +29,7 @@ def paper_owner(spans, place):
 
 
 @pytest.mark.parametrize(("room", "stride"), [(7, 3), (5, 5), (4, 9), (50, 2), (300, 128)])
-def test_windows_and_their_tokens_are_those_of_the_paper(room, stride):
+def test_windows_and_max_context_equal_the_papers_loop(room, stride):
     lengths = np.array([0, 1, 7, 8, 23, 435])
     found = split_into_windows(lengths, np.full(6, room), stride)
     for question, length in enumerate(lengths.tolist()):
@@ -44,7 +44,7 @@ def test_windows_and_their_tokens_are_those_of_the_paper(room, stride):
             ]
 
 
-def test_every_token_is_owned_once():
+def test_every_token_has_its_max_context_in_one_window():
     found = split_into_windows(np.array([100, 3]), np.array([20, 20]), 7)
     seen = [
         found.starts[w] + np.flatnonzero(max_context_tokens(found, w))
@@ -53,6 +53,6 @@ def test_every_token_is_owned_once():
     assert sorted(np.concatenate(seen).tolist()) == list(range(100))
 
 
-def test_questions_have_room_of_their_own():
+def test_window_length_differs_by_question():
     found = split_into_windows(np.array([10, 10]), np.array([4, 10]), 4)
     assert found.question_ids.tolist() == [0, 0, 0, 1] and found.lengths.tolist() == [4, 4, 2, 10]

@@ -3,7 +3,7 @@ import numpy as np
 from toolkit.data.formats.tagging.chunks import split_into_chunks, word_indices
 
 
-def test_a_long_sentence_is_cut_into_full_chunks_and_a_rest():
+def test_long_sentence_is_split_into_full_chunks_and_a_rest():
     chunks = split_into_chunks(np.array([130, 3]), np.ones(133, np.int64), 60)
     assert chunks.starts.tolist() == [0, 60, 120, 130]
     assert chunks.word_counts.tolist() == chunks.token_counts.tolist() == [60, 60, 10, 3]

@@ -18,7 +18,7 @@ def read(tmp_path):
     "text",
     ["\na\tX\nNew York\tY\n\n\nb\tZ", "a X\nNew_York Y\n\nb Z\n", "a X O\nb Y B\n\nb Z O\n\n"],
 )
-def test_words_and_tags_are_the_first_two_columns(read, text):
+def test_conll_columns_are_word_and_tag(read, text):
     first, second = read(text)
     assert (first.tags, second.words, second.tags) == (["X", "Y"], ["b"], ["Z"])
     assert b"".join(s.source for s in (first, second)).decode() == text
@@ -36,6 +36,6 @@ def test_words_and_tags_are_the_first_two_columns(read, text):
         ("a\tX\n\nb\t_\n", r"a.txt:3: a word must have a tag, but 'b' has _"),
     ],
 )
-def test_a_fault_is_told_by_file_and_line(read, text, complaint):
+def test_faults_are_named_by_file_and_line(read, text, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         read(text)

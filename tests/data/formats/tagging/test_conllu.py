@@ -33,24 +33,24 @@ def test_syntactic_words_are_read_without_ranges_and_empty_nodes(read):
     assert sentence.lines == [3, 4, 6]
 
 
-def test_empty_nodes_are_read_where_they_are_wanted(read):
+def test_empty_nodes_are_words_if_requested(read):
     [sentence] = read(TEXT, ConlluOptions("upos", empty_nodes=True))
     assert sentence.words == ["vamos", "nos", "ya", "a b"]
 
 
 @pytest.mark.parametrize(("tag", "tags"), [("xpos", ["V", "P", "F"]), ("Person", ["1", "_", "_"])])
-def test_other_columns_and_features_may_be_the_tag(read, tag, tags):
+def test_xpos_and_features_may_be_the_tag(read, tag, tags):
     assert read(TEXT, ConlluOptions(tag))[0].tags == tags
 
 
 @pytest.mark.parametrize("tag", ["upos", "xpos"])
-def test_the_fields_of_the_tags_are_where_they_stand_in_the_bytes(read, tag):
+def test_tag_spans_hold_the_tags(read, tag):
     for sentence in read(TEXT + "\n" + TEXT, ConlluOptions(tag)):
         found = [sentence.source[begin:end].decode() for begin, end in sentence.tag_spans]
         assert found == sentence.tags
 
 
-def test_the_bytes_of_the_sentences_are_the_file(read):
+def test_sentences_concatenate_to_the_file(read):
     text = "\n" + TEXT + "\n\n" + TEXT + "\n"
     assert b"".join(sentence.source for sentence in read(text)).decode() == text
 
@@ -73,18 +73,18 @@ def test_the_bytes_of_the_sentences_are_the_file(read):
         ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: comments must belong to a sentence"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_by_file_and_line(read, old, new, complaint):
+def test_faults_are_named_by_file_and_line(read, old, new, complaint):
     assert old in TEXT
     with pytest.raises(ToolkitError, match=complaint):
         read(TEXT.replace(old, new, 1))
 
 
-def test_a_missing_xpos_tag_is_told_with_the_right_article(read):
+def test_missing_xpos_tag_is_reported_with_the_right_article(read):
     with pytest.raises(ToolkitError, match=r":3: a word must have an XPOS tag, but 'vamos' has _"):
         read(TEXT.replace("\tVERB\tV\t", "\tVERB\t_\t"), ConlluOptions("xpos"))
 
 
-def test_text_without_tags_is_read_where_that_is_wanted(read):
+def test_untagged_text_is_read_if_requested(read):
     [sentence] = read(TEXT.replace("VERB", "_"), ConlluOptions("upos", untagged=True))
     assert sentence.tags == ["_", "PRON", "X"]
 
@@ -100,5 +100,5 @@ def test_text_without_tags_is_read_where_that_is_wanted(read):
         ("_", "_", "_"),
     ],
 )
-def test_a_feature_is_set_among_the_others_in_the_order_of_their_names(field, value, filled):
+def test_set_feature_keeps_alphabetical_order(field, value, filled):
     assert set_feature(field, "Number", value) == filled

@@ -31,7 +31,7 @@ def learned(**options):
     return learn(SPLITS, **options)
 
 
-def test_labels_words_and_characters_are_those_of_the_training_part():
+def test_tables_are_learned_from_the_training_split():
     found = learned()
     assert found.words == ["a", "b", "c"]  # by frequency, then as they come
     assert found.tags == ["X", "Y", "Z"]
@@ -39,7 +39,7 @@ def test_labels_words_and_characters_are_those_of_the_training_part():
     assert found.ambiguous == [0]
 
 
-def test_from_all_parts_the_others_words_and_tags_are_known_too():
+def test_vocabulary_from_all_includes_words_and_tags_of_other_splits():
     found = learned(vocabulary_from="all")
     assert (found.words, found.tags) == (["a", "d", "c", "b"], ["Y", "W", "X", "Z"])
     assert "d" not in found.characters  # as the paper's code: of the training part
@@ -47,7 +47,7 @@ def test_from_all_parts_the_others_words_and_tags_are_known_too():
 
 
 @pytest.mark.parametrize(("column", "tags"), [("xpos", ["X"]), ("Number", ["X", "_"])])
-def test_from_all_parts_a_tag_that_is_not_known_is_no_label_but_an_absent_feature_is(column, tags):
+def test_vocabulary_from_all_has_no_label_for_unknown_tags_except_absent_features(column, tags):
     splits = {"train": [sentence("a/X b/X")], "test": [sentence("a/_")]}
     assert learn(splits, column, vocabulary_from="all").tags == tags
 
@@ -61,21 +61,21 @@ def test_from_all_parts_a_tag_that_is_not_known_is_no_label_but_an_absent_featur
         ({"min_count": 3, "type_fraction": 0.75}, ["a", "d"]),
     ],
 )
-def test_rare_words_may_be_left_out(options, words):
+def test_vocabulary_limits_leave_out_rare_words(options, words):
     assert learned(vocabulary_from="all", **options).words == words
 
 
-def test_tables_come_back_as_they_were_saved(tmp_path):
+def test_saved_tables_load_equal(tmp_path):
     learned().save(tmp_path)
     assert LabelTables.load(tmp_path) == learned()
 
 
-def test_without_a_training_part_nothing_can_be_learned():
+def test_tables_require_training_data():
     with pytest.raises(ToolkitError, match="no training data to learn labels and words from"):
         learn({"valid": SPLITS["valid"]})
 
 
-def test_a_feature_that_no_word_has_is_refused_as_a_tag():
+def test_feature_that_no_word_has_is_rejected_as_tag():
     with pytest.raises(ToolkitError, match=r"no word of .* has 'Numbr'. Correct --tag"):
         learn({"train": [sentence("a/_ b/_")]}, "Numbr")
     assert learn({"train": [sentence("a/_ b/Plur")]}, "Number").tags == ["_", "Plur"]

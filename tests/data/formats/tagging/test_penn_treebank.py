@@ -35,14 +35,14 @@ def read(tmp_path):
     return sentences
 
 
-def test_the_leaves_of_trees_are_words_without_traces_and_escapes(read):
+def test_leaves_of_trees_are_words_without_traces_and_escapes(read):
     first, second = read(TREES, "wsj_0001.mrg")
     assert first.words == ["costs", "1/2", "stock", "(", "R*D", ")", "."]
     assert first.tags == ["VBZ", "CD", "NN", "-LRB-", "NNP", "-RRB-", "."]
     assert (second.words, second.lines) == (["Yes", "!"], [8, 9])
 
 
-def test_tagged_text_is_cut_behind_full_stops_and_at_rules(read):
+def test_pos_files_are_split_after_full_stops_and_at_rules(read):
     found = read(SLASHED, "wsj_0001.pos")
     assert [s.words for s in found] == [
         ["The", "cost", "is", "1/2", ".", "''"], ["OK", "."], ["Done"]
@@ -51,7 +51,7 @@ def test_tagged_text_is_cut_behind_full_stops_and_at_rules(read):
 
 
 @pytest.mark.parametrize(("text", "name"), [(TREES, "a.mrg"), (SLASHED, "a.pos")])
-def test_the_bytes_are_the_file_and_the_fields_are_the_tags(read, text, name):
+def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read, text, name):
     found = read(text, name)
     assert b"".join(s.source for s in found).decode() == text
     for s in found:
@@ -71,6 +71,6 @@ def test_the_bytes_are_the_file_and_the_fields_are_the_tags(read, text, name):
         (SLASHED.replace("is/VBZ", "is"), "a.pos", r"a.pos:4: expected word/TAG, found 'is'"),
     ],
 )
-def test_a_fault_is_told_by_file_and_line(read, text, name, complaint):
+def test_faults_are_named_by_file_and_line(read, text, name, complaint):
     with pytest.raises(ToolkitError, match=complaint):
         read(text, name)

@@ -14,7 +14,7 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 
 
-def test_the_folder_holds_the_words_and_tags_of_every_split(folder):
+def test_folder_holds_words_and_tags_of_every_split(folder):
     found = folder()
     split = TaggedSplit(found, "valid")
     words = [split.words[t] for t in split.types]
@@ -23,7 +23,7 @@ def test_the_folder_holds_the_words_and_tags_of_every_split(folder):
     assert [split.tables.tags[t] for t in split.tags[:3]] == ["PRON", "VERB", "PUNCT"]
 
 
-def test_counts_of_unknown_and_ambiguous_words_stand_in_meta_json(folder):
+def test_meta_json_counts_unknown_and_ambiguous_words(folder):
     found = json.loads((folder().path / "meta.json").read_text())["splits"]["valid"]
     assert (found["words"], found["oov"], found["ambiguous"]) == (7, 1, 1)  # cat; bark
 
@@ -52,34 +52,36 @@ def ends(capsys, options, complaint):
 
 
 @pytest.mark.parametrize(("text", "complaint"), BAD)
-def test_bad_input_is_told_by_file_and_line_with_exit_code_2(treebank, capsys, text, complaint):
+def test_malformed_input_is_named_by_file_and_line_with_exit_code_2(
+    treebank, capsys, text, complaint
+):
     options = treebank()
     data = text.encode() if isinstance(text, str) else text
     Path(options["testpref"]).write_bytes(data)
     assert ends(capsys, options, complaint)
 
 
-def test_brackets_that_do_not_close_are_told_with_exit_code_2(tmp_path, capsys):
+def test_unbalanced_brackets_are_reported_with_exit_code_2(tmp_path, capsys):
     (tmp_path / "a.mrg").write_text("\n( (S (X a))\n")
     options = {"format": "ptb", "trainpref": str(tmp_path / "a.mrg"), "destdir": "nowhere"}
     assert ends(capsys, options, "a.mrg:2: brackets must be balanced, but 1 of this tree")
 
 
-def test_a_treebank_without_training_part_is_told_with_exit_code_2(treebank, capsys):
+def test_treebank_without_training_data_is_reported_with_exit_code_2(treebank, capsys):
     assert ends(capsys, treebank(train=None), "no training data to learn labels and words from")
 
 
-def test_a_tag_that_training_does_not_have_may_be_kept_as_wrong(folder, sentences):
+def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
     found = folder({"valid": sentences("I oh/INTJ .")}, unseen_tags="wrong")
     assert TaggedSplit(found, "valid").tags.tolist()[1] == -1
 
 
-def test_text_without_tags_is_read_to_be_tagged(folder, sentences):
+def test_unseen_tags_wrong_reads_untagged_text(folder, sentences):
     found = folder({"test": sentences("I/_ bark/_ .")}, unseen_tags="wrong")
     assert TaggedSplit(found, "test").tags.tolist() == [-2, -2, 0]
 
 
-def test_a_word_without_the_feature_that_all_of_training_has_is_an_unseen_tag(folder, sentences):
+def test_absent_feature_is_an_unseen_tag_if_all_training_words_have_it(folder, sentences):
     bare = sentences("the dog")
     texts = {"train": bare.replace("_\t_\t0", "_\tNumber=Sing\t0"), "valid": bare, "test": None}
     with pytest.raises(ToolkitError, match="tag '_' does not occur in the training data"):
@@ -88,7 +90,7 @@ def test_a_word_without_the_feature_that_all_of_training_has_is_an_unseen_tag(fo
     assert split.tags.tolist() == [-1, -1]
 
 
-def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
+def test_unseen_tags_wrong_reads_untagged_columns(tmp_path):
     (tmp_path / "train").write_text("the DET\ndog NOUN\n\n")
     (tmp_path / "test").write_text("the _\ndog NOUN\n\n")
     files = {"trainpref": str(tmp_path / "train"), "testpref": str(tmp_path / "test")}
@@ -101,7 +103,7 @@ def test_columns_without_tags_are_read_to_be_tagged(tmp_path):
 
 
 @pytest.mark.parametrize("option", [{"vocabulary_from": "all"}, {"type_fraction": 0.1}])
-def test_tables_that_are_given_are_not_learned_otherwise(folder, tmp_path, option):
+def test_given_tables_cannot_be_combined_with_options_of_learning(folder, tmp_path, option):
     given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
     with pytest.raises(
         ToolkitError, match="--vocabulary-from and --type-fraction cannot be combined with"
@@ -109,15 +111,13 @@ def test_tables_that_are_given_are_not_learned_otherwise(folder, tmp_path, optio
         folder(**given, **option)
 
 
-def test_a_tag_that_given_tables_lack_is_told_without_what_would_not_help(
-    folder, sentences, tmp_path
-):
+def test_advice_for_given_tables_names_only_unseen_tags(folder, sentences, tmp_path):
     given = {"tokenizer_from": str(folder().path), "destdir": str(tmp_path / "again")}
     with pytest.raises(ToolkitError, match=r"to keep the word and count it as an error\.$"):
         folder({"valid": sentences("I oh/INTJ .")}, **given)
 
 
-def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, sentences):
+def test_sentence_beyond_the_limit_is_an_error(treebank, sentences):
     options = treebank(test=sentences("I .", " ".join(["the"] * 290)))
     with pytest.raises(ToolkitError, match=r"test.conllu:6: .* at most 200 words, but has 290"):
         preprocess(preprocess_config(**options, max_item_tokens=200))
@@ -126,7 +126,7 @@ def test_a_sentence_longer_than_a_given_limit_is_told_and_else_kept(treebank, se
     assert split.lengths.tolist() == [2, 290]
 
 
-def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_path):
+def test_tokenizer_from_reuses_words_and_tags(folder, tmp_path):
     first = folder()
     again = folder(tokenizer_from=str(first.path), destdir=str(tmp_path / "again"))
     assert again.tokenizer.fingerprint == first.tokenizer.fingerprint
@@ -135,7 +135,7 @@ def test_another_treebank_takes_over_the_words_and_tags_of_a_folder(folder, tmp_
     assert split.types.tolist() == TaggedSplit(first, "valid").types.tolist() * 2
 
 
-def test_labels_of_another_column_are_refused(folder, treebank):
+def test_labels_of_another_column_are_rejected(folder, treebank):
     first = folder()
     options = treebank() | {"tokenizer_from": str(first.path), "tag": "xpos", "overwrite": True}
     options |= {"unseen_tags": "wrong", "trainpref": ""}
@@ -143,7 +143,7 @@ def test_labels_of_another_column_are_refused(folder, treebank):
         preprocess(preprocess_config(**options))
 
 
-def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):
+def test_folders_with_different_tags_are_rejected(folder, tmp_path, sentences):
     first = folder()
     other = folder({"train": sentences("the dog/X barks .", "bark I"), "valid": None}, destdir=str(
         tmp_path / "other"), unseen_tags="wrong", tokenizer_from=None)  # fmt: skip
@@ -151,7 +151,7 @@ def test_folders_of_other_tags_are_not_read_as_one(folder, tmp_path, sentences):
         TaggedSplit(DataFolder.open(first.path, other.path), "train")
 
 
-def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
+def test_word_vectors_are_stored_in_vocabulary_order(folder, tmp_path):
     (tmp_path / "a.vec").write_text("2 3\ndog 1 2 3\nnone 0 0 0\n")
     found = folder(word_vectors=str(tmp_path / "a.vec"))
     table = found.word_vectors
@@ -160,12 +160,12 @@ def test_vectors_are_stored_in_the_order_of_the_vocabulary(folder, tmp_path):
     assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
 
 
-def test_known_words_are_those_of_the_paper_where_it_is_asked(folder):
+def test_type_fraction_selects_the_papers_vocabulary(folder):
     found = folder(vocabulary_from="all", type_fraction=0.5)
     assert found.tokenizer.tables.words == [".", "the", "bark", "dog"][: round(0.5 * 7)]
 
 
-def test_sentences_may_be_looked_at_with_their_tags(folder):
+def test_describe_data_shows_words_with_tags(folder):
     found = describe_data(str(folder().path), examples=2)
     assert found.facts["tokenizer"] == "words with tags"
     assert found.items["valid 1"] == "the/DET cat/NOUN barks/VERB ./PUNCT"

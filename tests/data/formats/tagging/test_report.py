@@ -1,7 +1,7 @@
 import json
 
 
-def test_the_table_shows_shares_and_the_json_counts(folder, capsys, tmp_path):
+def test_table_has_percentages_and_json_has_counts(folder, capsys, tmp_path):
     folder(json=str(tmp_path / "counts.jsonl"))
     lines = capsys.readouterr().out.splitlines()
     assert "6 known words, 5 tags" in lines[0]

@@ -24,7 +24,7 @@ from toolkit.data.formats.tagging.sections import Sections
         ("0-18", "wsj/05/b.mrg", True),
     ],
 )
-def test_two_digits_are_a_section_and_four_a_file(given, path, held):
+def test_sections_have_two_digits_and_files_four(given, path, held):
     assert Sections("train_sections", given).contain(Path(path)) is held
 
 
@@ -33,7 +33,7 @@ def test_sections_must_be_numbers():
         Sections("train_sections", "0-1,a-b")
 
 
-def test_sections_select_their_files_and_must_select_one():
+def test_sections_must_select_at_least_one_file():
     files = [Path(f"wsj/{name}") for name in ("00/wsj_0001.mrg", "01/wsj_0101.mrg")]
     assert Sections("train_sections", "0").select(files, "wsj") == files[:1]
     with pytest.raises(ToolkitError, match="train_sections 5 selects none of the 2 files of wsj"):

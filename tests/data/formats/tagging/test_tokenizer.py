@@ -5,7 +5,7 @@ from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 
 
-def test_words_are_symbols_behind_those_of_padding_and_unknown_ones(folder):
+def test_words_are_symbols_after_padding_and_unknown(folder):
     tokenizer = folder().tokenizer
     assert tokenizer.vocabulary.symbols[:4] == ["<PAD>", "<OOV>", ".", "the"]
     assert tokenizer.sizes == {"tokens": 2 + 6, "characters": len(tokenizer.tables.characters) + 2,
@@ -14,7 +14,7 @@ def test_words_are_symbols_behind_those_of_padding_and_unknown_ones(folder):
     assert (ids.tolist(), counts.tolist()) == ([3, 1, 1], [1, 1, 1])
 
 
-def test_words_are_spelled_to_twenty_characters_and_unknown_ones_are_one(folder):
+def test_char_ids_have_20_characters_and_one_id_for_unknown_ones(folder):
     tokenizer = folder().tokenizer
     known, long = tokenizer.char_ids(["dogЖ", "d" * 30])
     letters = [tokenizer.tables.characters[i - 2] for i in known[:3]]
@@ -22,7 +22,7 @@ def test_words_are_spelled_to_twenty_characters_and_unknown_ones_are_one(folder)
     assert len(long) == 20 and (long == known[0]).all()
 
 
-def test_a_tokenizer_comes_back_with_its_tables(folder, tmp_path):
+def test_saved_tagging_tokenizer_loads_with_its_tables(folder, tmp_path):
     tokenizer = folder().tokenizer
     tokenizer.save(tmp_path / "data")
     again = Tokenizer.load(tmp_path / "data")
@@ -30,7 +30,7 @@ def test_a_tokenizer_comes_back_with_its_tables(folder, tmp_path):
     assert again.decode(again.encode("the cat barks")) == "the <OOV> barks"
 
 
-def test_pieces_of_words_are_those_of_the_given_tokenizer_one_at_least(folder, tokenizer, tmp_path):
+def test_every_word_has_at_least_one_piece_of_the_given_tokenizer(folder, tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     found = folder(tokenizer_from=str(tmp_path)).tokenizer
     ids, counts = found.encode_types(["the", "\u200b", "river"])
@@ -40,7 +40,7 @@ def test_pieces_of_words_are_those_of_the_given_tokenizer_one_at_least(folder, t
     assert ids[counts[0]] == tokenizer.vocabulary.unk
 
 
-def test_pieces_of_bytes_have_the_space_before_each_word(folder, byte_level, tmp_path):
+def test_byte_level_pieces_include_the_space_before_each_word(folder, byte_level, tmp_path):
     byte_level.save(tmp_path)
     found = folder(tokenizer_from=str(tmp_path)).tokenizer
     ids, counts = found.encode_types(["b", "a", "cab"])

@@ -17,13 +17,13 @@ def own_tags(split):
     return [split.tables.tags[tag] for tag in split.tags]
 
 
-def test_a_file_with_its_own_tags_is_the_same_byte_for_byte(folder, tmp_path):
+def test_predictions_equal_to_the_tags_reproduce_the_file(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
     write_predictions(split, own_tags(split), tmp_path / "out.conllu")
     assert (tmp_path / "out.conllu").read_bytes() == (tmp_path / "valid.conllu").read_bytes()
 
 
-def test_other_tags_change_their_column_and_nothing_else(folder, tmp_path):
+def test_predictions_change_only_the_column_of_tags(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
     [(name, data)] = render_files(split, ["ANYTHING", "Ü", *own_tags(split)[2:]])
     lines, before = data.decode().split("\n"), (tmp_path / "valid.conllu").read_text().split("\n")
@@ -35,7 +35,7 @@ def test_other_tags_change_their_column_and_nothing_else(folder, tmp_path):
     ]
 
 
-def test_a_feature_is_filled_in_among_the_others(folder, sentences):
+def test_predicted_feature_is_set_among_the_others(folder, sentences):
     text = sentences("the dog").replace("NOUN\t_\t_", "NOUN\t_\tCase=Nom|Number=Sing")
     split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="Number"), "valid")
     [(_, data)] = render_files(split, ["Sing", "_"])
@@ -51,7 +51,7 @@ def test_a_feature_is_filled_in_among_the_others(folder, sentences):
         ("ptb", "a.pos", "[ a/X b/Y ]\n", "[ a/Y b/Y ]\n"),
     ],
 )
-def test_files_of_every_format_are_filled(tmp_path, format, name, text, filled):
+def test_predictions_are_written_in_every_format(tmp_path, format, name, text, filled):
     (tmp_path / name).write_text(text)
     destdir = str(tmp_path / "data")
     preprocess(preprocess_config(format=format, trainpref=str(tmp_path / name), destdir=destdir))
@@ -60,7 +60,7 @@ def test_files_of_every_format_are_filled(tmp_path, format, name, text, filled):
     assert (tmp_path / "out").read_text() == filled
 
 
-def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
+def test_predictions_for_several_files_are_written_to_a_folder(tmp_path):
     for name in ("wsj_0001.mrg", "wsj_0002.mrg"):
         (tmp_path / name).write_text(f"( (S (X {name})))\n\n")
     files = f"{tmp_path}/wsj_0002.mrg,{tmp_path}/wsj_0001.mrg"
@@ -72,7 +72,7 @@ def test_a_split_of_several_files_is_written_to_a_folder(tmp_path):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / name).read_bytes()
 
 
-def test_a_tag_that_begins_as_the_predicted_one_is_replaced_all_the_same(folder, sentences):
+def test_tag_that_starts_with_the_predicted_one_is_replaced(folder, sentences):
     text = sentences("the dog").replace("NOUN\t_", "NOUN\tN|soort|ev").replace("DET\t_", "DET\tN")
     split = TaggedSplit(folder({"train": text, "valid": text, "test": None}, tag="xpos"), "valid")
     [(_, data)] = render_files(split, ["N", "N"])
@@ -93,7 +93,7 @@ def test_columns_are_read_once_for_all_files(tmp_path, monkeypatch):
     assert len(read) == 2
 
 
-def test_a_place_that_takes_no_files_is_told(folder, tmp_path):
+def test_unwritable_path_of_predictions_is_reported(folder, tmp_path):
     split = TaggedSplit(folder(), "valid")
     with pytest.raises(ToolkitError, match="predictions must go where files can be written"):
         write_predictions(split, own_tags(split), tmp_path / "none" / "out.conllu")
@@ -102,9 +102,7 @@ def test_a_place_that_takes_no_files_is_told(folder, tmp_path):
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("place", range(TREEBANKS))
-def test_a_treebank_comes_back_byte_for_byte_and_with_its_column_alone_changed(
-    real_data, tmp_path, place
-):
+def test_real_treebank_is_reproduced_and_only_tags_change(real_data, tmp_path, place):
     folders = [
         p for kind in ("ud", "ud_v1", "ud_other_release") for p in (real_data / kind).glob("UD_*")
     ]

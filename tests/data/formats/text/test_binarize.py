@@ -38,7 +38,7 @@ def binarized(tmp_path, tokenizer, text_file):
     return run
 
 
-def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
+def test_part_is_named_by_split_column_and_number(binarized, tokenizer):
     found, items, _ = binarized(TEXT)
     assert found["train"].entry["stem"] == "train.tokens.3"
     assert [tokenizer.decode(ids.tolist()) for ids in items["train"]] == [
@@ -48,17 +48,17 @@ def test_a_part_is_named_by_split_column_and_number(binarized, tokenizer):
     ]
 
 
-def test_a_blank_line_begins_a_document_and_so_may_the_part(binarized):
+def test_blank_line_starts_a_document_and_a_part_may_continue_one(binarized):
     assert binarized(TEXT)[0]["train"].entry["documents"] == 2
     assert binarized(TEXT, fresh=False)[0]["train"].entry["documents"] == 1
 
 
-def test_a_document_goes_on_where_the_text_is_read_in_several_chunks(binarized, monkeypatch):
+def test_document_continues_across_chunks_of_the_text(binarized, monkeypatch):
     monkeypatch.setattr("toolkit.data.text_files.CHUNK_BYTES", 4)
     assert binarized(TEXT)[0]["train"].entry["documents"] == 2
 
 
-def test_all_bytes_read_and_all_tokens_written_are_reported(binarized):
+def test_progress_adds_up_to_all_bytes_and_tokens(binarized):
     found, _, seen = binarized(TEXT)
     assert sum(read for read, _ in seen) == len(TEXT)
     assert sum(tokens for _, tokens in seen) == found["train"].entry["elements"]
@@ -69,7 +69,7 @@ def test_unknown_tokens_are_counted(binarized):
     assert binarized("the \u4e16 river\n")[0]["train"].counts["unknown"] == 1
 
 
-def test_held_out_items_go_to_their_own_split(binarized):
+def test_held_out_items_go_to_their_split(binarized):
     found, items, _ = binarized("the river\n" * 160, valid_fraction=0.2)
     assert {split: len(parts) for split, parts in items.items()} == {"train": 128, "valid": 32}
     assert found.keys() == items.keys()

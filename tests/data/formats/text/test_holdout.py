@@ -10,24 +10,24 @@ def chosen(valid, test, count=16000):
 
 
 @pytest.mark.parametrize("valid, test", [(0.05, 0.0), (0.02, 0.02), (0.3, 0.1), (0.0, 0.5)])
-def test_the_shares_are_as_asked_and_every_item_goes_somewhere(valid, test):
+def test_splits_have_the_given_fractions_and_every_item(valid, test):
     found = chosen(valid, test)
     assert sum(found.values()).tolist() == [1] * 16000
     assert found["valid"].mean() == pytest.approx(valid, abs=0.002)
     assert found["test"].mean() == pytest.approx(test, abs=0.002)
 
 
-def test_what_is_held_out_depends_on_the_place_alone():
+def test_held_out_items_depend_on_their_position_alone():
     whole = chosen(0.1, 0.1)
     late = {s.split: s.selected for s in assign_splits("train", np.arange(5000, 6000), 0.1, 0.1)}
     assert all((late[split] == whole[split][5000:6000]).all() for split in whole)
 
 
-def test_short_texts_hold_something_out_too():
+def test_short_texts_hold_out_a_run():
     assert chosen(0.05, 0.0, count=11 * RUN_LENGTH)["valid"].sum() == RUN_LENGTH
 
 
-def test_runs_tell_where_neighbors_were_parted():
+def test_runs_differ_between_items_that_are_no_longer_neighbors():
     train, valid, _ = assign_splits("train", np.arange(1000), 0.1, 0.0)
     for share in (train, valid):
         places = np.flatnonzero(share.selected)
@@ -35,14 +35,14 @@ def test_runs_tell_where_neighbors_were_parted():
         assert (np.diff(share.runs[places]) != 0).tolist() == parted.tolist()
 
 
-def test_only_the_training_text_is_divided():
+def test_only_the_training_text_is_held_out_of():
     (share,) = assign_splits("valid", np.arange(100), 0.1, 0.1)
     assert share.split == "valid"
     assert share.selected.all()
 
 
 @pytest.mark.parametrize("valid, test", [(0.01, 0.0), (0.015, 0.0), (0.03, 0.0), (0.02, 0.02)])
-def test_parts_too_short_for_a_share_add_up_to_it(valid, test):
+def test_fractions_hold_over_parts_shorter_than_a_run(valid, test):
     found = {"valid": 0, "test": 0, "train": 0}
     for part in range(200):
         for share in assign_splits("train", np.arange(42 * RUN_LENGTH), valid, test, part):
@@ -51,7 +51,7 @@ def test_parts_too_short_for_a_share_add_up_to_it(valid, test):
     assert found["test"] == pytest.approx(test, rel=0.03)
 
 
-def test_what_a_part_holds_out_first_does_not_go_on_with_the_part_before():
+def test_first_held_out_run_of_a_part_does_not_continue_the_part_before():
     found = [
         list(assign_splits("train", np.arange(RUN_LENGTH), 0.2, 0.2, part)) for part in range(20)
     ]

@@ -32,24 +32,24 @@ def test_split_cuts_before_a_word_and_loses_nothing():
     assert (found.sources.tolist(), found.overlength, found.lost) == ([0, 1, 1, 2, 3], 1, 0)
 
 
-def test_a_word_that_begins_right_behind_the_limit_leaves_it_full():
+def test_split_fills_the_limit_if_a_word_starts_right_after_it():
     items, _ = fitted("split", starts=np.isin(IDS, [0, 2, 4, 5, 7]))
     assert items == [[0, 1], [2, 3, 4], [5, 6], [], [7, 8, 9]]
 
 
-def test_a_word_longer_than_the_limit_is_cut_inside():
+def test_split_cuts_inside_a_word_longer_than_the_limit():
     items, _ = fitted("split", limit=2, starts=np.zeros(10, bool))
     assert items == [[0, 1], [2, 3], [4, 5], [6], [], [7, 8], [9]]
 
 
-def test_items_within_the_limit_stay_as_they_are():
+def test_items_within_the_limit_are_unchanged():
     items, found = fitted("skip", limit=5)
     assert items == [[0, 1], [2, 3, 4, 5, 6], [], [7, 8, 9]]
     assert (found.overlength, found.lost) == (0, 0)
 
 
 @pytest.mark.parametrize("policy", ["skip", "truncate", "split"])
-def test_no_item_is_longer_than_the_limit_and_every_token_is_kept_or_counted(policy):
+def test_length_limit_keeps_or_counts_every_token(policy):
     draw = np.random.default_rng(0)
     lengths = draw.integers(0, 20, 200)
     ids = draw.integers(0, 50, lengths.sum())
