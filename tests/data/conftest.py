@@ -98,15 +98,17 @@ def column(tmp_path):
     """A column of parts, given as lists of (items, numbers of the items that begin documents)."""
 
     def write(*parts, dtype="<u2"):
-        opened = []
+        readers = []
         for number, (items, documents) in enumerate(parts):
             writer = ColumnWriter(tmp_path / f"train.tokens.{number}", dtype)
             lengths = np.array([len(item) for item in items], np.int64)
-            begins = np.isin(np.arange(len(items)), documents)
-            writer.add(np.concatenate([np.array(i, np.int64) for i in items]), lengths, begins)
+            starts_document = np.isin(np.arange(len(items)), documents)
+            writer.add(
+                np.concatenate([np.array(i, np.int64) for i in items]), lengths, starts_document
+            )
             writer.finish()
-            opened.append(CheckedColumnPart(writer.stem, "train", "tokens"))
-        return Column("tokens", opened)
+            readers.append(CheckedColumnPart(writer.stem, "train", "tokens"))
+        return Column("tokens", readers)
 
     return write
 

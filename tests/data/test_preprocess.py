@@ -89,8 +89,8 @@ def test_held_out_items_are_missing_from_the_training_split(make_folder):
     assert sorted(chain.from_iterable(numbers.values())) == list(range(2000))
     assert [len(numbers[split]) for split in ("valid", "test")] == [208, 96]
     part = folder.split("train").column("tokens").parts[0]
-    begins = np.array(numbers["train"])[part.document_starts]
-    assert set(begins.tolist()) == {0, *(b for b in begins if b - 1 not in numbers["train"])}
+    starts = np.array(numbers["train"])[part.document_starts]
+    assert set(starts.tolist()) == {0, *(b for b in starts if b - 1 not in numbers["train"])}
 
 
 def test_held_out_fraction_does_not_depend_on_the_parts(make_folder, monkeypatch):
@@ -214,8 +214,8 @@ def test_killed_run_leaves_no_complete_folder_and_the_next_removes_its_files(
 
 def test_run_ends_with_a_table(make_folder, capsys):
     make_folder(TEXT, validpref="")
-    shown = capsys.readouterr().out
-    assert all(word in shown for word in ("documents", "unknown", "tokens/s", "with 1 worker"))
+    output = capsys.readouterr().out
+    assert all(word in output for word in ("documents", "unknown", "tokens/s", "with 1 worker"))
 
 
 LONG = "the old house\nthe river\nunder the red house near the old river was it\n"
@@ -247,8 +247,8 @@ def test_overlength_items_are_counted_and_reported(
     found, entry = fitted(tmp_path, text_file, overlength=policy)
     assert found == lengths
     assert (entry["overlength"], entry["lost_tokens"]) == (1, lost)
-    shown = capsys.readouterr().out
-    assert "over 4" in shown and "tokens lost" in shown and "train: 1 item too long" in shown
+    output = capsys.readouterr().out
+    assert "over 4" in output and "tokens lost" in output and "train: 1 item too long" in output
 
 
 def test_items_of_invisible_characters_are_counted(tmp_path, text_file, model_file, capsys):

@@ -6,13 +6,13 @@ from toolkit.data.ragged import ragged_arange
 NOTHING = np.zeros(0, np.int64)
 
 
-@pytest.mark.parametrize("begins", [np.array([7, 0, 9, 3]), 0])
-def test_ragged_arange_equals_python_ranges(begins):
+@pytest.mark.parametrize("starts", [np.array([7, 0, 9, 3]), 0])
+def test_ragged_arange_equals_python_ranges(starts):
     counts = np.array([2, 0, 3, 1])
-    firsts = np.broadcast_to(begins, 4).tolist()
+    firsts = np.broadcast_to(starts, 4).tolist()
     pairs = zip(firsts, counts.tolist(), strict=True)
-    want = [number for first, count in pairs for number in range(first, first + count)]
-    assert ragged_arange(begins, counts).tolist() == want
+    expected = [number for first, count in pairs for number in range(first, first + count)]
+    assert ragged_arange(starts, counts).tolist() == expected
 
 
 @pytest.mark.parametrize("counts", [NOTHING, np.zeros(3, np.int64)])

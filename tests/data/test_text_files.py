@@ -10,9 +10,9 @@ from toolkit.data.text_files import FileChunk, list_files, read_lines
 TEXT = "first line\n  second \n\nthird"
 
 
-def lines(path, begin=0, end=None, most=1000):
-    piece = FileChunk(path, begin, path.stat().st_size if end is None else end, True)
-    return [line for chunk in read_lines(piece, most) for line in chunk.lines]
+def lines(path, start=0, end=None, max_line_bytes=1000):
+    piece = FileChunk(path, start, path.stat().st_size if end is None else end, True)
+    return [line for chunk in read_lines(piece, max_line_bytes) for line in chunk.lines]
 
 
 @pytest.fixture(params=[7, 1 << 20])
@@ -50,7 +50,7 @@ def test_read_lines_reports_the_bytes_read(text_file, chunk_bytes):
     assert [*read_lines(piece, 1000)][-1].read_bytes == len(TEXT)
 
 
-def refusal(path, **options):
+def read_error(path, **options):
     with pytest.raises(ToolkitError) as caught:
         lines(path, **options)
     return str(caught.value)
@@ -58,7 +58,7 @@ def refusal(path, **options):
 
 def test_bytes_that_are_not_utf8_are_named_by_line_and_column(text_file, chunk_bytes):
     path = text_file(b"fine\nna\xc3\xafve\nna\xefve\n")
-    assert refusal(path) == (
+    assert read_error(path) == (
         f"{path}:3: expected UTF-8, found byte 0xef at column 3. Convert the file, for "
         f"instance with iconv -f latin1 -t utf-8."
     )
@@ -66,31 +66,33 @@ def test_bytes_that_are_not_utf8_are_named_by_line_and_column(text_file, chunk_b
 
 def test_a_nul_byte_is_named_by_line(text_file, chunk_bytes):
     path = text_file("fine\nfine\nn\0l\n")
-    assert refusal(path).startswith(f"{path}:3: found a NUL byte")
+    assert read_error(path).startswith(f"{path}:3: found a NUL byte")
 
 
 def test_utf16_is_rejected_with_a_hint(text_file):
-    assert "convert" in refusal(text_file("text".encode("utf-16"))).lower()
+    assert "convert" in read_error(text_file("text".encode("utf-16"))).lower()
 
 
 @pytest.mark.parametrize("tail", ["", "\n", "\nmore\n"])
 def test_overlong_line_is_named_with_the_option(text_file, tail):
     path = text_file("short\n" + "x" * 1_000_000 + tail)
-    found = refusal(path, most=500_000)
+    found = read_error(path, max_line_bytes=500_000)
     assert found.startswith(
         f"{path}:2: expected at most 500000 bytes in a line, found 1000000 or more."
     )
     assert found.endswith("Break the line into sentences, or raise --max-line-bytes.")
-    assert len(lines(path, most=1_000_000)[1]) == 1_000_000
+    assert len(lines(path, max_line_bytes=1_000_000)[1]) == 1_000_000
 
 
 def test_a_long_line_counts_in_bytes_not_in_characters(text_file):
-    assert "at most 100 bytes in a line, found 120" in refusal(text_file("é" * 60 + "\n"), most=100)
+    assert "at most 100 bytes in a line, found 120" in read_error(
+        text_file("é" * 60 + "\n"), max_line_bytes=100
+    )
 
 
 def test_line_numbers_count_from_the_start_of_the_file_in_later_chunks(text_file):
     path = text_file(b"one\ntwo\nthree\nf\xffur\n")
-    assert refusal(path, begin=8).startswith(f"{path}:4: expected UTF-8")
+    assert read_error(path, start=8).startswith(f"{path}:4: expected UTF-8")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
@@ -98,7 +100,7 @@ def test_truncated_archive_is_an_error(text_file, pack):
     packed = pack(TEXT.encode() * 1000)
     ending = ".gz" if pack is gzip.compress else ".xz"
     path = text_file(packed[: len(packed) // 2], "a.txt" + ending)
-    assert refusal(path).startswith(f"{path}:1: cannot read on")
+    assert read_error(path).startswith(f"{path}:1: cannot read on")
 
 
 def test_a_folder_stands_for_the_texts_in_it_in_order(text_file, tmp_path):

@@ -24,7 +24,7 @@ def lengths():
 
 
 def batches(plan):
-    return [plan.batch(place).tolist() for place in range(len(plan))]
+    return [plan.batch(index).tolist() for index in range(len(plan))]
 
 
 BOUNDS = [(1000, None), (None, 32), (1000, 16), (None, None), (128, None), (10**9, 10**9)]
@@ -93,6 +93,6 @@ def test_no_examples_are_an_error():
 @pytest.mark.slow
 def test_five_million_examples_are_planned_within_seconds():
     lengths = np.random.default_rng(0).integers(1, 513, 5_000_000)
-    begin = time.process_time()
+    start = time.process_time()
     planner(lengths, max_tokens=16384).epoch(1)
-    assert time.process_time() - begin < 5
+    assert time.process_time() - start < 5

@@ -65,7 +65,7 @@ def test_weighted_epochs_have_equally_many_micro_batches_within_the_bounds():
     mixed = planner(0.37, 2.2, 1)
     for plan in map(mixed.epoch, (1, 2, 3)):
         assert len(plan) == len(mixed)
-        sizes = [LENGTHS[plan.batch(place) % len(LENGTHS)] for place in range(len(plan))]
+        sizes = [LENGTHS[plan.batch(index) % len(LENGTHS)] for index in range(len(plan))]
         assert max(len(found) * found.max() for found in sizes) <= 1000
 
 

@@ -41,7 +41,7 @@ def divide():
 
 def prefetch(deed=None, **options):
     prefetcher = BatchPrefetcher(Fragile(deed=deed), name="train of data", **options)
-    requests = [BatchRequest(np.arange(begin, begin + 4), 3) for begin in range(0, 40, 4)]
+    requests = [BatchRequest(np.arange(start, start + 4), 3) for start in range(0, 40, 4)]
     try:
         return [ids for ids, *_ in prefetcher.prefetch(lambda: requests)]
     finally:

@@ -21,8 +21,8 @@ def folder_of(tmp_path, text_file):
 def test_words_are_counted_and_the_most_frequent_kept(folder_of, capsys):
     folder = folder_of(tokenizer="words", lowercase=True, min_count=2)
     assert folder.vocabulary.symbols[4:] == ["the", "house", "<mask>"]
-    said = capsys.readouterr().err
-    assert "counted 8 words, 5 different ones" in said and "the 2 kept are 62.50%" in said
+    output = capsys.readouterr().err
+    assert "counted 8 words, 5 different ones" in output and "the 2 kept are 62.50%" in output
 
 
 def test_words_counted_by_two_workers_are_the_same(folder_of, monkeypatch):

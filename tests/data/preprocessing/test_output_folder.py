@@ -52,8 +52,8 @@ def test_old_folder_stays_until_the_new_one_is_complete(tmp_path, tokenizer):
 @pytest.mark.parametrize("text", ['{"name": "my recordings"}', "{", ""])
 def test_folder_with_a_foreign_meta_json_is_not_overwritten(tmp_path, text):
     filled(tmp_path, text)
-    told = f"the content of {tmp_path} is unknown: .* Choose another --destdir, or move it away"
-    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
+    message = f"the content of {tmp_path} is unknown: .* Choose another --destdir, or move it away"
+    with pytest.raises(ToolkitError, match=message), create_output_folder(tmp_path, overwrite=True):
         pytest.fail("entered")
 
 
@@ -62,8 +62,8 @@ def test_data_folder_with_other_files_is_not_overwritten(tmp_path, tokenizer, na
     data_folder(tmp_path, tokenizer)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("")
-    told = f"but {tmp_path} also holds {name.split('/')[0]}"
-    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=True):
+    message = f"but {tmp_path} also holds {name.split('/')[0]}"
+    with pytest.raises(ToolkitError, match=message), create_output_folder(tmp_path, overwrite=True):
         pytest.fail("entered")
 
 
@@ -82,9 +82,9 @@ def test_link_stays_and_its_target_is_written(tmp_path, there):
 def test_cyclic_links_are_rejected(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    told = "destdir must be a folder that can be renamed, but .*a cannot"
+    message = "destdir must be a folder that can be renamed, but .*a cannot"
     with (
-        pytest.raises(ToolkitError, match=told),
+        pytest.raises(ToolkitError, match=message),
         create_output_folder(tmp_path / "a", overwrite=False),
     ):
         pytest.fail("entered")
@@ -109,15 +109,23 @@ def test_folder_of_an_earlier_process_with_the_same_id_is_removed(tmp_path):
 @pytest.mark.parametrize("name", [".", "new/.."])
 def test_folder_without_a_name_is_rejected(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told = "destdir must be a folder that can be renamed, but .* cannot. Name one in it, as .*data"
-    with pytest.raises(ToolkitError, match=told), create_output_folder(Path(name), overwrite=False):
+    message = (
+        "destdir must be a folder that can be renamed, but .* cannot. Name one in it, as .*data"
+    )
+    with (
+        pytest.raises(ToolkitError, match=message),
+        create_output_folder(Path(name), overwrite=False),
+    ):
         pytest.fail("entered")
 
 
 def test_mount_point_is_rejected_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path)
-    told = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
-    with pytest.raises(ToolkitError, match=told), create_output_folder(tmp_path, overwrite=False):
+    message = f"destdir must be a folder that can be renamed, but {tmp_path} cannot"
+    with (
+        pytest.raises(ToolkitError, match=message),
+        create_output_folder(tmp_path, overwrite=False),
+    ):
         pytest.fail("entered")
 
 
@@ -132,6 +140,8 @@ def test_unwritable_destination_is_reported(tmp_path):
 
 def test_full_disk_is_reported():
     full = OSError(28, "No space left on device")
-    told = r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
-    with pytest.raises(ToolkitError, match=told), report_write_errors("data"):
+    message = (
+        r"destdir must take the data, but data does not: .*No space left .* Make room, or choose"
+    )
+    with pytest.raises(ToolkitError, match=message), report_write_errors("data"):
         raise full

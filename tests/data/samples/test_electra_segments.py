@@ -30,9 +30,9 @@ def electra(documents, longest):
         return 5 + int(draws[electra_segments.LENGTH] * (longest - 4)) if short else longest
 
     def example():
-        begin = current[0][0]
-        single = Draws(begin)[electra_segments.SINGLE] < 0.1
-        limit = 100000 if single else (target_of(begin) - 3) // 2
+        start = current[0][0]
+        single = Draws(start)[electra_segments.SINGLE] < 0.1
+        limit = 100000 if single else (target_of(start) - 3) // 2
         first, second = [], []
         for item, tokens in current:
             if (

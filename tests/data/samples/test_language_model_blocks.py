@@ -13,16 +13,16 @@ END, PAD = 2, 0
 WORDS = Vocabulary([f"w{i}" for i in range(60)], pad=PAD, cls=1, sep=END, mask=3, unk=4)
 ITEMS = [[[5, 6], [7], [8, 9, 10]], [[11, 12, 13, 14], [15]], [[16, 17, 18], [19]]]
 """Parts, their items, and the tokens of these; documents begin at 5, 8 and 16."""
-BEGINS = [[True, False, True], [False, False], [True, False]]
+STARTS = [[True, False, True], [False, False], [True, False]]
 
 
 @pytest.fixture
 def column(tmp_path):
     parts = []
-    for number, (items, begins) in enumerate(zip(ITEMS, BEGINS, strict=True)):
+    for number, (items, starts_document) in enumerate(zip(ITEMS, STARTS, strict=True)):
         writer = ColumnWriter(tmp_path / f"p{number}", "<u2")
         lengths = np.array([len(item) for item in items])
-        writer.add(np.concatenate(items), lengths, np.array(begins))
+        writer.add(np.concatenate(items), lengths, np.array(starts_document))
         writer.finish()
         parts.append(CheckedColumnPart(tmp_path / f"p{number}", "train", "tokens"))
     return Column("tokens", parts)
@@ -42,10 +42,10 @@ def test_empty_part_inserts_no_end_token(column, tmp_path):
 
 
 @pytest.fixture
-def told(column):
+def list_samples(column):
     """Samples as (symbol before the first, symbols)."""
 
-    def tell(samples, ends, tokens):
+    def read_samples(samples, ends, tokens):
         stream = TokenBlocks(
             column, WORDS, sample_mode=samples, eos_after=ends, tokens_per_sample=tokens
         )
@@ -57,11 +57,11 @@ def told(column):
         rows = zip(*found, strict=True)
         return [(int(p[0]), s[inside].tolist()) for p, s, inside in rows]
 
-    return tell
+    return read_samples
 
 
-def test_blocks_cross_items_with_an_end_token_after_each(told):
-    assert told("blocks", "items", 4) == [
+def test_blocks_cross_items_with_an_end_token_after_each(list_samples):
+    assert list_samples("blocks", "items", 4) == [
         (END, [5, 6, END, 7]),
         (7, [END, 8, 9, 10]),
         (10, [END]),
@@ -72,16 +72,16 @@ def test_blocks_cross_items_with_an_end_token_after_each(told):
     ]
 
 
-def test_end_tokens_may_follow_documents_only(told):
-    assert told("blocks", "documents", 9) == [
+def test_end_tokens_may_follow_documents_only(list_samples):
+    assert list_samples("blocks", "documents", 9) == [
         (END, [5, 6, 7, END, 8, 9, 10]),  # the second part goes on with the document
         (END, [11, 12, 13, 14, 15, END]),
         (END, [16, 17, 18, 19, END]),
     ]
 
 
-def test_samples_do_not_cross_documents(told):
-    assert told("documents", "items", 9) == [
+def test_samples_do_not_cross_documents(list_samples):
+    assert list_samples("documents", "items", 9) == [
         (END, [5, 6, END, 7, END]),
         (END, [8, 9, 10, END]),
         (END, [11, 12, 13, 14, END, 15, END]),
@@ -89,8 +89,8 @@ def test_samples_do_not_cross_documents(told):
     ]
 
 
-def test_item_samples_are_single_items_and_long_ones_are_cut(told):
-    assert told("items", "items", 3) == [
+def test_item_samples_are_single_items_and_long_ones_are_cut(list_samples):
+    assert list_samples("items", "items", 3) == [
         *((END, [5, 6, END]), (END, [7, END]), (END, [8, 9, 10]), (10, [END])),
         *((END, [11, 12, 13]), (13, [14, END]), (END, [15, END])),
         *((END, [16, 17, 18]), (18, [END]), (END, [19, END])),
@@ -98,7 +98,9 @@ def test_item_samples_are_single_items_and_long_ones_are_cut(told):
 
 
 @pytest.mark.parametrize("samples", ["blocks", "documents", "items"])
-def test_every_token_is_predicted_once(told, samples):
+def test_every_token_is_predicted_once(list_samples, samples):
     every = [token for part in ITEMS for item in part for token in [*item, END]]
     for tokens in (1, 2, 5, 100):
-        assert [t for _, symbols in told(samples, "items", tokens) for t in symbols] == every
+        assert [
+            t for _, symbols in list_samples(samples, "items", tokens) for t in symbols
+        ] == every

@@ -15,7 +15,7 @@ from toolkit.data.tokenizers.vocabulary import append_special
 
 CLS, SEP, PAD, MASK = 1000, 1001, 1002, 1003
 ROWS, LENGTH = 400, 64
-EVERY_LAW = pytest.mark.parametrize("law", MASKING_STRATEGIES)
+EVERY_STRATEGY = pytest.mark.parametrize("law", MASKING_STRATEGIES)
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +51,26 @@ def noise(rows=ROWS, seed=1, epoch=1):
     return HashNoise(seed, epoch, np.arange(rows))
 
 
-def chosen_rows(found, rows=ROWS):
-    order = np.lexsort((found.positions, found.rows))
-    return np.split(found.positions[order], np.searchsorted(found.rows[order], np.arange(1, rows)))
+def chosen_rows(selected, rows=ROWS):
+    order = np.lexsort((selected.positions, selected.rows))
+    return np.split(
+        selected.positions[order], np.searchsorted(selected.rows[order], np.arange(1, rows))
+    )
 
 
 # -- what holds for every law
 
 
-@EVERY_LAW
+@EVERY_STRATEGY
 def test_masking_selects_only_text_and_leaves_other_tokens_unchanged(words, batch, law):
-    shown, found = masking(words, law).apply(batch, noise())
-    assert batch.candidates[found.rows, found.positions].all()
-    changed = shown != batch.tokens
-    changed[found.rows, found.positions] = False
+    visible, selected = masking(words, law).apply(batch, noise())
+    assert batch.candidates[selected.rows, selected.positions].all()
+    changed = visible != batch.tokens
+    changed[selected.rows, selected.positions] = False
     assert not changed.any()
 
 
-@EVERY_LAW
+@EVERY_STRATEGY
 def test_masks_do_not_depend_on_batch_neighbors_or_padding(words, law):
     lengths = [10, 64, 33, 50]
     alone = sentences(lengths)
@@ -76,76 +78,76 @@ def test_masks_do_not_depend_on_batch_neighbors_or_padding(words, law):
     order = np.array([2, 0, 3, 1])
     shuffled = SentenceBatch(kind.tokens[order], kind.lengths[order], kind.candidates[order])
     hide = masking(words, law).apply
-    want, found = hide(alone, noise(4))
+    want, selected = hide(alone, noise(4))
     got, again = hide(shuffled, HashNoise(1, 1, order))
     assert (got[np.argsort(order)][:, :64] == want).all()
-    rows = [p.tolist() for p in chosen_rows(found, 4)]
+    rows = [p.tolist() for p in chosen_rows(selected, 4)]
     assert [p.tolist() for p in chosen_rows(again._replace(rows=order[again.rows]), 4)] == rows
 
 
-@EVERY_LAW
+@EVERY_STRATEGY
 def test_seed_epoch_and_evaluation_differ_but_repeat(words, batch, law):
     hide = masking(words, law).apply
     kinds = [(1, 1), (2, 1), (1, 2), (1, None)]
-    found = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
+    selected = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
     again = [hide(batch, noise(seed=s, epoch=e))[0] for s, e in kinds]
-    assert all((a == b).all() for a, b in zip(found, again, strict=True))
-    assert len({shown.tobytes() for shown in found}) == 4
+    assert all((a == b).all() for a, b in zip(selected, again, strict=True))
+    assert len({visible.tobytes() for visible in selected}) == 4
 
 
-@EVERY_LAW
+@EVERY_STRATEGY
 def test_masking_selects_nothing_in_empty_sentences(words, law):
     empty = sentences([2, 2, 2])
-    shown, found = masking(words, law).apply(empty, noise(3))
-    assert len(found.rows) == 0
-    assert (shown == empty.tokens).all()
+    visible, selected = masking(words, law).apply(empty, noise(3))
+    assert len(selected.rows) == 0
+    assert (visible == empty.tokens).all()
 
 
-@EVERY_LAW
+@EVERY_STRATEGY
 def test_masking_selects_a_single_word_among_empty_sentences(words, law):
-    _, found = masking(words, law, rate=0.99).apply(sentences([2, 4, 2]), noise(3))
-    assert set(found.rows.tolist()) == {1}
+    _, selected = masking(words, law, rate=0.99).apply(sentences([2, 4, 2]), noise(3))
+    assert set(selected.rows.tolist()) == {1}
 
 
 # -- the laws themselves
 
 
 def test_bernoulli_selects_tokens_independently(words, batch):
-    _, found = masking(words, "bernoulli").apply(batch, noise())
+    _, selected = masking(words, "bernoulli").apply(batch, noise())
     candidates = int(batch.candidates[0].sum())
-    counts = np.bincount(found.rows, minlength=ROWS)
+    counts = np.bincount(selected.rows, minlength=ROWS)
     seen = np.bincount(counts, minlength=candidates + 1)[3:17]
     law = stats.binom(candidates, 0.15).pmf(np.arange(3, 17)) * ROWS
     assert stats.chisquare(seen, law * seen.sum() / law.sum()).pvalue > 1e-3
-    places = np.bincount(found.positions, minlength=LENGTH)[batch.candidates[0]]
+    places = np.bincount(selected.positions, minlength=LENGTH)[batch.candidates[0]]
     assert stats.chisquare(places).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("rate, count", [(0.15, 9), (0.16, 10), (0.5, 30), (0.001, 1)])
 def test_exact_selects_the_rounded_fraction_uniformly(words, batch, rate, count):
-    _, found = masking(words, "exact", rate=rate).apply(batch, noise())
-    assert (np.bincount(found.rows) == count).all()  # of 61 candidates
-    places = np.bincount(found.positions, minlength=LENGTH)[batch.candidates[0]]
+    _, selected = masking(words, "exact", rate=rate).apply(batch, noise())
+    assert (np.bincount(selected.rows) == count).all()  # of 61 candidates
+    places = np.bincount(selected.positions, minlength=LENGTH)[batch.candidates[0]]
     assert stats.chisquare(places).pvalue > 1e-3
 
 
 def groups(words, batch, row):
     """The words of a sentence, as lists of places."""
-    found = []
-    for place in np.flatnonzero(batch.candidates[row]).tolist():
-        begins = words.starts_word[batch.tokens[row, place]]
-        if begins or not batch.candidates[row, place - 1]:
-            found.append([])
-        found[-1].append(place)
-    return found
+    selected = []
+    for position in np.flatnonzero(batch.candidates[row]).tolist():
+        starts = words.starts_word[batch.tokens[row, position]]
+        if starts or not batch.candidates[row, position - 1]:
+            selected.append([])
+        selected[-1].append(position)
+    return selected
 
 
 def test_whole_word_selects_whole_words_and_fills_the_budget_if_they_fit(words, batch):
-    _, found = masking(words, "whole_word").apply(batch, noise())
+    _, selected = masking(words, "whole_word").apply(batch, noise())
     counts = []
-    for row, places in enumerate(chosen_rows(found)):
+    for row, places in enumerate(chosen_rows(selected)):
         left = [group for group in groups(words, batch, row) if not set(group) <= set(places)]
-        assert not {place for group in left for place in group} & set(places.tolist())
+        assert not {position for group in left for position in group} & set(places.tolist())
         assert all(len(group) > 9 - len(places) for group in left)
         counts.append(len(places))
     assert max(counts) == 9
@@ -174,8 +176,8 @@ def test_drawn_span_lengths_follow_the_distribution():
 
 def test_span_equals_a_loop_over_its_definition(words, batch):
     law = masking(words, "span")
-    _, found = law.apply(batch, noise())
-    for row, places in enumerate(chosen_rows(found)):
+    _, selected = law.apply(batch, noise())
+    for row, places in enumerate(chosen_rows(selected)):
         assert places.tolist() == spans_by_loop(words, batch, row, law)
 
 
@@ -183,29 +185,29 @@ def spans_by_loop(words, batch, row, law):
     """SpanBERT's procedure for one sentence, with the same random numbers."""
     candidates = np.flatnonzero(batch.candidates[row]).tolist()
     groups_of = groups(words, batch, row)
-    number = {place: i for i, group in enumerate(groups_of) for place in group}
+    number = {position: i for i, group in enumerate(groups_of) for position in group}
     budget, taken, attempt = int(np.ceil(law.rate * len(candidates))), set(), 0
     edges = np.cumsum(span_length_distribution(law.span_p, law.span_max))
     while len(taken) < budget:
         size, which = np.modf(noise().grid(SPANS, attempt + 1)[row, -1] * len(candidates))
-        place, attempt = candidates[int(which)], attempt + 1
-        if place in taken:
+        position, attempt = candidates[int(which)], attempt + 1
+        if position in taken:
             continue
         length = 1 + int((size >= edges[:-1]).sum())
-        run = [p for group in groups_of[number[place] :][:length] for p in group]
+        run = [p for group in groups_of[number[position] :][:length] for p in group]
         for p in run:
-            if len(taken) == budget or SEP in batch.tokens[row, place:p]:
+            if len(taken) == budget or SEP in batch.tokens[row, position:p]:
                 break
             taken.add(p)
     return sorted(taken)
 
 
 def test_spans_never_cross_special_tokens_and_share_one_decision(words, batch):
-    shown, found = masking(words, "span", rate=0.3).apply(batch, noise())
+    visible, selected = masking(words, "span", rate=0.3).apply(batch, noise())
     kinds = []
-    for row, places in enumerate(chosen_rows(found)):
+    for row, places in enumerate(chosen_rows(selected)):
         for run in runs(places):
-            seen, true = shown[row, run], batch.tokens[row, run]
+            seen, true = visible[row, run], batch.tokens[row, run]
             kinds.append(
                 "mask" if (seen == MASK).all() else "same" if (seen == true).all() else "random"
             )
@@ -216,12 +218,12 @@ def test_spans_never_cross_special_tokens_and_share_one_decision(words, batch):
 
 def test_electra_draws_with_replacement_up_to_its_limit(words):
     batch = sentences([64] * 300 + [20] * 100)
-    _, found = masking(words, "electra").apply(batch, noise())
-    counts = np.bincount(found.rows)
+    _, selected = masking(words, "electra").apply(batch, noise())
+    counts = np.bincount(selected.rows)
     assert set(counts[:300].tolist()) == {9}  # int(0.155 x 64), below round(0.15 x 64) = 10
     assert set(counts[300:].tolist()) == {3}  # round(0.15 x 20)
-    twice = len(found.rows) - len(
-        set(zip(found.rows.tolist(), found.positions.tolist(), strict=True))
+    twice = len(selected.rows) - len(
+        set(zip(selected.rows.tolist(), selected.positions.tolist(), strict=True))
     )
     expected = 300 * 36 / 61 + 100 * 3 / 17  # pairs of draws over candidates
     assert twice == pytest.approx(expected, rel=0.25)
@@ -229,10 +231,12 @@ def test_electra_draws_with_replacement_up_to_its_limit(words):
 
 def test_electra_masks_85_percent_and_a_position_drawn_twice_if_either_draw_says_so(words, batch):
     options = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
-    shown, found = masking(words, "electra", **options).apply(batch, noise())
-    hidden = shown[found.rows, found.positions] == MASK
+    visible, selected = masking(words, "electra", **options).apply(batch, noise())
+    hidden = visible[selected.rows, selected.positions] == MASK
     alone = (
-        np.bincount(found.rows * LENGTH + found.positions)[found.rows * LENGTH + found.positions]
+        np.bincount(selected.rows * LENGTH + selected.positions)[
+            selected.rows * LENGTH + selected.positions
+        ]
         == 1
     )
     counts = [hidden[alone].sum(), (~hidden[alone]).sum()]
@@ -244,8 +248,11 @@ def test_electra_masks_85_percent_and_a_position_drawn_twice_if_either_draw_says
 
 
 def test_visible_tokens_follow_80_10_10(words, batch):
-    shown, found = masking(words, "bernoulli").apply(batch, noise())
-    seen, true = shown[found.rows, found.positions], batch.tokens[found.rows, found.positions]
+    visible, selected = masking(words, "bernoulli").apply(batch, noise())
+    seen, true = (
+        visible[selected.rows, selected.positions],
+        batch.tokens[selected.rows, selected.positions],
+    )
     counts = [(seen == MASK).sum(), ((seen != MASK) & (seen != true)).sum(), (seen == true).sum()]
     law = np.array([0.8 + 0.1 / 1004, 0.1 - 0.2 / 1004, 0.1 + 0.1 / 1004])
     assert stats.chisquare(counts, law * len(seen)).pvalue > 1e-3
@@ -255,8 +262,8 @@ def test_visible_tokens_follow_80_10_10(words, batch):
 
 def test_random_tokens_are_uniform_over_all_ids_including_special_ones(words, batch):
     options = {"rate": 0.9, "mask_token_rate": 0.0, "random_token_rate": 1.0}
-    shown, found = masking(words, "bernoulli", **options).apply(batch, noise())
-    counts = np.bincount(shown[found.rows, found.positions], minlength=1004)
+    visible, selected = masking(words, "bernoulli", **options).apply(batch, noise())
+    counts = np.bincount(visible[selected.rows, selected.positions], minlength=1004)
     assert stats.chisquare(counts).pvalue > 1e-3
     assert counts[[CLS, SEP, PAD, MASK]].min() > 0
 

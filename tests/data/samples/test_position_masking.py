@@ -36,19 +36,19 @@ def noise(rows, seed=1):
     return HashNoise(seed, 1, np.arange(rows))
 
 
-def runs(found):
+def runs(selected):
     """(row, places) of every merged run."""
-    cut = np.flatnonzero((np.diff(found.decision_ids) != 0) | (np.diff(found.rows) != 0)) + 1
-    pieces = np.split(found.positions, cut)
-    return list(zip(found.rows[np.concatenate([[0], cut])], pieces, strict=True))
+    cut = np.flatnonzero((np.diff(selected.decision_ids) != 0) | (np.diff(selected.rows) != 0)) + 1
+    pieces = np.split(selected.positions, cut)
+    return list(zip(selected.rows[np.concatenate([[0], cut])], pieces, strict=True))
 
 
 @pytest.fixture(scope="module")
 def many():
     """Over 200,000 runs: how each is shown."""
     rows = 90_000
-    shown, found = masking().apply(sentences([LENGTH] * rows), noise(rows))
-    return [(places, shown[row, places]) for row, places in runs(found)]
+    visible, selected = masking().apply(sentences([LENGTH] * rows), noise(rows))
+    return [(places, visible[row, places]) for row, places in runs(selected)]
 
 
 @pytest.mark.parametrize(("longest", "shares"), [(3, (0.4098, 0.3279, 0.2623)), (6, (0.2711,))])
@@ -62,8 +62,8 @@ def test_run_lengths_follow_the_truncated_geometric_distribution(longest, shares
 
 def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
     kinds = [
-        0 if (shown == -1).all() else 1 if (shown != places).any() else 2
-        for places, shown in many
+        0 if (visible == -1).all() else 1 if (visible != places).any() else 2
+        for places, visible in many
         if len(places) > 1
     ]
     assert len(many) > 200_000
@@ -73,9 +73,9 @@ def test_runs_are_hidden_shuffled_or_kept_at_the_given_rates(many):
 
 def test_shuffled_run_of_three_takes_any_other_order(many):
     counts = dict.fromkeys(permutations(range(3)), 0)
-    for places, shown in many:
-        if len(places) == 3 and (shown >= 0).all() and (shown != places).any():
-            counts[tuple((shown - places[0]).tolist())] += 1
+    for places, visible in many:
+        if len(places) == 3 and (visible >= 0).all() and (visible != places).any():
+            counts[tuple((visible - places[0]).tolist())] += 1
     _, *others = counts.values()
     assert stats.chisquare(others).pvalue > 0.001 and min(others) > 100
 
@@ -84,8 +84,10 @@ def test_shuffled_run_of_three_takes_any_other_order(many):
 def test_shuffled_run_of_one_gets_a_random_position(below, highest):
     rows = 20_000
     every = masking(hidden_rate=0.0, shuffled_rate=1.0, span_max=1, random_below=below)
-    shown, found = every.apply(sentences([LENGTH] * rows), noise(rows))
-    drawn = np.concatenate([shown[row, places] for row, places in runs(found) if len(places) == 1])
+    visible, selected = every.apply(sentences([LENGTH] * rows), noise(rows))
+    drawn = np.concatenate(
+        [visible[row, places] for row, places in runs(selected) if len(places) == 1]
+    )
     counts = np.bincount(drawn, minlength=highest)
     assert len(counts) == highest and stats.chisquare(counts).pvalue > 0.001
 
@@ -93,13 +95,13 @@ def test_shuffled_run_of_one_gets_a_random_position(below, highest):
 def test_position_masking_keeps_to_its_budget_and_leaves_other_positions():
     lengths = [64, 3, 20, 5, 9]
     given = sentences(lengths)
-    shown, found = masking().apply(given, noise(5))
+    visible, selected = masking().apply(given, noise(5))
     budget = np.ceil(RATE * given.candidates.sum(1))
-    assert np.bincount(found.rows, minlength=5).tolist() == budget.tolist()
-    assert given.candidates[found.rows, found.positions].all()
-    others = np.ones(shown.shape, bool)
-    others[found.rows, found.positions] = False
-    assert (shown == np.arange(64))[others].all()
+    assert np.bincount(selected.rows, minlength=5).tolist() == budget.tolist()
+    assert given.candidates[selected.rows, selected.positions].all()
+    others = np.ones(visible.shape, bool)
+    others[selected.rows, selected.positions] = False
+    assert (visible == np.arange(64))[others].all()
 
 
 def test_position_masks_do_not_depend_on_batch_neighbors():

@@ -36,12 +36,12 @@ def all_items(part):
 
 
 def test_pairs_equal_chang_s_loop(random_column, vocabulary):
-    want = []
+    expected = []
     for part in random_column.parts:
         items = all_items(part)
         for first, second in zip(items[::2], items[1::2], strict=False):
-            want.append([CLS, *first, SEP, *second, SEP][:16])
-    assert stated(random_column, vocabulary, "pairs") == want
+            expected.append([CLS, *first, SEP, *second, SEP][:16])
+    assert stated(random_column, vocabulary, "pairs") == expected
 
 
 def test_pairs_lose_their_tail_and_the_last_sep_with_it(column, vocabulary):
@@ -56,18 +56,18 @@ def chopped(values, size):
 
 
 def test_blocks_equal_a_loop_over_the_stream_of_each_part(random_column, vocabulary):
-    want = [row for part in random_column.parts for row in chopped(part.values.tolist(), 14)]
-    assert stated(random_column, vocabulary, "blocks") == want
+    expected = [row for part in random_column.parts for row in chopped(part.values.tolist(), 14)]
+    assert stated(random_column, vocabulary, "blocks") == expected
 
 
 def test_document_blocks_start_again_with_each_document(random_column, vocabulary):
-    want = []
+    expected = []
     for part in random_column.parts:
-        begins = sorted({0, *part.document_starts.tolist(), part.header.items})
+        starts = sorted({0, *part.document_starts.tolist(), part.header.items})
         items = all_items(part)
-        for begin, end in pairwise(begins):
-            want += chopped([token for item in items[begin:end] for token in item], 14)
-    assert stated(random_column, vocabulary, "documents") == want
+        for start, end in pairwise(starts):
+            expected += chopped([token for item in items[start:end] for token in item], 14)
+    assert stated(random_column, vocabulary, "documents") == expected
 
 
 @pytest.mark.parametrize("samples", ["blocks", "documents"])

@@ -6,7 +6,7 @@ import pytest
 from toolkit.data.storage.checksums import BLOCK_BYTES, BlockChecks, RunningChecksums
 
 
-def refuse(block):
+def raise_damage(block):
     raise ValueError(f"block {block}")
 
 
@@ -21,15 +21,15 @@ def blocks_of(payload):
     return BlockChecks(payload, np.frombuffer(sums.table(), "<u4"))
 
 
-def check(blocks, begin, end):
-    blocks.check(np.array([begin]), np.array([end]), refuse)
+def check(blocks, start, end):
+    blocks.check(np.array([start]), np.array([end]), raise_damage)
 
 
 @pytest.mark.parametrize("step", [1 << 16, BLOCK_BYTES, BLOCK_BYTES + 1, 10**9])
 def test_checksum_table_holds_the_crc32_of_each_mebibyte_for_any_chunks(payload, step):
     sums, data = RunningChecksums(), payload.tobytes()
-    for begin in range(0, len(data), step):
-        sums.add(data[begin : begin + step])
+    for start in range(0, len(data), step):
+        sums.add(data[start : start + step])
     want = [zlib.crc32(data[i : i + BLOCK_BYTES]) for i in range(0, len(data), BLOCK_BYTES)]
     assert np.frombuffer(sums.table(), "<u4").tolist() == want
 

@@ -12,8 +12,8 @@ from toolkit.data.storage.header import Header
 
 
 def take(column, begin, end):
-    places = np.arange(begin, end)[None]
-    return column.take(places, np.array([begin]), np.array([end]))[0].tolist()
+    indices = np.arange(begin, end)[None]
+    return column.take(indices, np.array([begin]), np.array([end]))[0].tolist()
 
 
 def written(stem, lengths, seed=0):
@@ -50,8 +50,8 @@ def test_200_of_200_flipped_bits_are_noticed_before_an_item_is_used(tmp_path, en
 
 def use_every_item(stem, elements):
     part = CheckedColumnPart(stem, "train", "tokens")
-    begins, ends = part.offsets[:-1], part.offsets[1:]
-    Column("tokens", [part]).take(begins[:, None], begins, ends)
+    starts, ends = part.offsets[:-1], part.offsets[1:]
+    Column("tokens", [part]).take(starts[:, None], starts, ends)
 
 
 def test_damage_is_named_by_split_column_and_item_and_only_where_it_is(tmp_path):

@@ -6,8 +6,8 @@ from toolkit.data.storage.header import HEADER_BYTES, read_header
 
 def written(tmp_path, *adds):
     writer = ColumnWriter(tmp_path / "train.tokens.0", "<u2", "ab" * 32)
-    for values, lengths, begins in adds:
-        writer.add(np.array(values), np.array(lengths), np.array(begins, bool))
+    for values, lengths, starts_document in adds:
+        writer.add(np.array(values), np.array(lengths), np.array(starts_document, bool))
     return writer.finish()
 
 

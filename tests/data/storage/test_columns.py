@@ -1,9 +1,9 @@
 import numpy as np
 
 
-def take(column, begin, end):
-    places = np.arange(begin, end)[None]
-    return column.take(places, np.array([begin]), np.array([end]))[0].tolist()
+def take(column, start, end):
+    indices = np.arange(start, end)[None]
+    return column.take(indices, np.array([start]), np.array([end]))[0].tolist()
 
 
 def test_items_are_read_as_they_were_written(column):

@@ -87,7 +87,7 @@ def test_items_beyond_the_values_are_rejected_at_opening(files, lengths, complai
 
 
 @pytest.mark.parametrize(
-    ("lengths", "places", "item"),
+    ("lengths", "offsets", "item"),
     [
         ((-1, 5, 2), (0, 6, 8), 0),
         ((3, 1, 2), (0, 2**62, 8), 1),
@@ -96,8 +96,8 @@ def test_items_beyond_the_values_are_rejected_at_opening(files, lengths, complai
         ((2**31 - 1, 1, 2), (0, 6, 8), 1),
     ],
 )
-def test_items_with_gaps_are_rejected_before_use(files, lengths, places, item):
-    path = files(header() + struct.pack("<3i", *lengths) + struct.pack("<3q", *places))
+def test_items_with_gaps_are_rejected_before_use(files, lengths, offsets, item):
+    path = files(header() + struct.pack("<3i", *lengths) + struct.pack("<3q", *offsets))
     assert f"must list items back to back, but item {item} has" in refusal(path)
 
 

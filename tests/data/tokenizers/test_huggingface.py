@@ -65,7 +65,7 @@ def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():
 
 
 @pytest.mark.parametrize(
-    ("pieces", "starts", "shown"),
+    ("pieces", "starts", "displayed"),
     [
         (["\u2581the", "s"], [True, False], ["the", "-s"]),
         (["\u0120the", "s"], [True, False], ["the", "-s"]),
@@ -73,10 +73,10 @@ def test_ids_beyond_the_model_are_unknown_and_rows_without_symbol_are_named():
         (["the", "s"], [True, True], ["the", "s"]),
     ],
 )
-def test_word_starts_follow_from_the_marks(pieces, starts, shown):
+def test_word_starts_follow_from_the_marks(pieces, starts, displayed):
     vocabulary = HuggingFaceTokenizer(description([*PIECES[:5], *pieces]), ROLES).vocabulary
     assert vocabulary.starts_word[5:].tolist() == starts
-    assert [vocabulary.display_symbol(symbol) for symbol in pieces] == shown
+    assert [vocabulary.display_symbol(symbol) for symbol in pieces] == displayed
 
 
 def test_mark_of_a_single_piece_is_a_letter():

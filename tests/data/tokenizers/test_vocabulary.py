@@ -60,13 +60,13 @@ def test_any_symbol_survives_the_symbols_file(symbol):
 
 
 @pytest.mark.parametrize(
-    ("begins", "symbols", "shown"),
+    ("begins", "symbols", "displayed"),
     [
         (starts_sentencepiece_word, ["▁cat", "s", ".", "▁"], ["cat", "-s", ".", "(space)"]),
         (starts_wordpiece_word, ["cat", "##s", "."], ["cat", "-s", "."]),
         (starts_whole_word, ["cat", "##s", "."], ["cat", "##s", "."]),
     ],
 )
-def test_display_symbol_drops_the_word_mark_and_marks_continuations(begins, symbols, shown):
+def test_display_symbol_drops_the_word_mark_and_marks_continuations(begins, symbols, displayed):
     vocabulary = Vocabulary(symbols, pad=0, cls=0, sep=0, mask=0, unk=0, is_word_start=begins)
-    assert [vocabulary.display_symbol(symbol) for symbol in symbols] == shown
+    assert [vocabulary.display_symbol(symbol) for symbol in symbols] == displayed

@@ -20,26 +20,26 @@ STS = {
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_tables(tmp_path):
     """Writes tables as they are, and gives their folder."""
 
     def write(tables=RTE):
-        found = tmp_path / f"tables{len(list(tmp_path.iterdir()))}"
-        found.mkdir()
+        tables_dir = tmp_path / f"tables{len(list(tmp_path.iterdir()))}"
+        tables_dir.mkdir()
         for name, text in tables.items():
-            (found / name).write_text(text, encoding="utf-8", newline="")
-        return found
+            (tables_dir / name).write_text(text, encoding="utf-8", newline="")
+        return tables_dir
 
     return write
 
 
 @pytest.fixture
-def folder(written, tmp_path):
+def folder(write_tables, tmp_path):
     """Preprocesses the tables of a folder and opens the result."""
 
     def make(tables=RTE, name="data", **options):
-        found = written(tables)
-        given = {"format": "glue", "trainpref": str(found), "vocab_size": 30, **options}
+        tables_dir = write_tables(tables)
+        given = {"format": "glue", "trainpref": str(tables_dir), "vocab_size": 30, **options}
         given |= {"glue_task": "RTE", **options} if given["format"] == "glue" else {}
         target = str(tmp_path / name)
         preprocess(preprocess_config(**given, destdir=target, overwrite=True))

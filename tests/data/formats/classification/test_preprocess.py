@@ -30,10 +30,12 @@ def test_unlabeled_rows_keep_their_index(folder):
     assert split.index.tolist() == [1, 0] and not split.labeled.any()
 
 
-def test_index_of_a_tsv_table_may_be_text(folder, written):
-    test = written({"t.tsv": "id\tsentence1\tsentence2\nq-1\tcats\ta\nq-2\tdogs\tb\n"}) / "t.tsv"
+def test_index_of_a_tsv_table_may_be_text(folder, write_tables):
+    test = (
+        write_tables({"t.tsv": "id\tsentence1\tsentence2\nq-1\tcats\ta\nq-2\tdogs\tb\n"}) / "t.tsv"
+    )
     own = {name: RTE[name] for name in ("train.tsv", "dev.tsv")}
-    train = written(own) / "train.tsv"
+    train = write_tables(own) / "train.tsv"
     options = {"text_columns": "sentence1,sentence2", "trainpref": str(train)}
     data = folder(own, format="tsv", testpref=str(test), **options)
     assert ClassificationSplit(data, "test").index.tolist() == [0, 1]
@@ -47,10 +49,12 @@ def test_numbers_are_stored_exactly(folder):
 def test_malformed_row_ends_the_run_or_is_left_out_and_counted(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"train.tsv:10: a row must have 4 columns.*2\. Correct"):
         folder(BROKEN)
-    data = folder(BROKEN, on_malformed="skip", json=str(tmp_path / "told"))
+    data = folder(BROKEN, on_malformed="skip", json=str(tmp_path / "report.jsonl"))
     assert data.split("train").items == 8
-    assert "left out" in (shown := capsys.readouterr().out) and "train.tsv:10: a row must" in shown
-    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert (
+        "left out" in (output := capsys.readouterr().out) and "train.tsv:10: a row must" in output
+    )
+    events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     [left] = [event for event in events if event["event"] == "left_out"]
     assert left["line"] == 10 and left["split"] == "train"
     assert next(e for e in events if e.get("split") == "train")["malformed"] == 1
@@ -66,8 +70,8 @@ def test_training_and_validation_require_labels(folder):
         folder({**RTE, "dev.tsv": RTE["test.tsv"]})
 
 
-def test_files_of_one_split_all_have_labels_or_none(folder, written):
-    path = written()
+def test_files_of_one_split_all_have_labels_or_none(folder, write_tables):
+    path = write_tables()
     both = f"{path / 'test.tsv'},{path / 'dev.tsv'}"
     with pytest.raises(ToolkitError, match=r"must have labels, or none, but .*dev.tsv differs"):
         folder(trainpref=str(path / "train.tsv"), testpref=both)
@@ -98,8 +102,8 @@ OWN = {"format": "tsv", "text_columns": "said", "label_column": "mood"}
 MOODS = "mood\tsaid\n" + "good\tthe cat sat\nbad\tdogs run\nso-so\ta cat\n" * 3
 
 
-def test_tsv_table_has_the_classes_of_its_training_data(folder, written):
-    path = written({"mine.tsv": MOODS, "new.tsv": "said\ncats\n"})
+def test_tsv_table_has_the_classes_of_its_training_data(folder, write_tables):
+    path = write_tables({"mine.tsv": MOODS, "new.tsv": "said\ncats\n"})
     data = folder({}, trainpref=str(path / "mine.tsv"), **OWN)
     labels = data.tokenizer.labels
     assert labels.classes == ["bad", "good", "so-so"] and not labels.pairs
@@ -115,21 +119,21 @@ def test_tsv_table_has_the_classes_of_its_training_data(folder, written):
         ("feeling\tsaid\nbad\tcats\n", r"dev.tsv has no column of labels"),
     ],
 )
-def test_labels_that_training_does_not_have_are_rejected(folder, written, valid, message):
-    path = written({"mine.tsv": MOODS, "dev.tsv": valid})
+def test_labels_that_training_does_not_have_are_rejected(folder, write_tables, valid, message):
+    path = write_tables({"mine.tsv": MOODS, "dev.tsv": valid})
     files = {"trainpref": str(path / "mine.tsv"), "validpref": str(path / "dev.tsv")}
     with pytest.raises(ToolkitError, match=message):
         folder({}, **files, **OWN)
 
 
-def test_one_class_is_rejected(folder, written):
-    path = written({"mine.tsv": "mood\tsaid\ngood\tcats\n"})
+def test_one_class_is_rejected(folder, write_tables):
+    path = write_tables({"mine.tsv": "mood\tsaid\ngood\tcats\n"})
     with pytest.raises(ToolkitError, match=r"needs two classes or more, but the training data has"):
         folder({}, trainpref=str(path / "mine.tsv"), **OWN)
 
 
-def test_vocabulary_requires_training_text(folder, written):
-    path = written({"dev.tsv": PAIRS + "0\ta\tb\tentailment\n"})
+def test_vocabulary_requires_training_text(folder, write_tables):
+    path = write_tables({"dev.tsv": PAIRS + "0\ta\tb\tentailment\n"})
     with pytest.raises(ToolkitError, match=r"no training text to learn a vocabulary from"):
         folder({}, trainpref="", validpref=str(path / "dev.tsv"))
 

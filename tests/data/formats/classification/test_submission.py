@@ -59,8 +59,8 @@ def test_numbers_of_unbounded_tables_keep_their_digits(tmp_path):
     labels = Labels(task="tsv", classes=[], metrics=[], pairs=False, bounds=[])
     numbers = np.array([1.25e-7, 123456.789, -3.0])
     write_submission(rows_of("STS-B", count=3, labels=labels), numbers, tmp_path / "x.tsv")
-    told = (tmp_path / "x.tsv").read_text().split()[3::2]
-    assert told == ["1.25e-07", "123456.789", "-3"]
+    cells = (tmp_path / "x.tsv").read_text().split()[3::2]
+    assert cells == ["1.25e-07", "123456.789", "-3"]
 
 
 def test_submission_in_a_folder_has_the_benchmarks_name(tmp_path):
@@ -73,22 +73,25 @@ def test_zip_collects_one_file_per_task(tmp_path):
     for task in ("WNLI", "AX", "WNLI"):
         rows = rows_of(task)
         write_submission(rows, np.ones(len(rows), np.int64), path)
-    with zipfile.ZipFile(path) as found:
-        assert found.namelist() == ["AX.tsv", "WNLI.tsv"]
-        lines = found.read("WNLI.tsv").decode().splitlines()
+    with zipfile.ZipFile(path) as archive_read:
+        assert archive_read.namelist() == ["AX.tsv", "WNLI.tsv"]
+        lines = archive_read.read("WNLI.tsv").decode().splitlines()
     assert len(lines) == 147 and lines[:2] == ["index\tprediction", "0\t1"]
 
 
 def test_other_files_in_a_zip_are_unchanged(tmp_path):
     path, rows = tmp_path / "it.zip", rows_of("WNLI")
-    with zipfile.ZipFile(path, "w") as held:
-        held.writestr(zipfile.ZipInfo("notes/mine.txt", (2020, 1, 2, 3, 4, 6)), "hello")
-        held.writestr("WNLI.tsv", "old")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("notes/mine.txt", (2020, 1, 2, 3, 4, 6)), "hello")
+        archive.writestr("WNLI.tsv", "old")
     write_submission(rows, np.ones(len(rows), np.int64), path)
-    with zipfile.ZipFile(path) as found:
-        assert found.namelist() == ["WNLI.tsv", "notes/mine.txt"]
-        assert found.read("notes/mine.txt") == b"hello" and found.read("WNLI.tsv") != b"old"
-        assert found.getinfo("notes/mine.txt").date_time == (2020, 1, 2, 3, 4, 6)
+    with zipfile.ZipFile(path) as archive_read:
+        assert archive_read.namelist() == ["WNLI.tsv", "notes/mine.txt"]
+        assert (
+            archive_read.read("notes/mine.txt") == b"hello"
+            and archive_read.read("WNLI.tsv") != b"old"
+        )
+        assert archive_read.getinfo("notes/mine.txt").date_time == (2020, 1, 2, 3, 4, 6)
 
 
 def test_zip_rejects_an_incomplete_test_file(tmp_path):

@@ -9,15 +9,15 @@ from toolkit.data.formats.classification.glue_tasks import GLUE_SCHEMAS
 from toolkit.data.formats.classification.tsv import read_tsv
 
 HEADER = "sentence\tlabel\n"
-MOST = 500_000
+MAX_BYTES = 500_000
 
 
 @pytest.fixture
 def read(tmp_path):
-    def call(text, task="SST-2", most=MOST):
+    def call(text, task="SST-2", max_bytes=MAX_BYTES):
         path = tmp_path / "table.tsv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_tsv(path, GLUE_SCHEMAS[task], most)
+        return read_tsv(path, GLUE_SCHEMAS[task], max_bytes)
 
     return call
 
@@ -67,7 +67,7 @@ def test_very_long_row_is_read(read):
 
 def test_row_beyond_the_limit_is_rejected(read):
     with pytest.raises(ToolkitError, match=r"table.tsv:2: a row must have at most 9 bytes, but"):
-        read(HEADER + "word word\t1\n", most=9)
+        read(HEADER + "word word\t1\n", max_bytes=9)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ COUNTS = {
     "QQP": {"train": 19999, "dev": 3497},
 }
 """As published, or as the data beside the project says; QQP's first row has five columns."""
-PLACES = {"CoLA": 1, "SST-2": 1, "MRPC": 0, "QNLI": -1, "MNLI": -1, "QQP": -1}
+LABEL_COLUMNS = {"CoLA": 1, "SST-2": 1, "MRPC": 0, "QNLI": -1, "MNLI": -1, "QQP": -1}
 
 
 @pytest.mark.slow
@@ -137,12 +137,12 @@ def test_real_files_have_the_published_rows_and_labels(name, real_data):
         pytest.skip(f"no {folder}")
     for split, count in COUNTS[name].items():
         path = folder / f"{split}.tsv"
-        table = read_tsv(path, GLUE_SCHEMAS[name], MOST)
+        table = read_tsv(path, GLUE_SCHEMAS[name], MAX_BYTES)
         assert len(table.rows) == count
         wrong = [2] if (name, split) == ("QQP", "train") else []
         assert [problem.line for problem in table.problems] == wrong
-        if table.labeled and name in PLACES:
+        if table.labeled and name in LABEL_COLUMNS:
             lines = path.read_bytes().decode("utf-8-sig").split("\n")
-            cells = [line.rstrip("\r").split("\t")[PLACES[name]] for line in lines if line]
+            cells = [line.rstrip("\r").split("\t")[LABEL_COLUMNS[name]] for line in lines if line]
             answers = Counter(cell for cell in cells if cell in GLUE_SCHEMAS[name].classes)
             assert Counter(row.label for row in table.rows) == answers

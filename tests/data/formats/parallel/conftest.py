@@ -16,7 +16,7 @@ VALID = {"de": "die Katze\n\nHund\n", "en": "the cat\n\ndog\n"}
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_files(tmp_path):
     """Writes a split's files, one for each language, and gives their common beginning."""
 
     def write(texts, name="train", ending=""):
@@ -29,12 +29,12 @@ def written(tmp_path):
 
 
 @pytest.fixture
-def folder(written, tmp_path):
+def folder(write_files, tmp_path):
     """Preprocesses texts in two languages and opens the result."""
 
     def make(train=TRAIN, valid=VALID, name="data", **options):
-        given = {"trainpref": written(train)} if train else {}
-        given |= {"validpref": written(valid, "valid")} if valid else {}
+        given = {"trainpref": write_files(train)} if train else {}
+        given |= {"validpref": write_files(valid, "valid")} if valid else {}
         given |= {"source_lang": "de", "target_lang": "en", "tokenizer": "words", "workers": 1}
         where = {"destdir": str(tmp_path / name), "overwrite": True}
         preprocess(preprocess_config(**{**given, **where, **options}))

@@ -40,10 +40,10 @@ def test_validation_keeps_blank_lines_and_reference_texts(folder):
 
 def test_training_leaves_out_and_counts_pairs_with_a_blank_side(folder, capsys, tmp_path):
     train = {"de": TRAIN["de"] + "allein\n", "en": TRAIN["en"] + "\n"}
-    data = folder(train, json=str(tmp_path / "told"))
+    data = folder(train, json=str(tmp_path / "report.jsonl"))
     assert data.split("train").items == 12 and "blank, left out" in capsys.readouterr().out
-    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    assert next(e for e in told if e.get("split") == "train")["empty"] == 1
+    events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert next(e for e in events if e.get("split") == "train")["empty"] == 1
 
 
 def test_languages_have_separate_or_joined_vocabularies(folder):
@@ -101,11 +101,11 @@ def test_min_count_applies_to_the_learned_vocabulary(folder, tmp_path, side, cou
 
 def test_parallel_folder_is_described_and_verified(folder):
     data = folder()
-    told = describe_data(str(data.path), verify=True, examples=1)
-    assert told.items["train 0"] == "der Hund bellt -> the dog barks"
-    assert "target 10 symbols" in told.facts["vocabulary"]
+    description = describe_data(str(data.path), verify=True, examples=1)
+    assert description.items["train 0"] == "der Hund bellt -> the dog barks"
+    assert "target 10 symbols" in description.facts["vocabulary"]
     files = [path for path in data.path.rglob("*") if path.is_file()]
-    assert told.facts["size"].endswith(f"in {len(files)} files")
+    assert description.facts["size"].endswith(f"in {len(files)} files")
     file = data.path / "target" / "dict.txt"
     file.write_text(file.read_text().replace("cat", "car"))
     with pytest.raises(ToolkitError, match=r"target/dict.txt must match its digest in meta.json"):
@@ -132,5 +132,5 @@ def test_multi30k_has_the_published_number_of_pairs(real_data, tmp_path):
     preprocess(preprocess_config(**how, **files, destdir=str(tmp_path / "data")))
     data = DataFolder.open(tmp_path / "data")
     assert [data.split(name).items for name in ("train", "test")] == [1014, 1000]
-    [said] = ParallelSplit(data, "test").references(np.array([0]))
-    assert said == "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."
+    [reference] = ParallelSplit(data, "test").references(np.array([0]))
+    assert reference == "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."

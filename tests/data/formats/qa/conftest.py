@@ -11,21 +11,21 @@ from toolkit.data.storage.data_folder import DataFolder
 TEXT = "The Caf\u00e9 was founded in 1905 by Anna  Bell. Its cook,\nJos\u00e9, came later."
 
 
-def asked(number, question, *answers, text=TEXT, **more):
+def make_question(number, question, *answers, text=TEXT, **more):
     found = [{"text": answer, "answer_start": text.find(answer)} for answer in answers]
     return {"id": f"q{number}", "question": question, "answers": found, **more}
 
 
-def squad(*questions, context=TEXT, version="1.1"):
+def make_squad(*questions, context=TEXT, version="1.1"):
     paragraph = {"context": context, "qas": list(questions)}
     return {"version": version, "data": [{"title": "A town", "paragraphs": [paragraph]}]}
 
 
-FOUNDER = asked(1, "Who founded it?", "Anna  Bell", "Anna")
-YEAR = asked(2, "When was it founded?", "1905")
-COOK = asked(3, "Who cooks?", "Jos\u00e9")
-SQUAD = squad(FOUNDER, YEAR, COOK)
-NOTHING = asked(4, "Who painted it?", is_impossible=True)
+FOUNDER = make_question(1, "Who founded it?", "Anna  Bell", "Anna")
+YEAR = make_question(2, "When was it founded?", "1905")
+COOK = make_question(3, "Who cooks?", "Jos\u00e9")
+SQUAD = make_squad(FOUNDER, YEAR, COOK)
+NOTHING = make_question(4, "Who painted it?", is_impossible=True)
 
 RACE = {
     "article": "Tom has a red kite.\nHe flies it on Sundays.",
@@ -41,13 +41,13 @@ SWAG = (
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_files(tmp_path):
     """Writes what is given, objects as JSON, and gives the path."""
 
-    def write(name, held, encoding="utf-8"):
+    def write(name, content, encoding="utf-8"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = held if isinstance(held, str | bytes) else json.dumps(held)
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
         path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
         return path
 
@@ -55,17 +55,21 @@ def written(tmp_path):
 
 
 @pytest.fixture
-def folder(written, tmp_path):
+def folder(write_files, tmp_path):
     """Preprocesses questions of one format for all splits and opens the result."""
 
-    def make(train, valid=None, test=None, *, form="squad", name="data", **options):
+    def make(train, valid=None, test=None, *, format_name="squad", name="data", **options):
         given = {}
-        for split, held in (("train", train), ("valid", valid), ("test", test)):
-            if held is not None:
-                ending = "csv" if form == "swag" else "json" if form == "squad" else "txt"
-                given[f"{split}pref"] = str(written(f"{name}-{split}.{ending}", held))
+        for split, content in (("train", train), ("valid", valid), ("test", test)):
+            if content is not None:
+                ending = (
+                    "csv" if format_name == "swag" else "json" if format_name == "squad" else "txt"
+                )
+                given[f"{split}pref"] = str(write_files(f"{name}-{split}.{ending}", content))
         given |= {"destdir": str(tmp_path / name), "overwrite": True, "workers": 1}
-        preprocess(preprocess_config(**{"format": form, "tokenizer": "words", **given, **options}))
+        preprocess(
+            preprocess_config(**{"format": format_name, "tokenizer": "words", **given, **options})
+        )
         return DataFolder.open(tmp_path / name)
 
     return make

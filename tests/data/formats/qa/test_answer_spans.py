@@ -7,21 +7,21 @@ from toolkit.data.formats.qa.answer_spans import character_span, find_mismatch, 
 from toolkit.data.formats.qa.passages import GoldAnswer
 
 TEXT = "in 1905-06 (Rome) "
-BEGINS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])
+STARTS, ENDS = np.array([0, 3, 3, 11, 17]), np.array([2, 3, 10, 17, 17])
 """`in`, the mark of a word, `1905-06`, `(Rome)`, a mark."""
 
 
 @pytest.mark.parametrize(
-    ("place", "tokens"),
+    ("span", "tokens"),
     [((0, 2), (0, 0)), ((3, 10), (2, 2)), ((1, 12), (0, 3)), ((2, 3), None), ((17, 18), None)],
 )
-def test_token_span_covers_the_characters_of_an_answer(place, tokens):
-    assert token_span(BEGINS, ENDS, *place) == tokens
+def test_token_span_covers_the_characters_of_an_answer(span, tokens):
+    assert token_span(STARTS, ENDS, *span) == tokens
 
 
 def test_character_span_covers_the_tokens():
-    assert TEXT[slice(*character_span(BEGINS, ENDS, 1, 2))] == "1905-06"
-    assert character_span(BEGINS, ENDS, 3, 4) == (11, 17)
+    assert TEXT[slice(*character_span(STARTS, ENDS, 1, 2))] == "1905-06"
+    assert character_span(STARTS, ENDS, 3, 4) == (11, 17)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_character_span_covers_the_tokens():
     ],
 )
 def test_mismatch_of_an_answer_has_the_reason(text, why):
-    miss = find_mismatch("question 1", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS)
-    assert miss is not None and miss.why == why and repr(text) in str(miss)
+    mismatch = find_mismatch("question 1", GoldAnswer(text, TEXT.index(text)), TEXT, STARTS, ENDS)
+    assert mismatch is not None and mismatch.why == why and repr(text) in str(mismatch)
 
 
 @pytest.mark.parametrize("text", ["1905-06", " 1905-06 ", "in 1905-06 (Rome)"])
 def test_recovered_answer_is_no_mismatch(text):
-    assert find_mismatch("", GoldAnswer(text, TEXT.index(text)), TEXT, BEGINS, ENDS) is None
+    assert find_mismatch("", GoldAnswer(text, TEXT.index(text)), TEXT, STARTS, ENDS) is None

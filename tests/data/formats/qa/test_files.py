@@ -7,23 +7,23 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
 
 
-def names(form, **given):
-    config = preprocess_config(format=form, **{k: str(v) for k, v in given.items()})
-    files = FORMATS[form].factory(config.format.config, config).list_files()
+def names(format_name, **given):
+    config = preprocess_config(format=format_name, **{k: str(v) for k, v in given.items()})
+    files = FORMATS[format_name].factory(config.format.config, config).list_files()
     return {split: [path.name for path in paths] for split, paths in files.items()}
 
 
-def test_folder_stands_for_the_files_of_all_splits(written, tmp_path):
+def test_folder_stands_for_the_files_of_all_splits(write_files, tmp_path):
     for name in ("squad/train-v2.0.json", "squad/dev-v2.0.json", "swag/train.csv", "swag/val.csv"):
-        written(name, "x")
+        write_files(name, "x")
     found = names("squad", trainpref=tmp_path / "squad")
     assert found == {"train": ["train-v2.0.json"], "valid": ["dev-v2.0.json"]}
     assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]
 
 
-def test_splits_of_race_are_folders(written, tmp_path):
+def test_splits_of_race_are_folders(write_files, tmp_path):
     for name in ("train/high/1.txt", "dev/middle/2.txt"):
-        written(f"RACE/{name}", "x")
+        write_files(f"RACE/{name}", "x")
     assert names("race", trainpref=tmp_path / "RACE") == {"train": ["train"], "valid": ["dev"]}
     one = names("race", validpref=f"{tmp_path / 'RACE/dev'},{tmp_path / 'RACE/train/high'}")
     assert one == {"valid": ["dev", "high"]}

@@ -11,7 +11,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
 from toolkit.data.formats.qa.split import SquadSplit
 
-from .conftest import FOUNDER, RACE, SQUAD, SWAG, asked, squad
+from .conftest import FOUNDER, RACE, SQUAD, SWAG, make_question, make_squad
 
 WRONG = {"id": "q9", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
 BARE = {"id": "q9", "question": "Who?", "answers": []}
@@ -19,11 +19,12 @@ BARE = {"id": "q9", "question": "Who?", "answers": []}
 
 def test_several_workers_write_the_same_as_one(folder, monkeypatch):
     monkeypatch.setattr("toolkit.data.formats.qa.format.BATCH_PASSAGES", 1)
-    held = squad(FOUNDER)
+    content = make_squad(FOUNDER)
     text = "It was founded in 1905 by Jos\u00e9."
-    more = [asked(7, "When?", "1905", text=text), asked(8, "Who?", "Jos\u00e9", text=text)]
-    held["data"] += squad(*more, context=text)["data"]
-    one, two = folder(held), folder(held, name="two", workers=2)
+    year = make_question(7, "When?", "1905", text=text)
+    person = make_question(8, "Who?", "Jos\u00e9", text=text)
+    content["data"] += make_squad(year, person, context=text)["data"]
+    one, two = folder(content), folder(content, name="two", workers=2)
     for name in ("tokens", "text", "span", "record", "back"):
         files = [(it.path / f"train.{name}.bin").read_bytes() for it in (one, two)]
         assert files[0] == files[1]
@@ -31,55 +32,60 @@ def test_several_workers_write_the_same_as_one(folder, monkeypatch):
 
 def test_malformed_questions_end_the_run_or_are_left_out_and_reported(folder, tmp_path, capsys):
     with pytest.raises(ToolkitError, match=r"id q9: an answer must .* Correct it, or give --on-m"):
-        folder(squad(FOUNDER, WRONG))
-    data = folder(squad(FOUNDER, WRONG), on_malformed="skip", json=str(tmp_path / "told"))
+        folder(make_squad(FOUNDER, WRONG))
+    report = tmp_path / "report.jsonl"
+    data = folder(make_squad(FOUNDER, WRONG), on_malformed="skip", json=str(report))
     assert data.split("train").items == 1
-    assert "left out" in (shown := capsys.readouterr().out) and "id q9: an answer" in shown
-    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert "left out" in (output := capsys.readouterr().out) and "id q9: an answer" in output
+    events = [json.loads(line) for line in report.read_text().splitlines()]
     [left] = [event for event in events if event["event"] == "left_out"]
     assert left["where"].endswith("id q9") and left["split"] == "train"
 
 
 def test_validation_keeps_questions_with_wrong_offsets(folder, capsys):
-    data = folder(squad(FOUNDER), squad(FOUNDER, WRONG), on_malformed="skip")
+    data = folder(make_squad(FOUNDER), make_squad(FOUNDER, WRONG), on_malformed="skip")
     assert SquadSplit(data, "valid").spans[1].tolist() == [-2, -2]
     assert "evaluated by its text" in capsys.readouterr().out
 
 
 def test_test_questions_need_no_answers_but_none_may_be_left_out(folder):
-    data = folder(squad(FOUNDER), test=squad(BARE))
+    data = folder(make_squad(FOUNDER), test=make_squad(BARE))
     assert not any(record["known"] for record in SquadSplit(data, "test").records)
     with pytest.raises(ToolkitError, match=r"question 2: a question must have .* Correct it\.$"):
-        folder(squad(FOUNDER), test=squad(BARE, {"id": "x"}), on_malformed="skip")
+        folder(make_squad(FOUNDER), test=make_squad(BARE, {"id": "x"}), on_malformed="skip")
 
 
-@pytest.mark.parametrize(("form", "held"), [("squad", squad(BARE)), ("swag", SWAG[:-2] + "\n")])
-def test_validation_requires_answers(folder, form, held):
-    good = {"squad": SQUAD, "swag": SWAG}[form]
+@pytest.mark.parametrize(
+    ("format_name", "content"), [("squad", make_squad(BARE)), ("swag", SWAG[:-2] + "\n")]
+)
+def test_validation_requires_answers(folder, format_name, content):
+    good = {"squad": SQUAD, "swag": SWAG}[format_name]
     with pytest.raises(ToolkitError, match="an answer"):
-        folder(good, held, form=form)
+        folder(good, content, format_name=format_name)
 
 
 def test_file_without_well_formed_questions_is_rejected(folder):
     """Nor is it said that what is wrong could be left out."""
     for malformed in ("error", "skip"):
         with pytest.raises(ToolkitError, match=r"q9: an answer must .* Correct it\.$"):
-            folder(squad(WRONG), on_malformed=malformed)
+            folder(make_squad(WRONG), on_malformed=malformed)
 
 
 def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys):
-    folder(SQUAD, json=str(tmp_path / "told"))
-    assert "2 of 4 (50.00%)" in (shown := capsys.readouterr().out)
-    assert re.search(r"not recovered exactly: \S+\.json:article 1 .A town., paragraph 1", shown)
-    assert "question 3, id q3: 'Jos\u00e9' is read as 'Jos\u00e9,', since it ends inside" in shown
-    events = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    folder(SQUAD, json=str(tmp_path / "report.jsonl"))
+    assert "2 of 4 (50.00%)" in (output := capsys.readouterr().out)
+    assert re.search(r"not recovered exactly: \S+\.json:article 1 .A town., paragraph 1", output)
+    assert "question 3, id q3: 'Jos\u00e9' is read as 'Jos\u00e9,', since it ends inside" in output
+    events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     assert [e["wanted"] for e in events if e["event"] == "miss"] == ["Anna  Bell", "Jos\u00e9"]
     assert next(e for e in events if e["event"] == "split")["recovered"] == 2
 
 
 def test_tokenizer_from_another_format_is_used(folder):
     first = folder(SQUAD)
-    second = folder(RACE, form="race", name="two", tokenizer=None, tokenizer_from=str(first.path))
+    second = folder(
+        RACE, format_name="race", name="two", tokenizer=None, tokenizer_from=str(first.path)
+    )
     assert (
         second.tokenizer.fingerprint == first.tokenizer.fingerprint
         and second.kind == "multiple_choice"
@@ -88,14 +94,14 @@ def test_tokenizer_from_another_format_is_used(folder):
 
 def test_replaced_folder_is_written_with_the_new_vocabulary(folder):
     folder(SQUAD, lowercase=True)
-    data = folder(squad(FOUNDER), tokenizer=None, vocab_size=60)
+    data = folder(make_squad(FOUNDER), tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
     ids = split.questions.take(np.array([0]), split.questions.lengths[:1]).ids
     assert ids.tolist() == data.tokenizer.encode("Who founded it?")
 
 
 def test_sentencepiece_is_trained_on_passages_and_questions(folder):
-    data = folder(squad(*SQUAD["data"][0]["paragraphs"][0]["qas"]), tokenizer=None, vocab_size=60)
+    data = folder(SQUAD, tokenizer=None, vocab_size=60)
     split = SquadSplit(data, "train")
     assert data.tokenizer.kind == "sentencepiece" and (np.diff(split.passages.lengths) < 0).any()
 
@@ -103,7 +109,7 @@ def test_sentencepiece_is_trained_on_passages_and_questions(folder):
 @pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize(
-    ("form", "given", "counts"),
+    ("format_name", "given", "counts"),
     [
         ("squad", {"train": "squad/v1.1/train-v1.1.json", "valid": "squad/v1.1/dev-v1.1.json"},
          {"train": (11877, 0, 0, 11877), "valid": (4961, 0, 0, 17778)}),
@@ -122,17 +128,17 @@ def test_sentencepiece_is_trained_on_passages_and_questions(folder):
          {"train": (4, 0, 0, 0), "valid": (5000, 0, 0, 0)}),
     ],
 )  # fmt: skip
-def test_real_files_have_the_published_numbers_of_questions(real_data, form, given, counts):
+def test_real_files_have_the_published_numbers_of_questions(real_data, format_name, given, counts):
     options = {f"{split}pref": str(real_data / name) for split, name in given.items()}
-    config = preprocess_config(format=form, **options)
-    splits = FORMATS[form].factory(config.format.config, config).read()
+    config = preprocess_config(format=format_name, **options)
+    splits = FORMATS[format_name].factory(config.format.config, config).read()
     for split, [source] in splits.items():
-        asked = [it for passage in source.passages for it in passage.questions]
+        questions = [it for passage in source.passages for it in passage.questions]
         chosen = [it for passage in source.passages for it in passage.choices]
-        unknown = [not it.labeled for it in asked] + [it.answer is None for it in chosen]
+        unknown = [not it.labeled for it in questions] + [it.answer is None for it in chosen]
         found = (
-            sum(it.unanswerable for it in asked),
+            sum(it.unanswerable for it in questions),
             sum(unknown),
-            sum(len(it.answers) for it in asked),
+            sum(len(it.answers) for it in questions),
         )
-        assert (len(asked) + len(chosen), *found) == counts[split] and not source.problems
+        assert (len(questions) + len(chosen), *found) == counts[split] and not source.problems

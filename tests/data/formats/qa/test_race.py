@@ -12,30 +12,30 @@ from .conftest import RACE
 
 
 @pytest.fixture
-def race(written, tmp_path):
+def race(write_files, tmp_path):
     """Reads a folder of these files."""
 
-    def read(files, wanted=True, most=500000):
-        for name, held in files.items():
-            written(f"RACE/{name}", held)
-        return read_race(tmp_path / "RACE", most, answers_required=wanted)
+    def read(files, answers_required=True, max_bytes=500000):
+        for name, content in files.items():
+            write_files(f"RACE/{name}", content)
+        return read_race(tmp_path / "RACE", max_bytes, answers_required=answers_required)
 
     return read
 
 
 def test_passages_are_sorted_by_number_and_have_their_group(race):
-    found = race({"high/10.txt": RACE, "high/9.txt": RACE, "middle/1.txt": RACE})
-    choices = [choice for passage in found.passages for choice in passage.choices]
+    source = race({"high/10.txt": RACE, "high/9.txt": RACE, "middle/1.txt": RACE})
+    choices = [choice for passage in source.passages for choice in passage.choices]
     assert [c.name for c in choices[::3]] == ["high/9.txt 1", "high/10.txt 1", "middle/1.txt 1"]
     assert {c.group for c in choices} == {"high", "middle"}
-    assert [c.answer for c in choices[:3]] == [0, 0, 1] and not found.problems
+    assert [c.answer for c in choices[:3]] == [0, 0, 1] and not source.problems
 
 
 def test_compressed_passages_are_sorted_by_number(race):
     packed = gzip.compress(json.dumps(RACE).encode())
-    found = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
-    names = [passage.choices[0].name for passage in found.passages]
-    assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not found.notes
+    source = race({"high/10.txt.gz": packed, "high/9.txt": RACE})
+    names = [passage.choices[0].name for passage in source.passages]
+    assert names == ["high/9.txt 1", "high/10.txt.gz 1"] and not source.notes
 
 
 def test_option_fills_the_blank_or_follows_the_question():
@@ -45,9 +45,9 @@ def test_option_fills_the_blank_or_follows_the_question():
 
 
 def test_files_of_the_operating_system_are_skipped_and_reported(race):
-    found = race({"1.txt": RACE, ".DS_Store": b"\0\1", "._1.txt": b"\0", "note.md": "x"})
-    assert len(found.passages) == 1
-    assert found.notes == ["3 files skipped, .DS_Store, ._1.txt, note.md"]
+    source = race({"1.txt": RACE, ".DS_Store": b"\0\1", "._1.txt": b"\0", "note.md": "x"})
+    assert len(source.passages) == 1
+    assert source.notes == ["3 files skipped, .DS_Store, ._1.txt, note.md"]
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_files_of_the_operating_system_are_skipped_and_reported(race):
     ],
 )  # fmt: skip
 def test_malformed_question_is_a_problem_and_the_others_stay(race, change, message):
-    found = race({"1.txt": RACE, "2.txt": {**RACE, **change}})
-    [problem] = found.problems
-    assert [len(p.choices) for p in found.passages] == [3, 2]
+    source = race({"1.txt": RACE, "2.txt": {**RACE, **change}})
+    [problem] = source.problems
+    assert [len(p.choices) for p in source.passages] == [3, 2]
     with pytest.raises(ToolkitError, match=message):
         raise ToolkitError(str(problem))
 
 
 @pytest.mark.parametrize(
-    ("held", "message"),
+    ("content", "message"),
     [
         (json.dumps(RACE)[:99], "2.txt:1: the file must be JSON to its end, but ends too early"),
         ({**RACE, "article": " "}, "2.txt:1: a passage must have an article and questions"),
@@ -82,9 +82,9 @@ def test_malformed_question_is_a_problem_and_the_others_stay(race, change, messa
         ([], "2.txt:1: a passage must have an article and questions"),
     ],
 )
-def test_malformed_file_is_a_problem_and_the_others_stay(race, held, message):
-    found = race({"1.txt": RACE, "2.txt": held})
-    assert len(found.passages) == 1 and message in str(found.problems[0])
+def test_malformed_file_is_a_problem_and_the_others_stay(race, content, message):
+    source = race({"1.txt": RACE, "2.txt": content})
+    assert len(source.passages) == 1 and message in str(source.problems[0])
 
 
 def test_questions_may_all_have_three_options(race):
@@ -93,10 +93,10 @@ def test_questions_may_all_have_three_options(race):
 
 
 def test_answers_may_be_absent_unless_required(race):
-    held = {name: RACE[name] for name in ("article", "questions", "options")}
-    found = race({"1.txt": held}, wanted=False)
-    assert [c.answer for c in found.passages[0].choices] == [None] * 3
-    assert len(race({"1.txt": held}).problems) == 3
+    content = {name: RACE[name] for name in ("article", "questions", "options")}
+    source = race({"1.txt": content}, answers_required=False)
+    assert [c.answer for c in source.passages[0].choices] == [None] * 3
+    assert len(race({"1.txt": content}).problems) == 3
 
 
 def test_surrogate_in_an_article_is_read(race):
@@ -107,4 +107,4 @@ def test_folder_without_passages_and_long_article_are_rejected(race, tmp_path):
     with pytest.raises(ToolkitError, match=r"must hold passages, files that end in .txt, but hol"):
         race({"x.json": RACE})
     with pytest.raises(ToolkitError, match=r"an article must have at most 20 bytes, but has 43"):
-        race({"1.txt": RACE}, most=20)
+        race({"1.txt": RACE}, max_bytes=20)

@@ -26,11 +26,11 @@ def test_table_has_the_cells_of_its_format(form, entry, expected):
 
 
 def test_report_lists_the_first_problems_only(folder, capsys):
-    from .conftest import SQUAD, asked, squad
+    from .conftest import SQUAD, make_question, make_squad
 
-    many = [asked(f"x{number}", "Who?", "Anna") for number in range(9)]
-    for question in many:
+    questions = [make_question(f"x{number}", "Who?", "Anna") for number in range(9)]
+    for question in questions:
         question["answers"][0]["answer_start"] = 0
-    folder(squad(*many, *SQUAD["data"][0]["paragraphs"][0]["qas"]), on_malformed="skip")
-    shown = capsys.readouterr().out
-    assert shown.count("left out ") == 5 + 1 and "and 4 more of train left out" in shown
+    folder(make_squad(*questions, *SQUAD["data"][0]["paragraphs"][0]["qas"]), on_malformed="skip")
+    output = capsys.readouterr().out
+    assert output.count("left out ") == 5 + 1 and "and 4 more of train left out" in output

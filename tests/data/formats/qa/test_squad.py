@@ -7,23 +7,24 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.qa.squad import read_squad
 
-from .conftest import COOK, FOUNDER, NOTHING, SQUAD, TEXT, YEAR, asked, squad
+from .conftest import COOK, FOUNDER, NOTHING, SQUAD, TEXT, YEAR, make_question, make_squad
 
 
 @pytest.fixture
-def read(written):
-    def call(held, judged=False, wanted=True, most=500000):
-        return read_squad(written("x.json", held), most, evaluated=judged, answers_required=wanted)
+def read(write_files):
+    def call(content, evaluated=False, answers_required=True, max_bytes=500000):
+        options = {"evaluated": evaluated, "answers_required": answers_required}
+        return read_squad(write_files("x.json", content), max_bytes, **options)
 
     return call
 
 
 def test_questions_have_their_passage_and_answers(read):
-    found = read(SQUAD)
-    [passage] = found.passages
+    source = read(SQUAD)
+    [passage] = source.passages
     assert passage.text == TEXT and [it.name for it in passage.questions] == ["q1", "q2", "q3"]
     assert [answer.text for answer in passage.questions[0].answers] == ["Anna  Bell", "Anna"]
-    assert not found.problems and not found.none_allowed
+    assert not source.problems and not source.none_allowed
 
 
 @pytest.mark.parametrize("text", [f"\ufeff{json.dumps(SQUAD)}\r\n", json.dumps(SQUAD, indent=1)])
@@ -32,8 +33,8 @@ def test_byte_order_mark_and_line_ends_are_ignored(read, text):
 
 
 def test_questions_with_is_impossible_are_unanswerable(read):
-    found = read(squad(YEAR, NOTHING, version="v2.0"))
-    assert found.none_allowed and [it.unanswerable for it in found.passages[0].questions] == [
+    source = read(make_squad(YEAR, NOTHING, version="v2.0"))
+    assert source.none_allowed and [it.unanswerable for it in source.passages[0].questions] == [
         False,
         True,
     ]
@@ -56,40 +57,42 @@ def test_questions_with_is_impossible_are_unanswerable(read):
     ],
 )  # fmt: skip
 def test_malformed_questions_are_problems_with_their_location(read, wrong, message):
-    found = read(squad(FOUNDER, wrong))
-    [problem] = found.problems
-    assert [it.name for it in found.passages[0].questions] == ["q1"] and not problem.kept
+    source = read(make_squad(FOUNDER, wrong))
+    [problem] = source.problems
+    assert [it.name for it in source.passages[0].questions] == ["q1"] and not problem.kept
     with pytest.raises(ToolkitError, match=message):
         raise ToolkitError(str(problem))
 
 
 def test_evaluated_questions_with_wrong_offsets_stay(read):
     wrong = {"id": "q2", "question": "?", "answers": [{"text": "Bell", "answer_start": 3}]}
-    found = read(squad(FOUNDER, wrong), judged=True)
-    assert [it.name for it in found.passages[0].questions] == ["q1", "q2"]
-    assert found.problems[0].kept and found.passages[0].questions[1].answers[0].start == -1
+    source = read(make_squad(FOUNDER, wrong), evaluated=True)
+    assert [it.name for it in source.passages[0].questions] == ["q1", "q2"]
+    assert source.problems[0].kept and source.passages[0].questions[1].answers[0].start == -1
 
 
 def test_blank_context_is_one_problem_for_all_its_questions(read):
-    held = squad(YEAR, COOK, context=" \n")
-    held["data"][0]["paragraphs"].append({"context": TEXT, "qas": [FOUNDER]})
-    found = read(held)
-    assert "the context must hold text, but is blank, and has 2 questions" in str(found.problems[0])
-    assert [it.name for p in found.passages for it in p.questions] == ["q1"]
-    assert found.problems[0].lost == 2
-    kept = read(held, judged=True)
+    content = make_squad(YEAR, COOK, context=" \n")
+    content["data"][0]["paragraphs"].append({"context": TEXT, "qas": [FOUNDER]})
+    source = read(content)
+    assert "the context must hold text, but is blank, and has 2 questions" in str(
+        source.problems[0]
+    )
+    assert [it.name for p in source.passages for it in p.questions] == ["q1"]
+    assert source.problems[0].lost == 2
+    kept = read(content, evaluated=True)
     assert len(kept.problems) == 1
     assert [it.name for p in kept.passages for it in p.questions] == ["q2", "q3", "q1"]
 
 
 def test_paragraphs_without_questions_are_counted(read):
-    held = squad(YEAR)
-    held["data"][0]["paragraphs"].append({"context": "More.", "qas": []})
-    assert read(held).notes == ["1 paragraphs without questions"]
+    content = make_squad(YEAR)
+    content["data"][0]["paragraphs"].append({"context": "More.", "qas": []})
+    assert read(content).notes == ["1 paragraphs without questions"]
 
 
 @pytest.mark.parametrize(
-    ("held", "message"),
+    ("content", "message"),
     [
         (
             json.dumps(SQUAD)[:200],
@@ -106,28 +109,28 @@ def test_paragraphs_without_questions_are_counted(read):
         ("\udcff".encode("utf-8", "surrogateescape"), r"expected UTF-8, found byte 0xff"),
     ],
 )
-def test_files_without_squads_layout_are_rejected(read, held, message):
+def test_files_without_squads_layout_are_rejected(read, content, message):
     with pytest.raises(ToolkitError, match=message):
-        read(held)
+        read(content)
 
 
 def test_paragraph_without_context_is_a_problem_and_a_huge_one_an_error(read):
-    held = squad(YEAR)
-    held["data"][0]["paragraphs"].append({"qas": [COOK]})
+    content = make_squad(YEAR)
+    content["data"][0]["paragraphs"].append({"qas": [COOK]})
     assert "a paragraph must have 'context' and 'qas', but is an object with 'qas'" in str(
-        read(held).problems[0]
+        read(content).problems[0]
     )
     with pytest.raises(ToolkitError, match=r"a context must have at most 50 bytes, but has 73"):
-        read(SQUAD, most=50)
+        read(SQUAD, max_bytes=50)
 
 
 def test_surrogate_and_nul_in_a_context_are_read(read):
     text = "half \ud800, none \0, end"
-    found = read(squad(asked(1, "Last?", "end", text=text), context=text))
-    assert found.passages[0].text == text and not found.problems
+    source = read(make_squad(make_question(1, "Last?", "end", text=text), context=text))
+    assert source.passages[0].text == text and not source.problems
 
 
 def test_context_of_60000_characters_is_read(read):
     text = "word " * 12000 + "end"
-    found = read(squad(asked(1, "Last?", "end", text=text), context=text))
-    assert found.passages[0].questions[0].answers[0].start == 60000
+    source = read(make_squad(make_question(1, "Last?", "end", text=text), context=text))
+    assert source.passages[0].questions[0].answers[0].start == 60000

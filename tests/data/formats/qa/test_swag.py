@@ -16,9 +16,9 @@ HEAD, FIRST, SECOND = SWAG.splitlines(keepends=True)
 
 
 @pytest.fixture
-def read(written):
-    def call(text, name="x.csv", wanted=True, most=500000):
-        return read_swag(written(name, text), most, answers_required=wanted)
+def read(write_files):
+    def call(text, name="x.csv", answers_required=True, max_bytes=500000):
+        return read_swag(write_files(name, text), max_bytes, answers_required=answers_required)
 
     return call
 
@@ -52,7 +52,8 @@ def test_codah_is_read_without_a_header(read):
 
 def test_labels_may_be_absent_unless_required(read):
     bare = "".join(line.rpartition(",")[0] + "\n" for line in SWAG.splitlines())
-    assert [p.choices[0].answer for p in read(bare, wanted=False).passages] == [None, None]
+    passages = read(bare, answers_required=False).passages
+    assert [passage.choices[0].answer for passage in passages] == [None, None]
     problems = read(bare).problems
     assert len(problems) == 2 and ":2: the row must have an answer in a col" in str(problems[0])
 
@@ -68,9 +69,9 @@ def test_labels_may_be_absent_unless_required(read):
     ],
 )
 def test_malformed_row_is_named_by_line_and_the_others_stay(read, row, message):
-    found = read(HEAD + FIRST + row + SECOND)
-    assert len(found.passages) == 2 and message in str(found.problems[0])
-    assert [p.choices[0].name for p in found.passages] == ["0", "2"], "rows of the file"
+    source = read(HEAD + FIRST + row + SECOND)
+    assert len(source.passages) == 2 and message in str(source.problems[0])
+    assert [p.choices[0].name for p in source.passages] == ["0", "2"], "rows of the file"
 
 
 def test_malformed_row_does_not_change_other_rows(read):
@@ -81,9 +82,9 @@ def test_malformed_row_does_not_change_other_rows(read):
 
 def test_row_over_several_lines_is_named_by_its_first(read):
     long = FIRST.replace('"sings, loud."', '"sings,\nloud."')
-    found = read(HEAD + long + FIRST.replace(",0\n", ",9\n"))
-    assert found.passages[0].choices[0].options[1] == "It sings,\nloud."
-    assert str(found.problems[0]).split(": ")[0].endswith("x.csv:4")
+    source = read(HEAD + long + FIRST.replace(",0\n", ",9\n"))
+    assert source.passages[0].choices[0].options[1] == "It sings,\nloud."
+    assert str(source.problems[0]).split(": ")[0].endswith("x.csv:4")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_row_over_several_lines_is_named_by_its_first(read):
 )  # fmt: skip
 def test_files_without_swags_layout_are_rejected(read, text, message):
     with pytest.raises(ToolkitError, match=message):
-        read(text, most=100000)
+        read(text, max_bytes=100000)
 
 
 def test_row_of_200000_characters_is_read(read):

@@ -17,15 +17,15 @@ def paper_windows(length, room, stride):
         start += min(size, stride)
 
 
-def paper_owner(spans, place):
+def paper_max_context(spans, token):
     """The window in which a token has most around it."""
-    best, owner = None, None
+    best, best_window = None, None
     for number, (start, size) in enumerate(spans):
-        if start <= place < start + size:
-            score = min(place - start, start + size - 1 - place) + 0.01 * size
+        if start <= token < start + size:
+            score = min(token - start, start + size - 1 - token) + 0.01 * size
             if best is None or score > best:
-                best, owner = score, number
-    return owner
+                best, best_window = score, number
+    return best_window
 
 
 @pytest.mark.parametrize(("room", "stride"), [(7, 3), (5, 5), (4, 9), (50, 2), (300, 128)])
@@ -33,14 +33,14 @@ def test_windows_and_max_context_equal_the_papers_loop(room, stride):
     lengths = np.array([0, 1, 7, 8, 23, 435])
     found = split_into_windows(lengths, np.full(6, room), stride)
     for question, length in enumerate(lengths.tolist()):
-        wanted = paper_windows(length, room, stride)
+        expected = paper_windows(length, room, stride)
         own = slice(found.first_windows[question], found.first_windows[question + 1])
-        assert list(zip(found.starts[own], found.lengths[own], strict=True)) == wanted
+        assert list(zip(found.starts[own], found.lengths[own], strict=True)) == expected
         for number in range(own.start, own.stop):
-            places = found.starts[number] + np.arange(found.lengths[number])
-            owners = [paper_owner(wanted, place) for place in places.tolist()]
+            tokens = found.starts[number] + np.arange(found.lengths[number])
+            best_windows = [paper_max_context(expected, token) for token in tokens.tolist()]
             assert max_context_tokens(found, number).tolist() == [
-                it == number - own.start for it in owners
+                it == number - own.start for it in best_windows
             ]
 
 

@@ -26,7 +26,7 @@ def test_conll_columns_are_word_and_tag(read, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("a\tX\nb Y\n", r"a.txt:2: a line must have a word and its tag with tabs between"),
         ("a\n", r"a.txt:1: a line must have a word and its tag with single spaces"),
@@ -36,6 +36,6 @@ def test_conll_columns_are_word_and_tag(read, text):
         ("a\tX\n\nb\t_\n", r"a.txt:3: a word must have a tag, but 'b' has _"),
     ],
 )
-def test_faults_are_named_by_file_and_line(read, text, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_faults_are_named_by_file_and_line(read, text, message):
+    with pytest.raises(ToolkitError, match=message):
         read(text)

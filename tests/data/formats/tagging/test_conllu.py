@@ -18,10 +18,10 @@ TEXT = (
 
 @pytest.fixture
 def read(tmp_path):
-    def sentences(text, wanted=UPOS):
+    def sentences(text, options=UPOS):
         path = tmp_path / "a.conllu"
         path.write_text(text, encoding="utf-8", newline="")
-        return list(read_conllu(path, wanted))
+        return list(read_conllu(path, options))
 
     return sentences
 
@@ -56,7 +56,7 @@ def test_sentences_concatenate_to_the_file(read):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("old", "new", "message"),
     [
         ("\tPRON\t", "\t", r"a.conllu:4: a word must have 10 columns .* but there are 9"),
         ("\tPRON\t", "\tPRON\t\t", r"a.conllu:4: .* 10 columns .* but there are 11"),
@@ -73,9 +73,9 @@ def test_sentences_concatenate_to_the_file(read):
         ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: comments must belong to a sentence"),
     ],
 )  # fmt: skip
-def test_faults_are_named_by_file_and_line(read, old, new, complaint):
+def test_faults_are_named_by_file_and_line(read, old, new, message):
     assert old in TEXT
-    with pytest.raises(ToolkitError, match=complaint):
+    with pytest.raises(ToolkitError, match=message):
         read(TEXT.replace(old, new, 1))
 
 
@@ -90,7 +90,7 @@ def test_untagged_text_is_read_if_requested(read):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "filled"),
+    ("field", "value", "expected"),
     [
         ("Case=Nom|Number=Sing", "Sing", "Case=Nom|Number=Sing"),
         ("Case=Nom|Number=Sing", "Plur", "Case=Nom|Number=Plur"),
@@ -100,5 +100,5 @@ def test_untagged_text_is_read_if_requested(read):
         ("_", "_", "_"),
     ],
 )
-def test_set_feature_keeps_alphabetical_order(field, value, filled):
-    assert set_feature(field, "Number", value) == filled
+def test_set_feature_keeps_alphabetical_order(field, value, expected):
+    assert set_feature(field, "Number", value) == expected

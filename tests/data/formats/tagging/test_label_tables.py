@@ -27,23 +27,23 @@ def learn(splits, column="upos", **options):
     return build_tables(files, config.format.config, config, column)
 
 
-def learned(**options):
+def learn_splits(**options):
     return learn(SPLITS, **options)
 
 
 def test_tables_are_learned_from_the_training_split():
-    found = learned()
-    assert found.words == ["a", "b", "c"]  # by frequency, then as they come
-    assert found.tags == ["X", "Y", "Z"]
-    assert set(found.characters) == set("abc<PAD>")
-    assert found.ambiguous == [0]
+    tables = learn_splits()
+    assert tables.words == ["a", "b", "c"]  # by frequency, then as they come
+    assert tables.tags == ["X", "Y", "Z"]
+    assert set(tables.characters) == set("abc<PAD>")
+    assert tables.ambiguous == [0]
 
 
 def test_vocabulary_from_all_includes_words_and_tags_of_other_splits():
-    found = learned(vocabulary_from="all")
-    assert (found.words, found.tags) == (["a", "d", "c", "b"], ["Y", "W", "X", "Z"])
-    assert "d" not in found.characters  # as the paper's code: of the training part
-    assert [found.words[place] for place in found.ambiguous] == ["a"]
+    tables = learn_splits(vocabulary_from="all")
+    assert (tables.words, tables.tags) == (["a", "d", "c", "b"], ["Y", "W", "X", "Z"])
+    assert "d" not in tables.characters  # as the paper's code: of the training part
+    assert [tables.words[index] for index in tables.ambiguous] == ["a"]
 
 
 @pytest.mark.parametrize(("column", "tags"), [("xpos", ["X"]), ("Number", ["X", "_"])])
@@ -62,12 +62,12 @@ def test_vocabulary_from_all_has_no_label_for_unknown_tags_except_absent_feature
     ],
 )
 def test_vocabulary_limits_leave_out_rare_words(options, words):
-    assert learned(vocabulary_from="all", **options).words == words
+    assert learn_splits(vocabulary_from="all", **options).words == words
 
 
 def test_saved_tables_load_equal(tmp_path):
-    learned().save(tmp_path)
-    assert LabelTables.load(tmp_path) == learned()
+    learn_splits().save(tmp_path)
+    assert LabelTables.load(tmp_path) == learn_splits()
 
 
 def test_tables_require_training_data():

@@ -43,24 +43,24 @@ def test_leaves_of_trees_are_words_without_traces_and_escapes(read):
 
 
 def test_pos_files_are_split_after_full_stops_and_at_rules(read):
-    found = read(SLASHED, "wsj_0001.pos")
-    assert [s.words for s in found] == [
+    sentences_read = read(SLASHED, "wsj_0001.pos")
+    assert [s.words for s in sentences_read] == [
         ["The", "cost", "is", "1/2", ".", "''"], ["OK", "."], ["Done"]
     ]  # fmt: skip
-    assert found[2].tags == ["VBN"]
+    assert sentences_read[2].tags == ["VBN"]
 
 
 @pytest.mark.parametrize(("text", "name"), [(TREES, "a.mrg"), (SLASHED, "a.pos")])
 def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read, text, name):
-    found = read(text, name)
-    assert b"".join(s.source for s in found).decode() == text
-    for s in found:
+    sentences_read = read(text, name)
+    assert b"".join(s.source for s in sentences_read).decode() == text
+    for s in sentences_read:
         fields = [s.source[begin:end].decode().split("|")[0] for begin, end in s.tag_spans]
         assert fields == s.tags
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "complaint"),
+    ("text", "name", "message"),
     [
         (TREES.replace("(. .) )))", "(. .) ))"), "a.mrg", r"a.mrg:3: .* balanced, but 1 of this"),
         (TREES.replace("!) ))", "!) )"), "a.mrg", r"a.mrg:8: .* balanced, but 1 of this tree"),
@@ -71,6 +71,6 @@ def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read, text, n
         (SLASHED.replace("is/VBZ", "is"), "a.pos", r"a.pos:4: expected word/TAG, found 'is'"),
     ],
 )
-def test_faults_are_named_by_file_and_line(read, text, name, complaint):
-    with pytest.raises(ToolkitError, match=complaint):
+def test_faults_are_named_by_file_and_line(read, text, name, message):
+    with pytest.raises(ToolkitError, match=message):
         read(text, name)

@@ -44,21 +44,21 @@ BAD = [  # a test part, and what is said of it
 ]  # fmt: skip
 
 
-def ends(capsys, options, complaint):
+def ends(capsys, options, message):
     """Whether the command ends with code 2 and one line that says this."""
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     code, err = main(words), capsys.readouterr().err
-    return code == 2 and err.count("\n") == 1 and re.search(complaint, err) is not None
+    return code == 2 and err.count("\n") == 1 and re.search(message, err) is not None
 
 
-@pytest.mark.parametrize(("text", "complaint"), BAD)
+@pytest.mark.parametrize(("text", "message"), BAD)
 def test_malformed_input_is_named_by_file_and_line_with_exit_code_2(
-    treebank, capsys, text, complaint
+    treebank, capsys, text, message
 ):
     options = treebank()
     data = text.encode() if isinstance(text, str) else text
     Path(options["testpref"]).write_bytes(data)
-    assert ends(capsys, options, complaint)
+    assert ends(capsys, options, message)
 
 
 def test_unbalanced_brackets_are_reported_with_exit_code_2(tmp_path, capsys):

@@ -7,7 +7,7 @@ from toolkit.data.formats.tagging.sections import Sections
 
 
 @pytest.mark.parametrize(
-    ("given", "path", "held"),
+    ("value", "path", "selected"),
     [
         ("0-18", "wsj/00/wsj_0001.mrg", True),
         ("0-18", "wsj/19/wsj_1901.mrg", False),
@@ -24,8 +24,8 @@ from toolkit.data.formats.tagging.sections import Sections
         ("0-18", "wsj/05/b.mrg", True),
     ],
 )
-def test_sections_have_two_digits_and_files_four(given, path, held):
-    assert Sections("train_sections", given).contain(Path(path)) is held
+def test_sections_have_two_digits_and_files_four(value, path, selected):
+    assert Sections("train_sections", value).contain(Path(path)) is selected
 
 
 def test_sections_must_be_numbers():

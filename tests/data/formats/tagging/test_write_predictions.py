@@ -43,7 +43,7 @@ def test_predicted_feature_is_set_among_the_others(folder, sentences):
 
 
 @pytest.mark.parametrize(
-    ("format", "name", "text", "filled"),
+    ("format", "name", "text", "expected"),
     [
         ("columns", "a.txt", "a\tY|1\nb\tY\n", "a\tY\nb\tY\n"),
         ("columns", "a.txt", "\na\tX\nb\tY\n\nc\tX", "\na\tY\nb\tY\n\nc\tY"),
@@ -51,13 +51,13 @@ def test_predicted_feature_is_set_among_the_others(folder, sentences):
         ("ptb", "a.pos", "[ a/X b/Y ]\n", "[ a/Y b/Y ]\n"),
     ],
 )
-def test_predictions_are_written_in_every_format(tmp_path, format, name, text, filled):
+def test_predictions_are_written_in_every_format(tmp_path, format, name, text, expected):
     (tmp_path / name).write_text(text)
     destdir = str(tmp_path / "data")
     preprocess(preprocess_config(format=format, trainpref=str(tmp_path / name), destdir=destdir))
     split = TaggedSplit(DataFolder.open(destdir), "train")
     write_predictions(split, ["Y"] * len(split.types), tmp_path / "out")
-    assert (tmp_path / "out").read_text() == filled
+    assert (tmp_path / "out").read_text() == expected
 
 
 def test_predictions_for_several_files_are_written_to_a_folder(tmp_path):
@@ -101,12 +101,12 @@ def test_unwritable_path_of_predictions_is_reported(folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.realdata
-@pytest.mark.parametrize("place", range(TREEBANKS))
-def test_real_treebank_is_reproduced_and_only_tags_change(real_data, tmp_path, place):
+@pytest.mark.parametrize("index", range(TREEBANKS))
+def test_real_treebank_is_reproduced_and_only_tags_change(real_data, tmp_path, index):
     folders = [
         p for kind in ("ud", "ud_v1", "ud_other_release") for p in (real_data / kind).glob("UD_*")
     ]
-    found = sorted(sorted(folders)[place].glob("*.conllu*"))
+    found = sorted(sorted(folders)[index].glob("*.conllu*"))
     files = [path for path in found if "-train" not in path.name]  # which take minutes
     assert files, "a treebank has files"
     for path in files:
@@ -118,7 +118,7 @@ def test_real_treebank_is_reproduced_and_only_tags_change(real_data, tmp_path, p
         assert render_files(split, own_tags(split))[0][1] == data
         [(_, other)] = render_files(split, ["?"] * len(split.types))
         rows = [line.split(b"\t") for line in other.split(b"\n")]
-        again = [[*row[:3], b"", *row[4:]] if row[0].isdigit() else row for row in rows]
+        changed_rows = [[*row[:3], b"", *row[4:]] if row[0].isdigit() else row for row in rows]
         before = [line.split(b"\t") for line in data.split(b"\n")]
-        assert again == [[*r[:3], b"", *r[4:]] if r[0].isdigit() else r for r in before]
+        assert changed_rows == [[*r[:3], b"", *r[4:]] if r[0].isdigit() else r for r in before]
         assert {row[3] for row in rows if row[0].isdigit()} == {b"?"}
