@@ -9,7 +9,7 @@ import lzma
 import sys
 from pathlib import Path
 
-SHARE = 0.9
+TRAIN_FRACTION = 0.9
 
 
 def sentences(path: Path) -> list[str]:
@@ -21,10 +21,10 @@ def sentences(path: Path) -> list[str]:
 def main(source: str, folder: str) -> None:
     if not Path(source).is_file():
         sys.exit(f"No such file: {source}. Expected one development set, .conllu or .conllu.xz.")
-    found = sentences(Path(source))
-    kept = int(SHARE * len(found))
-    Path(folder, "train.conllu").write_text("".join(found[:kept]), encoding="utf-8")
-    Path(folder, "dev.conllu").write_text("".join(found[kept:]), encoding="utf-8")
+    blocks = sentences(Path(source))
+    split = int(TRAIN_FRACTION * len(blocks))
+    Path(folder, "train.conllu").write_text("".join(blocks[:split]), encoding="utf-8")
+    Path(folder, "dev.conllu").write_text("".join(blocks[split:]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ Scores = dict[str, list[float]]
 
 def score(run: LoggedRun, subset: str, at: str) -> float | None:
     """Score in percent of the last validation, or of the one with the best score on `valid`."""
-    found = [r for r in run.records if r["event"] == "valid" and r.get("score") is not None]
-    first = [r for r in found if r["subset"] == "valid"]
-    if not first:
+    scored = [r for r in run.records if r["event"] == "valid" and r.get("score") is not None]
+    validations = [r for r in scored if r["subset"] == "valid"]
+    if not validations:
         return None
-    selected = max(first, key=percent) if at == "best" else first[-1]
-    same = [r for r in found if r["subset"] == subset and r["update"] == selected["update"]]
+    selected = max(validations, key=percent) if at == "best" else validations[-1]
+    same = [r for r in scored if r["subset"] == subset and r["update"] == selected["update"]]
     return percent(same[-1]) if same else None
 
 
@@ -44,26 +44,26 @@ def percent(record: Record) -> float:
 
 def scores(task: str, folder: str, at: str, by: str) -> tuple[Scores, str]:
     """Scores of all seeds by column (MNLI has two), and the name of the selected configuration."""
-    found: dict[str, Scores] = {}
+    by_configuration: dict[str, Scores] = {}
     for name, runs in group_runs(read_runs([folder])).items():
         for subset, ending in SUBSETS.items():
             column = "MNLI-m" if task == "MNLI" and not ending else task + ending
             values = [value for run in runs if (value := score(run, subset, at)) is not None]
             if values:
-                found.setdefault(name, {})[column] = values
-    if not found:
+                by_configuration.setdefault(name, {})[column] = values
+    if not by_configuration:
         raise ToolkitError(
             f"the runs of {task} in {folder} have no validation score. Train with --task glue and "
             f"a validation split."
         )
-    ranked = {name: rank(next(iter(it.values())), by) for name, it in found.items()}
+    ranked = {name: rank(next(iter(it.values())), by) for name, it in by_configuration.items()}
     best = max(ranked, key=lambda name: ranked[name])
-    return found[best], best if len(found) > 1 else ""
+    return by_configuration[best], best if len(by_configuration) > 1 else ""
 
 
 def rank(values: Sequence[float], by: str) -> float:
-    found = summarize(values)
-    return {"mean": found.mean, "median": found.median, "best": found.maximum}[by]
+    summary = summarize(values)
+    return {"mean": summary.mean, "median": summary.median, "best": summary.maximum}[by]
 
 
 def cells(s: SeedSummary) -> list[Cell]:
@@ -72,12 +72,12 @@ def cells(s: SeedSummary) -> list[Cell]:
 
 def over_tasks(columns: Mapping[str, Sequence[float]], names: tuple[str, ...]) -> list[Cell]:
     """Unweighted means over tasks; deviation and error of the seeds' means."""
-    found = {name: summarize(columns[name]) for name in names}
+    summaries = {name: summarize(columns[name]) for name in names}
     mean, median, best = (
-        glue_score({name: getattr(it, what) for name, it in found.items()}, names)
+        glue_score({name: getattr(it, what) for name, it in summaries.items()}, names)
         for what in ("mean", "median", "maximum")
     )
-    counts = {it.n for it in found.values()}
+    counts = {it.n for it in summaries.values()}
     if len(counts) > 1:
         return [None, mean, None, None, median, best]
     seeds = [glue_score({name: columns[name][i] for name in names}, names) for i in range(*counts)]
@@ -92,9 +92,9 @@ def table(words: Sequence[str], at: str = "last", by: str = "mean") -> Table:
         task, _, folder = word.partition("=")
         if not folder:
             raise ToolkitError(f"expected TASK=FOLDER, got {word!r}.")
-        found, setting = scores(task, folder, at, by)
-        columns |= found
-        settings |= dict.fromkeys(found, setting)
+        task_scores, setting = scores(task, folder, at, by)
+        columns |= task_scores
+        settings |= dict.fromkeys(task_scores, setting)
     rows = [[name, *cells(summarize(values)), settings[name]] for name, values in columns.items()]
     for title, names in (("mean of nine", NINE_TASKS), ("mean of eight", EIGHT_TASKS)):
         if set(names) <= columns.keys():
@@ -119,9 +119,9 @@ def main() -> None:
         choices=("mean", "median", "best"),
         help="how to select a configuration",
     )
-    given = parser.parse_args()
+    args = parser.parse_args()
     try:
-        print(table(given.runs, given.at, given.by).markdown(), end="")
+        print(table(args.runs, args.at, args.by).markdown(), end="")
     except ToolkitError as error:
         raise SystemExit(str(error)) from None
 

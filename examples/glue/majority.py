@@ -26,8 +26,8 @@ def majority(folder: Path) -> float:
     else:
         predicted = np.full(len(valid), np.bincount(train.answers).argmax())
     metrics = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
-    found = [metrics[name](valid.answers, predicted) for name in valid.labels.metrics]
-    return 100 * float(np.mean([0.0 if math.isnan(value) else value for value in found]))
+    scores = [metrics[name](valid.answers, predicted) for name in valid.labels.metrics]
+    return 100 * float(np.mean([0.0 if math.isnan(value) else value for value in scores]))
 
 
 def main(data: Path) -> None:

@@ -56,16 +56,16 @@ def fail(message: str) -> NoReturn:
 
 def passages(source: Path) -> list[str]:
     """The distinct texts of a source, on one line each."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for path in sorted(source.rglob("*.txt")) if source.is_dir() else [source]:
         read = race if source.is_dir() else READERS[source.suffix]
         try:
-            found.update(dict.fromkeys(" ".join(text.split()) for text in read(path)))
+            texts.update(dict.fromkeys(" ".join(text.split()) for text in read(path)))
         except (ValueError, KeyError, TypeError, OSError) as error:  # truncated, or another layout
             kind = "an article of RACE" if source.is_dir() else f"a complete {source.suffix} file"
             fail(f"{path} is not {kind}: {error!r}. Download it again, or leave it out.")
-    found.pop("", None)
-    return list(found) or fail(f"{source} contains no text; leave it out.")
+    texts.pop("", None)
+    return list(texts) or fail(f"{source} contains no text; leave it out.")
 
 
 def main(out: Path, sources: list[Path]) -> None:
@@ -74,10 +74,10 @@ def main(out: Path, sources: list[Path]) -> None:
             fail(f"{source}: expected a .json, .conllu or .txt file, or a folder of RACE.")
     out.mkdir(parents=True, exist_ok=True)
     for number, source in enumerate(sources, 1):
-        found = passages(source)
+        texts = passages(source)
         target = out / f"{number:02}_{source.stem}.txt"
-        target.write_text("\n\n".join(found) + "\n", "utf-8")
-        print(f"{target}: {len(found):,} passages, {target.stat().st_size / 1e6:.1f} MB")
+        target.write_text("\n\n".join(texts) + "\n", "utf-8")
+        print(f"{target}: {len(texts):,} passages, {target.stat().st_size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Check that the token spans of SQuAD's answers give back the answers' text.
+"""Check that the token spans of SQuAD's answers reproduce the answers' text.
 
 python examples/glue/squad_spans.py FOLDER [--split train] [--tokens 384] [--stride 128] [--show 20]
 
@@ -30,11 +30,11 @@ BATCH = 64
 def read_back(examples: SquadExamples) -> Iterator[tuple[int, str]]:
     """Question and the text of its answer's span, for every window that contains the answer."""
     split, windows = examples.split, examples.windows
-    for begin in range(0, len(examples.lengths), BATCH):
-        ids = np.arange(begin, min(begin + BATCH, len(examples.lengths)))
+    for start in range(0, len(examples.lengths), BATCH):
+        ids = np.arange(start, min(start + BATCH, len(examples.lengths)))
         batch = examples.collate(ids, None)
         for row in (batch.starts > 0).nonzero()[:, 0].tolist():
-            window = begin + row
+            window = start + row
             question = int(windows.question_ids[window])
             skipped = int(windows.starts[window] - batch.passage_starts[row])
             tokens = (int(limits[row]) + skipped for limits in (batch.starts, batch.ends))
@@ -60,29 +60,29 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=384)
     parser.add_argument("--stride", type=int, default=128)
     parser.add_argument("--show", type=int, default=20)
-    given = parser.parse_args()
-    c = SquadConfig(tokens_per_sample=given.tokens, stride=given.stride)
-    examples = SquadExamples(c, SplitSource(DataFolder.open(given.folder), given.split))
+    args = parser.parse_args()
+    c = SquadConfig(tokens_per_sample=args.tokens, stride=args.stride)
+    examples = SquadExamples(c, SplitSource(DataFolder.open(args.folder), args.split))
     split = examples.split
-    found: dict[int, list[str]] = {}
+    texts_by_question: dict[int, list[str]] = {}
     for question, text in read_back(examples):
-        found.setdefault(question, []).append(text)
-    counts, misses = Counter[str](), []
+        texts_by_question.setdefault(question, []).append(text)
+    counts, mismatches = Counter[str](), []
     for question, record in enumerate(split.records):
         if record["answers"]:
-            wanted, texts = record["answers"][0], found.get(question, [])
+            wanted, texts = record["answers"][0], texts_by_question.get(question, [])
             assert len(set(texts)) < 2, "all windows with the answer have the same text"
             why = outcome(texts, wanted, bool(split.spans[question][0] >= 0))
             counts[why] += 1
             if why != EXACT:
-                misses.append(f"{record['id']}: {wanted!r}, span {texts[:1]}: {why}")
+                mismatches.append(f"{record['id']}: {wanted!r}, span {texts[:1]}: {why}")
     total = counts.total()
     rows = [[why, n, f"{n / total:.2%}"] for why, n in counts.most_common()]
-    caption = f"{total:,} answers of {given.split} in {len(examples.lengths):,} windows"
+    caption = f"{total:,} answers of {args.split} in {len(examples.lengths):,} windows"
     Table(
         columns=("answer", "count", "share"), rows=rows, right_align=("share",), caption=caption
     ).print()
-    print("\n".join(misses[: given.show]))
+    print("\n".join(mismatches[: args.show]))
 
 
 if __name__ == "__main__":

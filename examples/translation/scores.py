@@ -1,6 +1,6 @@
 """Table of the translations of multi30k.sh: python scores.py RUNS [--into scores.jsonl]
 
-BLEU is computed by sacreBLEU on the text as it is, and on lower-cased text, as most published
+BLEU is computed by sacreBLEU on the text as it is, and on lowercased text, as most published
 results on Multi30k are (those on tokenized text).
 """
 
@@ -29,8 +29,8 @@ def score(file: Path) -> tuple[dict[str, float], dict[str, str]]:
     references = [line["reference"] for line in lines]
     scores = {score.name: score for score in corpus_scores(outputs, references)}
     [lower] = corpus_scores(outputs, references, names=["bleu"], lowercase=True)
-    found = {"bleu": scores["bleu"], "bleu_lowercase": lower, "chrf": scores["chrf"]}
-    return {n: s.value for n, s in found.items()}, {n: s.signature for n, s in found.items()}
+    by_name = {"bleu": scores["bleu"], "bleu_lowercase": lower, "chrf": scores["chrf"]}
+    return {n: s.value for n, s in by_name.items()}, {n: s.signature for n, s in by_name.items()}
 
 
 def list_outputs(folder: Path) -> Iterator[tuple[str, str, Path]]:
@@ -46,22 +46,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", type=Path, help="RUNS of multi30k.sh")
     parser.add_argument("--into", type=Path, help="also write the table as JSON lines")
-    given = parser.parse_args()
+    args = parser.parse_args()
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     signatures: dict[str, str] = {}
-    for arch, weights, file in list_outputs(given.runs):
+    for arch, weights, file in list_outputs(args.runs):
         scores, signatures = score(file)
         for name, value in scores.items():
             values[arch, weights][name].append(value)
     if not values:
-        sys.exit(f"{given.runs} has no translations of multi30k.sh.")
+        sys.exit(f"{args.runs} has no translations of multi30k.sh.")
     lines: list[dict[str, Any]] = []
     for (arch, weights), scores in values.items():
-        means = {name: summarize(found).mean for name, found in scores.items()}
+        means = {name: summarize(seeds).mean for name, seeds in scores.items()}
         line = {"architecture": arch, "weights": weights, **means, "bleu_by_seed": scores["bleu"]}
         lines.append({name: line[name] for name in COLUMNS})
-    if given.into:
-        given.into.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    if args.into:
+        args.into.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     rows = [[cell(value) for value in line.values()] for line in lines]
     Table(columns=COLUMNS, rows=rows, right_align=COLUMNS[2:]).print()
     for name, signature in signatures.items():
